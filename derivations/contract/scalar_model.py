@@ -75,6 +75,8 @@ class ScalarModel(Model):
 
     Explicit SGD takes nothing of this but `update`, whose further rows of norms are then 0: it differentiates
     losses(vectors (n, d), scalars (s,), x (samples, d), labels (.., samples), *numbers) -> (samples,), in JAX.
+    Where vectors or numbers move by rules, moves(vectors, scalars, x, labels, *numbers) takes its place: the sums over
+    the samples of what every trained vector (students, d) and number (s,) moves by.  None: the derivatives of losses.
     `wrong`, with the same arguments, is 1 for a sample whose label has another sign than the network's answer; None
     where labels have no signs.
 
@@ -91,3 +93,4 @@ class ScalarModel(Model):
     fixed: Callable[[Initial], Labelled]
     spaces: Callable[[Any], Eigenspaces | None] = lambda parameters: None
     wrong: Callable[..., Any] | None = None
+    moves: Callable[..., tuple[Any, Any]] | None = None

@@ -84,7 +84,9 @@ def moves(trained: tuple[str, ...], group: Group, word: str) -> bool:
 class Number:
     """A number of the user's own: its default, meaning and domain.
 
-    With `per_unit` every unit has one (a bias), which starts at the default and is trained where `trained` says so.
+    With `per_unit` every unit has one.  One that the unit's expression reads (a bias) starts at the default and is
+    trained where `trained` says so; one that a rule alone reads is a constant of the unit, and its default may be a
+    `formula` in the number j = 1, 2, .. of the unit, of which `default` then is the first value.
     """
 
     name: str
@@ -94,6 +96,28 @@ class Number:
     maximum: float | None = None
     above: float | None = None
     per_unit: bool = False
+    formula: Tree | None = dataclasses.field(default=None, repr=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Law:
+    """The noise of a label, an expression in xi, a standard normal number; a `heavy` one has no variance."""
+
+    text: str
+    tree: Tree
+    heavy: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """The coefficient c by which a slot (u by -h c x), a readout or a scalar (by -h c) moves.
+
+    It takes the place of the derivative of the loss; `name` is the slot or number, with or without its group's name.
+    """
+
+    name: str
+    text: str
+    tree: Tree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,7 +240,8 @@ class Declaration:
 
     `gram` is None for an orthonormal teacher, a number for equal overlaps, or the Gram matrix of the rows
     [slot, unit]; `trained` names the slots, readouts ("a") and scalars that move, and `rates` are factors of `step` for
-    some of them, by name; `schedules` (`schedules.Schedule`) take the place of numbers that change in time.  `about`
+    some of them, by name; `schedules` (`schedules.Schedule`) take the place of numbers that change in time, and `rules`
+    that of derivatives of the loss; a `law` that of normal noise.  `about`
     says what the model shows, `link` is where the source is read, `until` the end time of a run that names none.  A run
     with `decades` goes on over decades of time: its default saved times have early ones, and its picture a logarithmic
     axis.  `inputs` are None for x ~ N(0, I).  `text` is the normalised TOML text that states the same model
@@ -250,6 +275,8 @@ class Declaration:
     claims: tuple[dict[str, Any], ...] = dataclasses.field(default=(), hash=False, compare=False)
     rates: tuple[tuple[str, float], ...] = dataclasses.field(default=(), repr=False)
     schedules: tuple[Schedule, ...] = dataclasses.field(default=(), repr=False)
+    rules: tuple[Rule, ...] = dataclasses.field(default=(), repr=False)
+    law: Law | None = dataclasses.field(default=None, repr=False)
     text: str = dataclasses.field(default="", repr=False, compare=False)
 
     @property
@@ -298,6 +325,23 @@ class Declaration:
         """The parameter that multiplies `step` of a slot, the readout "a" or a scalar; "" where none does."""
         names = (f"rate_{group.named(word)}", f"rate_{word}")
         return next((name for name in names if name in self.rate_names), "")
+
+    def rule(self, group: Group, word: str) -> Rule | None:
+        """The rule of a slot, the readout "a" or a scalar of a group of students; None where it moves by the loss."""
+        names = (group.named(word), word)
+        return next((rule for name in names for rule in self.rules if rule.name == name), None)
+
+    def ruled(self, group: Group) -> tuple[str, ...]:
+        """The slots and numbers of a group of students that move by rules."""
+        words = (*group.slots, *group.own)
+        return tuple(word for word in words if self.moves(group, word) and self.rule(group, word))
+
+    def constants(self, group: Group) -> tuple[str, ...]:
+        """The numbers that every unit of a group of students has for its rules alone."""
+        rules = filter(None, (self.rule(group, word) for word in self.ruled(group)))
+        read = [name for rule in rules for name in rule.tree.names()]
+        own = {number.name for number in self.numbers if number.per_unit} - set(group.scalars)
+        return tuple(dict.fromkeys(name for name in read if name in own))
 
     def labelled(self) -> bool:
         """Whether the loss takes the sign of the teacher as a label."""

@@ -4,7 +4,8 @@ The trees are interpreted with the operations of JAX, and nothing is differentia
 coefficients of compressed SGD have a part in it.
 """
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from derivations.declare.declaration import Declaration, Group
@@ -38,27 +39,56 @@ def answers(
     `scalars` (s,) are the trained readouts and scalars, `labels` (1, samples) the noise of the labels, and `given` the
     other numbers by name: sizes K_k, readouts readout_k, the user's numbers n_...
     """
+    groups = list(placed(declared, vectors, scalars, x, given))
+    count, numbers = len(declared.students), _numbers(declared, given)
+    f, y = (sum((output(one, numbers) for one in side), 0.0) for side in (groups[:count], groups[count:]))
+    return f, y + labels[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Placed:
+    """A group of units on some samples: where its rows and numbers begin, and what its units read.
+
+    `fields` (units, samples) and `squares` (units, 1) are by slot; `own` (units, 1) are the numbers of its units, by
+    name, without readouts `a` (units, 1).
+    """
+
+    group: Group
+    rows: dict[str, slice]
+    numbers: dict[str, slice]
+    fields: dict[str, Any]
+    squares: dict[str, Any]
+    own: dict[str, Any]
+    a: Any
+
+
+def placed(declared: Declaration, vectors: Any, scalars: Any, x: Any, given: Mapping[str, Any]) -> Iterator[Placed]:
+    """All groups on some samples, with the arguments of `answers`."""
     import jax.numpy as jnp
 
-    numbers = _numbers(declared, given)
-    sums, at, scalar_at = [0.0, 0.0], 0, 0
+    at, scalar_at = 0, 0
     for k, group in enumerate(declared.groups):
         size, student = given[f"K_{k}"], k < len(declared.students)
-        fields, squares = {}, {}
+        places, numbers, fields, squares, own = {}, {}, {}, {}, {}
         for slot in group.slots:
-            rows = vectors[at : at + size]
+            places[slot] = slice(at, at + size)
+            rows = vectors[places[slot]]
             if student and declared.weights == "normalised":
                 rows = rows / jnp.sqrt((rows * rows).sum(1, keepdims=True))
             fields[slot] = jnp.matmul(rows, x.T, precision="highest")
             squares[slot] = (rows * rows).sum(1, keepdims=True)
             at += size
-        own = {}
-        for word in [*(["a"] if group.output == "trained" else []), *(group.scalars if student else ())]:
-            own[word] = scalars[scalar_at : scalar_at + size, None]
+        for word in group.own if student else ():
+            numbers[word] = slice(scalar_at, scalar_at + size)
+            own[word] = scalars[numbers[word], None]
             scalar_at += size
         a = own.pop("a") if group.output == "trained" else given[f"readout_{k}"][:, None]
-        sums[not student] += (a * unit(group, {**numbers, **own, **fields}, squares)).sum(0)
-    return sums[0], sums[1] + labels[0]
+        yield Placed(group, places, numbers, fields, squares, own, a)
+
+
+def output(one: Placed, numbers: Mapping[str, Any]) -> Any:
+    """What a group adds to an answer, (samples,)."""
+    return (one.a * unit(one.group, {**numbers, **one.own, **one.fields}, one.squares)).sum(0)
 
 
 def unit(group: Group, values: Mapping[str, Any], squares: Mapping[str, Any]) -> Any:
@@ -94,6 +124,77 @@ def sample_loss(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, Any
     return value(declared.own_loss, {**numbers, "f": f, "y": y}, {}, None)
 
 
+def moves(
+    declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any]
+) -> tuple[Any, Any]:
+    """What the trained vectors (students, d) and numbers (s,) move by, summed over samples: c x and c, or derivatives.
+
+    The arguments are those of `answers`.  Derivatives that a rule names are taken by JAX.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    groups, numbers = list(placed(declared, vectors, scalars, x, given)), _numbers(declared, given)
+    students = groups[: len(declared.students)]
+    count = sum(len(one.fields) * len(one.a) for one in students)
+
+    def total(trained: Any, own: Any) -> Any:
+        return losses(declared, jnp.concatenate([trained, vectors[count:]]), own, x, labels, given).sum()
+
+    of_rows, of_scalars = jnp.zeros_like(vectors[:count]), jnp.zeros_like(scalars)
+    if any(set(declared.ruled(one.group)) != set(_moving(declared, one.group)) for one in students):
+        of_rows, of_scalars = jax.grad(total, (0, 1))(vectors[:count], scalars)
+    f, y = answers(declared, vectors, scalars, x, labels, given)
+
+    def loss_of(f: Any) -> Any:
+        return sample_loss(declared, f, y, numbers) + 0.0 * f
+
+    known = {**numbers, "f": f, "y": y, "l": loss_of(f), "dl": jax.grad(lambda f: loss_of(f).sum())(f)}
+    for k, one in enumerate(students):
+        constants = {word: given[f"own_{k}_{word}"][:, None] for word in declared.constants(one.group)}
+        for word in declared.ruled(one.group):
+            c = _ruled(declared, one, word, {**known, **constants})
+            if word in one.rows:
+                of_rows = of_rows.at[one.rows[word]].set(jnp.matmul(c, x, precision="highest"))
+            else:
+                of_scalars = of_scalars.at[one.numbers[word]].set(c.sum(1))
+    return of_rows, of_scalars
+
+
+def _moving(declared: Declaration, group: Group) -> list[str]:
+    """The slots and numbers of a group of students that are trained."""
+    return [word for word in (*group.slots, *group.own) if declared.moves(group, word)]
+
+
+def _ruled(declared: Declaration, one: Placed, word: str, known: Mapping[str, Any]) -> Any:
+    """The coefficients (units, samples) of the rule of a slot or a number; `known` are those of the samples."""
+    import jax
+
+    rule = declared.rule(one.group, word)
+    assert rule is not None
+    ones = 1.0 + 0.0 * next(iter(one.fields.values()))
+
+    def changed(values: Any, what: str) -> Any:
+        if word == "a":
+            return output(dataclasses.replace(one, a=values), known)
+        if word in one.fields:
+            other = dataclasses.replace(one, fields={**one.fields, word: values})
+        else:
+            other = dataclasses.replace(one, own={**one.own, word: values})
+        phi = unit(one.group, {**known, **other.own, **other.fields}, one.squares)
+        return (one.a * phi).sum(0) if what == "df" else phi
+
+    here = {"a": one.a, **one.own, "dl": known["dl"]}
+    # A number of a unit, repeated for every sample, has a derivative for each of them.
+    start = (one.a if word == "a" else {**one.fields, **one.own}[word]) * ones
+    for what in ("df", "dphi"):
+        if what in rule.tree.names() or (what == "df" and "grad" in rule.tree.names()):
+            here[what] = jax.grad(lambda values, what=what: changed(values, what).sum())(start)
+    if "grad" in rule.tree.names():
+        here["grad"] = known["dl"] * here["df"]
+    return value(rule.tree, {**known, **here, **one.fields}, one.squares, None) * ones
+
+
 def value(tree: Tree, values: Mapping[str, Any], squares: Mapping[str, Any], share: Any) -> Any:
     """The value of an expression, names taken from `values`; wick(k, w) takes |w|^2 from `squares`."""
     import jax
@@ -116,6 +217,9 @@ def value(tree: Tree, values: Mapping[str, Any], squares: Mapping[str, Any], sha
     if tree.word in ("He", "wick"):
         square = squares[tree.parts[1].word] if tree.word == "wick" else 1.0
         return hermite(int(tree.parts[0].value), inner(tree.parts[1]), square)
+    if tree.word == "clip":
+        reach = inner(tree.parts[1])
+        return jnp.minimum(jnp.maximum(inner(tree.parts[0]), -reach), reach)
     named = {
         "logistic": jax.nn.sigmoid, "probit": jax.scipy.stats.norm.cdf, "erf": jax.scipy.special.erf,
         "relu": jax.nn.relu, "step": lambda z: jnp.where(z > 0, 1.0, 0.0), "silu": jax.nn.silu,

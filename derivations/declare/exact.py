@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Equations, Initial, Observables, Smooth, UsageError
-from derivations.declare import losses, mixture, population, schedule_equations, schedules, spectra, system
+from derivations.declare import losses, mixture, noise, population, schedule_equations, schedules, spectra, system
 from derivations.declare.algebra import Algebra, entry_of
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
@@ -35,7 +35,8 @@ def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str
     found: dict[str, Any] = {symbols.size(g).name: count for g, count in enumerate(symbols.rows.sizes)}
     found |= of_inputs(symbols, p)
     now = schedules.at(p, 0.0)
-    found |= {name: float(getattr(now, name)) for name in ("step", "decay", "noise", "batch")}
+    found |= {name: float(getattr(now, name)) for name in ("step", "decay", "batch")}
+    found["noise"] = noise.deviation(p)
     found |= {name: float(getattr(now, name)) for name in (*symbols.declared.names, *symbols.declared.rate_names)}
     if symbols.declared.schedules:
         found |= schedules.switched(p, float(initial.state[TIME]))
@@ -178,6 +179,8 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
             yield Named(Base(group.named("a_star"))[i], "readout of teacher unit i")
         elif group.output != "trained":
             yield Named(Base(group.named("a"))[i], "readout of student unit i")
+        for word in symbols.declared.constants(group) if symbols.is_student(g) else ():
+            yield Named(Base(group.named(word))[i], f"number {word} of student unit i")
     training = (*TRAINING, *(STEPS if symbols.declared.limit == "online" else ()))
     training += tuple(Named(sp.Symbol(name), "factor of the step") for name in symbols.declared.rate_names)
     yield from (named for named in training if key_of(named.target) not in changing)

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields, growth, mixture, presets, schedules, spectra
+from derivations.declare import fields, growth, mixture, noise, presets, schedules, spectra
 from derivations.declare.declaration import Declaration
 
 OF_INPUTS = re.compile(
@@ -20,10 +20,13 @@ def require(made: Declaration) -> None:
     if made.limit == "online" and decays and made.weights == "normalised":
         raise fields.Mistake("decay of normalised weights changes their norms alone; leave it out", "training", "decay")
     values = {n.name: n.default for n in made.numbers if not n.per_unit}
-    _as("training", "loss", growth.require_loss, made, values, made.noise)
+    _formulas(made)
     from derivations.declare import system
 
     parameters = _as("parameters", "", system.parameters_of, made)()
+    _as("teacher", "noise", noise.check, parameters)
+    _as("training", "loss", growth.require_loss, noise.in_force(parameters), values, made.noise)
+    _as("training", "rule", growth.require_rules, made, values, made.noise)
     if made.inputs is not None:
         sources = {"blocks": made.inputs.blocks, "covariance": made.inputs.covariance, "data": made.inputs.data}
         key = next((name for name, given in sources.items() if given), "spectrum")
@@ -65,6 +68,19 @@ def _without_wick(made: Declaration) -> None:
             "wick(k, w) is a Wick power where |w|^2 is the variance of its field, which it is not on [inputs]; write "
             "the polynomial, such as w^2 - 1"
         )
+
+
+def _formulas(made: Declaration) -> None:
+    """A default that differs from unit to unit is one of a rule's constants."""
+    for number in made.numbers:
+        if number.formula is None:
+            continue
+        if any(number.name in group.scalars for group in made.students):
+            said = f"{number.name} starts at one number in every unit; other starts are those of --initial"
+            raise fields.Mistake(said, f"parameters.{number.name}", "default")
+        if not any(number.name in made.constants(group) for group in made.students):
+            said = f"no unit and no rule reads {number.name}"
+            raise fields.Mistake(said, f"parameters.{number.name}", "default")
 
 
 def _trained(made: Declaration) -> None:
@@ -136,10 +152,14 @@ def _start(made: Declaration, parameters: Any) -> None:
     if not made.start.arrays:
         return
     known = [block.name for block in initial.rows(parameters).blocks]
-    for name, _ in made.start.arrays:
+    readouts = [group.named("a") for group in made.students]
+    stated = [name for name, _ in made.start.arrays if name not in readouts]
+    if not stated:
+        return
+    for name in stated:
         if name not in known:
             raise fields.Mistake(f"unknown key {name!r}; {fields.near(name, known)}", "start", name)
-    key = made.start.arrays[0][0]
+    key = stated[0]
     found = _as("start", key, initial.enter, parameters, None, np.random.default_rng(0))
     for block in initial.rows(parameters).moving:
         squares = np.diagonal(found.state[block.name], axis1=-2, axis2=-1)

@@ -50,11 +50,25 @@ Part = tuple[Term, ...]
 
 
 @dataclasses.dataclass(frozen=True)
+class Ruled:
+    """A rule c = front psi X of a slot (`products`), `value` being psi and `bends[t]` dpsi/dz_t.
+
+    Where psi is dphi/dz itself they are left out, and the unit has them.
+    """
+
+    slot: str
+    front: Any
+    met: str
+    value: Part | None
+    bends: tuple[Part, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Shape:
     """A unit with its gates and the derivatives that its flow needs.
 
     `value` is phi; `slopes[s]` dphi/dz_s; `bends[s][t]` d2phi/dz_s dz_t, with 2 dphi/dq_s added where s = t;
-    `scalars[b]` dphi/db.
+    `scalars[b]` dphi/db; `rules` are those of its slots.
     """
 
     slots: tuple[str, ...]
@@ -63,6 +77,16 @@ class Shape:
     slopes: tuple[Part, ...]
     bends: tuple[tuple[Part, ...], ...]
     scalars: tuple[Part, ...]
+    rules: tuple[Ruled, ...] = ()
+
+    def rule(self, slot: str) -> Ruled | None:
+        """The rule of a slot; None where it moves by the loss."""
+        return next((rule for rule in self.rules if rule.slot == slot), None)
+
+    def own(self, slot: str) -> Ruled | None:
+        """The rule of a slot that has a function psi of its own."""
+        rule = self.rule(slot)
+        return rule if rule is not None and rule.value is not None else None
 
 
 @functools.cache
@@ -79,11 +103,13 @@ def _opaque() -> Any:
     return gate
 
 
-def shape(group: Group, values: Mapping[str, float], normalised: bool) -> Shape:
+def shape(
+    group: Group, values: Mapping[str, float], normalised: bool, rules: Sequence[tuple[str, Any]] = ()
+) -> Shape:  # fmt: skip
     """The shape of a group's unit; `values` are those of the user's numbers, which decide on the signs of slopes.
 
-    With `normalised` the fields are those of unit vectors.  Raises `Open` for a unit that is no sum of polynomials
-    times a gate.
+    With `normalised` the fields are those of unit vectors.  `rules` are pairs of a slot and its `products.Product`.
+    Raises `Open` for a unit that is no sum of polynomials times a gate.
     """
     import sympy
 
@@ -103,6 +129,15 @@ def shape(group: Group, values: Mapping[str, float], normalised: bool) -> Shape:
     def part(e: Any) -> Part:
         return _terms(sympy.expand(e), z, group.text)
 
+    def ruled(slot: str, given: Any) -> Ruled:
+        dphi = sympy.Symbol("dphi", real=True)
+        if given.psi == dphi:
+            return Ruled(slot, given.front, given.met, None, ())
+        psi = _gated(_rewritten(given.psi), z, values, gates, group.text)
+        psi = psi.xreplace({dphi: sympy.diff(expression, symbols.slot(slot))})
+        return Ruled(slot, given.front, given.met, part(psi), tuple(part(sympy.diff(psi, t)) for t in z))
+
+    made = tuple(ruled(*one) for one in rules)
     bends = [
         [
             part(sympy.diff(expression, s, t) + (2 * sympy.diff(expression, q[i]) if i == j else 0))
@@ -117,6 +152,7 @@ def shape(group: Group, values: Mapping[str, float], normalised: bool) -> Shape:
         tuple(part(sympy.diff(expression, s)) for s in z),
         tuple(map(tuple, bends)),
         tuple(part(sympy.diff(expression, b)) for b in scalars),
+        made,
     )
 
 
@@ -208,8 +244,11 @@ def _terms(expression: Any, z: Sequence[Any], text: str) -> Part:
     return tuple(Term(c, k, r, p) for (k, r, p), c in found.items() if c != 0)
 
 
-def erf_factors(shapes: Sequence[Shape]) -> tuple[tuple[str, str], ...]:
-    """(factor, slope) of every group of units, factor erf(slope w), as expressions; empty where one is none."""
+def erf_factors(shapes: Sequence[Shape], met: str) -> tuple[tuple[str, str], ...]:
+    """(factor, slope) of every group of units, factor erf(slope w), as expressions; empty where one is none.
+
+    Rules must have the unit's own derivative, and meet what the loss does, "error" or "label".
+    """
     if not all(
         len(shape.slots) == 1
         and not shape.scalars
@@ -218,6 +257,7 @@ def erf_factors(shapes: Sequence[Shape]) -> tuple[tuple[str, str], ...]:
         and shape.value[0].powers == (0,)
         and shape.gates[0].kind == "erf"
         and shape.gates[0].bias == 0
+        and all(rule.value is None and rule.met == met for rule in shape.rules)
         for shape in shapes
     ):
         return ()

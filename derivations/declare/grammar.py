@@ -37,8 +37,10 @@ GATES = (
 """Functions of one value."""
 SHARES = ("softmax", "top1")
 """Shares of a unit among those of its group: softmax(v) = exp(v_i) / sum_k exp(v_k), top1(v) = 1 for the largest."""
-FUNCTIONS = {**dict.fromkeys((*GATES, *SHARES, "sqrt", "log"), 1), "He": 2, "wick": 2}
-"""Every function of an expression and the number of its arguments."""
+FUNCTIONS = {**dict.fromkeys((*GATES, *SHARES, "sqrt", "log"), 1), "He": 2, "wick": 2, "clip": 2}
+"""Every function of an expression and the number of its arguments; clip(x, k) = min(max(x, -k), k)."""
+NAMES_TOO = ("clip",)
+"""Functions whose word, without brackets, may still name a weight vector."""
 LONGEST, DEEPEST, DEGREE = 400, 30, 12
 """Most characters and nested brackets of an expression, and the largest degree."""
 LARGEST = 1e100
@@ -317,7 +319,7 @@ class _Reader:
         if len(token) > LONGEST_NAME:
             raise self.refuse(f"a name of at most {LONGEST_NAME} characters")
         if self.tokens[self.at + 1][0] != "(":
-            if token in FUNCTIONS:
+            if token in FUNCTIONS and token not in NAMES_TOO:
                 self.take()
                 raise self.refuse(f"'(' after the function {token}")
             return Tree("name", self.take())

@@ -133,6 +133,8 @@ def _call(tree: Tree, parts: list[Growth]) -> Growth:
         return Growth(k * inner.most, 0.0 if k % 2 == 0 else k * inner.most)
     if word in BOUNDED:
         return FREE
+    if word == "clip":
+        return Growth(inner.most, inner.most)
     if word in BELOW:
         return Growth(0.0, NEVER)
     if word in ("relu", "softplus"):
@@ -163,6 +165,10 @@ def require_loss(declared: Declaration, values: Mapping[str, float], noise: floa
     tree = declared.own_loss
     if tree is None:
         return
+    if declared.law is not None and declared.law.heavy:
+        of_label = of(tree, {"f": FREE, "y": LINEAR}, values).most
+        if of_label > 1:
+            raise UsageError("the loss has no mean: it grows faster than the label, whose noise has no variance")
     sides = []
     for groups in (declared.students, declared.teachers):
         most = max(require_unit(g.unit, g.text, g.slots, values).most for g in groups)
@@ -172,8 +178,47 @@ def require_loss(declared: Declaration, values: Mapping[str, float], noise: floa
     require_finite(tree, "the loss", {"f": f, "y": y}, values, degree)
 
 
+def require_rules(declared: Declaration, values: Mapping[str, float], noise: float) -> None:
+    """Raise `UsageError` for a rule that is not defined for what it reads, or has no mean."""
+    sides = []
+    for groups in (declared.students, declared.teachers):
+        most = max((require_unit(g.unit, g.text, g.slots, values).most for g in groups), default=0.0)
+        sides.append(Growth(most, most))
+    f, y = sides[0], sides[1] + (LINEAR if noise > 0 else FREE)
+    both = f.most + y.most
+    error = {"squared": f + y, "correlation": y}.get(declared.loss, Growth(both, both) if declared.own_loss else FREE)
+    degree = 2 * DEGREE * max(f.most, y.most, 1.0)
+    loss = Growth(2 * both, 2 * both)
+    for group in declared.students:
+        own = require_unit(group.unit, group.text, group.slots, values)
+        df = Growth(own.most, own.most)
+        known = {"f": f, "y": y, "l": loss, "dl": error, "df": df, "dphi": df, "grad": error * df}
+        known |= dict.fromkeys(group.slots, LINEAR)
+        for word in declared.ruled(group):
+            rule = declared.rule(group, word)
+            assert rule is not None
+            require_finite(rule.tree, f"the rule {rule.text!r}", known, values, degree)
+
+
+HEAVY = Growth(1e12, 1e12)
+"""The growth that stands for a label whose noise has no moments."""
+
+
+def bounded_in_label(declared: Declaration, values: Mapping[str, float]) -> bool:
+    """Whether all that moves does so by rules that are bounded in the label."""
+    for group in declared.students:
+        known = dict.fromkeys((*group.slots, "f", "df", "dphi"), LINEAR)
+        known |= dict.fromkeys(("y", "dl", "grad", "l"), HEAVY)
+        for word in (*group.slots, *group.own):
+            rule = declared.rule(group, word) if declared.moves(group, word) else None
+            if declared.moves(group, word) and (rule is None or of(rule.tree, known, values).most > EXPONENTIAL):
+                return False
+    return True
+
+
 def require(declared: Declaration, values: Mapping[str, float], noise: float) -> None:
     """Raise `UsageError` where a unit or the loss is not defined, or has no mean, at these numbers."""
     for group in declared.groups:
         require_unit(group.unit, group.text, group.slots, values)
     require_loss(declared, values, noise)
+    require_rules(declared, values, noise)

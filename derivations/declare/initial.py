@@ -9,6 +9,7 @@ import numpy as np
 from derivations.contract import Initial, UsageError
 from derivations.declare import data, mixture, spectra, spread
 from derivations.declare.declaration import Declaration
+from derivations.declare.grammar import number as value_of
 from derivations.declare.rows import Rows, readout
 from derivations.declare.schedules import TIME
 from derivations.declare.system import numbers, rows
@@ -22,11 +23,16 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
     """The initial condition of a run: from arrays (a file, an earlier run, the declaration), or drawn with `rng`."""
     declared: Declaration = parameters.declaration
     found = rows(parameters)
-    stated = {name: np.asarray(values, float) for name, values in declared.start.arrays}
+    stated = {
+        name: np.asarray(values, float)
+        for name, values in declared.start.arrays
+        if getattr(parameters, name, None) is None  # a number by -p takes the place of a list of readouts
+    }
     arrays = stated if previous is None else spread.with_given(declared, previous)
+    stating = any(block.name in arrays for block in found.moving)
     if previous is not None and weights(arrays) is not None:
         gram = _of_weights(parameters, arrays)
-    elif any(block.name in arrays for block in found.moving):
+    elif stating:
         gram = _of_overlaps(parameters, arrays, rng)
     else:
         gram = draw(parameters, rng)
@@ -44,10 +50,24 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
         if name not in state:
             value = arrays.get(name, readout(declared, number, found.sizes[number], values))
             constants[name] = _vector(name, np.asarray(value, float), found.sizes[number])
+    constants |= _of_rules(parameters, arrays)
     if declared.schedules:
         state[TIME] = np.zeros(())
-    exact = not weights(arrays) if arrays else mixture.overlap(parameters) is not None
+    exact = not weights(arrays) if stating or weights(arrays) else mixture.overlap(parameters) is not None
     return Initial(parameters, state, constants, parameters.d**-0.5, exact)
+
+
+def _of_rules(parameters: Any, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The numbers of every unit that rules alone read: given, one for all units, or an expression in j."""
+    declared, found = parameters.declaration, {}
+    formulas = {number.name: number.formula for number in declared.numbers}
+    for group, size in zip(declared.students, rows(parameters).sizes, strict=False):
+        for word in declared.constants(group):
+            name, value = group.named(word), getattr(parameters, word)
+            if value is None:
+                value = [value_of(formulas[word], {"j": j + 1.0}) for j in range(size)]
+            found[name] = _vector(name, np.asarray(arrays.get(name, value), float), size)
+    return found
 
 
 def _vector(name: str, value: np.ndarray, count: int) -> np.ndarray:

@@ -13,9 +13,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from derivations.declare import symbols
-from derivations.declare.declaration import Declaration
+from derivations.declare.declaration import Declaration, Group
 from derivations.declare.gates import SERIES, Gate, Open, Shape, erf_factors, shape
 from derivations.declare.moments import Program, Tables
+from derivations.declare.products import Product, product
 
 MOST_CELLS = 20_000
 """Above this size a program of quadruples takes a compiler too long, and the tier is refused."""
@@ -56,7 +57,7 @@ def _derived(declared: Declaration, numbers: Sequence[float]) -> Kernels:
     shapes = shapes_of(declared, numbers)
     maker = Maker(declared, shapes)
     texts = [*maker.drift(), *maker.loss()]
-    second, tilts = "", erf_factors(shapes) if declared.limit == "online" else ()
+    second, tilts = "", erf_factors(shapes, met_by(declared)) if declared.limit == "online" else ()
     if declared.limit == "online":
         try:
             require_second(declared, shapes)
@@ -75,9 +76,8 @@ def shapes_of(declared: Declaration, numbers: Sequence[float]) -> tuple[Shape, .
     """
     require_closed(declared)
     normalised, known = declared.weights == "normalised", values(declared, numbers)
-    shapes = tuple(
-        shape(group, known, normalised and k < len(declared.students)) for k, group in enumerate(declared.groups)
-    )
+    students = [shape(group, known, normalised, _rules(declared, group)) for group in declared.students]
+    shapes = (*students, *(shape(group, known, False) for group in declared.teachers))
     if declared.inputs is not None and any(gate.kind in SERIES for each in shapes for gate in each.gates):
         raise Open(
             "the means of a gate are series at unit variance, and variances move with the eigenvalues of the inputs"
@@ -86,22 +86,30 @@ def shapes_of(declared: Declaration, numbers: Sequence[float]) -> tuple[Shape, .
     return shapes
 
 
+def met_by(declared: Declaration) -> str:
+    """What a derivative of the loss has as a factor: "error" f - y, or "label" -y."""
+    return "error" if declared.loss == "squared" else "label"
+
+
 def require_second(declared: Declaration, shapes: Sequence[Shape]) -> None:
     """Raise `Open` where means of four units have no closed form: those of polynomials and of erf units have.
 
     Two of the four are students, the first of the shapes; the other two may be any.
     """
     students = len(declared.students)
-    if erf_factors(shapes):
+    if erf_factors(shapes, met_by(declared)):
         return
     if any(shape.gates for shape in shapes):
         raise Open("E[c c] is a mean of four functions that are no polynomials")
-    cells = [
-        math.prod(1 + max((term.powers[s] for term in shape.value), default=0) for s in range(len(shape.slots)))
-        for shape in shapes
-    ]
+    cells = [math.prod(1 + degree for degree in _degrees(shape)) for shape in shapes]
     if max(cells[:students]) ** 2 * max(cells) ** 2 > MOST_CELLS:
         raise Open("E[c c] is a mean of four polynomials of too many terms")
+
+
+def _degrees(shape: Shape) -> list[int]:
+    """The largest powers of a unit and its rules, by slot."""
+    terms = [*shape.value, *(term for rule in shape.rules for term in rule.value or ())]
+    return [max((term.powers[s] for term in terms), default=0) for s in range(len(shape.slots))]
 
 
 def plain_gate(gate: Gate, order: int) -> tuple[str, str, int]:
@@ -114,13 +122,30 @@ def require_closed(declared: Declaration) -> None:
     if declared.loss not in ("squared", "correlation"):
         what = "the own loss" if declared.loss == "own" else f"the {declared.loss} loss"
         raise Open(f"{what} is no polynomial in the units, so that its mean is no sum over pairs of units")
+    _require_products(declared)
     for group in declared.students:
         jumps = group.unit.calls("step", "sign")
-        if jumps:
+        by_loss = [word for word in (*group.slots, *group.scalars) if declared.moves(group, word)]
+        if jumps and set(by_loss) - set(declared.ruled(group)):
             raise Open(
                 f"{group.text!r} jumps: SGD follows the derivative of each sample, which is 0 almost everywhere, and "
                 "the gradient of the population loss, whose self term diverges, is another"
             )
+
+
+def _require_products(declared: Declaration) -> None:
+    """Raise `Open` where rules are none of vectors alone, or stand beside means and labels of clusters."""
+    for group in declared.students:
+        words = [word for word in declared.ruled(group) if word not in group.slots]
+        if words:
+            raise Open(f"the rule of {words[0]}, a number of the units, has no closed form here")
+    if declared.rules and (declared.moved or declared.by_cluster):
+        raise Open("rules have no closed form here where clusters of the inputs have means or labels")
+
+
+def _rules(declared: Declaration, group: Group) -> list[tuple[str, Product]]:
+    """The rules of the slots of a group of students as products.  Raises `Open` where one is none."""
+    return [(slot, product(declared, group, slot)) for slot in declared.ruled(group) if slot in group.slots]
 
 
 def _require_series(declared: Declaration, shapes: Sequence[Shape]) -> None:
@@ -152,8 +177,11 @@ class Maker:
 
     def _drift_outputs(self, g: int, h: int) -> list:
         one, two = self.shapes[g], self.shapes[h]
-        outputs = [(a, b) for a in one.slopes for b in two.slopes]
-        outputs += [(bend, two.value) for row in one.bends for bend in row]
+        own = {slot: one.own(slot) for slot in one.slots}
+        first = [(slope, bends, own[s]) for s, slope, bends in zip(one.slots, one.slopes, one.bends, strict=True)]
+        # A rule takes the place of the derivative of its slot.
+        outputs = [(a if rule is None else rule.value, b) for a, _, rule in first for b in two.slopes]
+        outputs += [(bend, two.value) for _, row, rule in first for bend in (row if rule is None else rule.bends)]
         if self.declared.groups[g].output == "trained":
             outputs.append((one.value, two.value))
         return outputs + [(part, two.value) for part in one.scalars]

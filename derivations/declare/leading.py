@@ -85,6 +85,8 @@ def growth(parameters: Any) -> tuple[int, float]:
         )
     if schedules.active(parameters):
         raise UsageError("tier leading: the time that it predicts is that of constant values; take -p tier=auto")
+    if declared.rules:
+        raise UsageError("tier leading: it is derived for the gradient of the loss, not for rules; take -p tier=auto")
     k, gain = shared_degree(parameters)
     (student,) = declared.students
     return k, gain * speed(parameters, student, student.slots[0])

@@ -14,7 +14,19 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Eigenspaces, Initial, Labelled, ScalarModel, unpacked
-from derivations.declare import classes, data, evaluate, mixture, schedules, spectra, speeds, spread, system, written
+from derivations.declare import (
+    classes,
+    data,
+    evaluate,
+    mixture,
+    noise,
+    schedules,
+    spectra,
+    speeds,
+    spread,
+    system,
+    written,
+)
 from derivations.declare.declaration import Declaration, Inputs
 from derivations.declare.initial import stack
 from derivations.declare.initial import weights as holds_weights
@@ -24,7 +36,7 @@ from derivations.declare.schedules import Schedule
 
 def model(parameters: Any) -> ScalarModel:
     """The model of the declaration that the parameters carry."""
-    return of_declaration(parameters.declaration, schedules.active(parameters))
+    return of_declaration(noise.in_force(parameters), schedules.active(parameters))
 
 
 @functools.lru_cache(maxsize=64)
@@ -47,10 +59,12 @@ def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -
             group.named("a" if k < len(declared.students) else "a_star")
             for k, group in enumerate(declared.groups)
             if group.output != "trained"
-        ),
+        )
+        + tuple(group.named(word) for group in declared.students for word in declared.constants(group)),
         scalars=scalars,
         further=further,
         losses=functools.partial(of_samples, evaluate.losses, declared, changing),
+        moves=functools.partial(of_samples, evaluate.moves, declared, changing) if declared.rules else None,
         wrong=functools.partial(of_samples, evaluate.wrong, declared, changing) if declared.labelled() else None,
         written=functools.partial(written.module, declared, changing),
         stem=f"declared_{signature(declared, changing)}",
@@ -64,6 +78,8 @@ def signature(declared: Declaration, changing: tuple[Schedule, ...] = ()) -> str
     groups = [(group.unit, group.slots, group.scalars, group.output == "trained") for group in declared.groups]
     said = (len(declared.students), groups, declared.loss, declared.own_loss, declared.weights, declared.names)
     said = (*said, declared.limit, declared.rates, changing) if changing else said
+    said = (*said, declared.rules, [declared.ruled(group) for group in declared.students]) if declared.rules else said
+    said = (*said, declared.law) if declared.law is not None else said
     return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
 
 
@@ -89,7 +105,7 @@ def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
         *rows.units,
         *(np.array([value]) for value in system.numbers(parameters)),
         square[rows.students :].copy(),
-        np.array([float(now.noise)]),
+        np.array([noise.scale(parameters)]),
         np.array([float(now.decay)]),
         np.sqrt(square[: rows.students]),
         speeds.of_vectors(parameters),
@@ -192,6 +208,6 @@ def of_samples(
     measure: Callable[..., Any], declared: Declaration, changing: tuple[Schedule, ...], vectors: Any, scalars: Any,
     x: Any, labels: Any, *numbers: Any,
 ) -> Any:  # fmt: skip
-    """A `measure` of `evaluate` for every sample (samples,), with the run-time arguments of the written functions."""
+    """A `measure` of `evaluate` of samples, with the run-time arguments of the written functions."""
     named = dict(zip(written.arguments(declared, changing), numbers, strict=True))
     return measure(declared, vectors, scalars, x, labels, named)

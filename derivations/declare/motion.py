@@ -21,7 +21,7 @@ Sources: Saad & Solla 1995; Price 1958; Yoshida & Okada 2019 (eigenvalues); Refi
 from collections.abc import Iterator
 from typing import Any
 
-from derivations.declare import schedule_equations, second_order
+from derivations.declare import ruled, schedule_equations, second_order
 from derivations.declare.algebra import Algebra, Vector
 from derivations.declare.gates import Part, Shape
 from derivations.declare.unit_kernels import Kernels, Mean
@@ -56,10 +56,10 @@ class Motion:
     def definitions(self) -> tuple[Definition, ...]:
         """All arrays that the equations and the loss read, in order."""
         self.arrays = [*self._values(), *self._spreads(), *self._centres(), *self._norms()]
-        self.arrays += [*self._pairs(), *self._outputs(), *self._alone()]
+        self.arrays += [*self._pairs(), *ruled.definitions(self), *self._outputs(), *self._alone()]
         self.arrays += [*self._bends(), *self._gradients(), *self._pulls(), *self._drifts()]
         if self.second:
-            self.arrays += second_order.definitions(self.algebra, self.kernels, self.squared)
+            self.arrays += second_order.definitions(self)
         self.arrays += self._along()
         return tuple(self.arrays)
 
@@ -100,8 +100,19 @@ class Motion:
         """The pairs of groups (g, h) that meet in the gradient, g one of students and not after h."""
         for g in self.algebra.students:
             for h in self.algebra.groups:
-                if h >= g and (self.squared or not self.algebra.is_student(h)):
+                if h >= g and (self._meets(g, h) or (self.algebra.is_student(h) and self._meets(h, g))):
                     yield g, h
+
+    def _meets(self, g: int, h: int, slot: str = "") -> bool:
+        """Whether units of group g (a slot of theirs) move by means of themselves and those of group h.
+
+        What has a rule with a function of its own is left to `ruled`.
+        """
+        group = self.algebra.declared.groups[g]
+        vectors = [Vector(g, s) for s in group.slots if slot in ("", s) and not ruled.own(self.algebra, Vector(g, s))]
+        by_rule = any(h in ruled.met(self.algebra, one, self.squared) for one in vectors)
+        numbers = slot == "" and bool(group.own) and (self.squared or not self.algebra.is_student(h))
+        return by_rule or numbers
 
     def _pairs(self) -> Iterator[Definition]:
         """The means of all pairs of units that the drift needs."""
@@ -124,6 +135,7 @@ class Motion:
             for a, s in enumerate(one.slots)
             for b, t in enumerate(two.slots)
             if not (word and s == t and self.algebra.radial)  # along itself, which the constraint takes
+            and (self._meets(g, h, s) or (self.algebra.is_student(h) and self._meets(h, g, t)))
         ]
         sides = [(g, h, one, two, False)] + ([(h, g, two, one, True)] if g != h and self.algebra.is_student(h) else [])
         for own, other, mine, theirs, turned in sides:
@@ -138,7 +150,8 @@ class Motion:
             yield from (("U", s, mine.slopes[a]) for a, s in enumerate(mine.slots))
         for a, s in enumerate(mine.slots):
             for b, t in enumerate(mine.slots):
-                if a < b or (a == b and not self.algebra.radial):
+                by_loss = not (ruled.own(self.algebra, Vector(g, s)) and ruled.own(self.algebra, Vector(g, t)))
+                if by_loss and (a < b or (a == b and not self.algebra.radial)):
                     yield "W", s + t, mine.bends[a][b]
         for b, name in enumerate(self.algebra.scalars(g)):
             if self._trained(g, name):
@@ -197,15 +210,19 @@ class Motion:
         """An entry of an array of means; 0 where it is 0 everywhere."""
         return sp.Integer(0) if name in self.kernels.zero else Base(name)[(*self.algebra.of_fields, *indices)]
 
-    def total(self, g: int, letter: str, rest: str, i: Any) -> Any:
-        """The sum of weight x mean over all units that unit i of group g meets, and over the label of a cluster."""
+    def total(self, g: int, letter: str, rest: str, i: Any, one: Vector | None = None) -> Any:
+        """The sum of weight x mean over all units that unit i of group g meets, and over the label of a cluster.
+
+        Vectors that move by a rule may meet others than the loss does.
+        """
         found = sp.Integer(0)
+        met = [h for h in self.algebra.groups if self.squared or not self.algebra.is_student(h)]
+        met = met if one is None else ruled.met(self.algebra, one, self.squared)
         if self.algebra.labels is not None:
             found -= self.algebra.labels * self.entry(f"{letter}label_{self.named(letter, g, g, rest)}", i)
-        for h in self.algebra.groups:
-            if self.squared or not self.algebra.is_student(h):
-                j = self.algebra.index("j", h)
-                found += sp.Sum(self.algebra.weight(h, j) * self.mean(letter, g, h, rest, i, j), j)
+        for h in met:
+            j = self.algebra.index("j", h)
+            found += sp.Sum(self.algebra.weight(h, j) * self.mean(letter, g, h, rest, i, j), j)
         return found
 
     def bend(self, one: Vector, slot: str, i: Any) -> Any:
@@ -223,9 +240,11 @@ class Motion:
             for a, s in enumerate(slots):
                 for t in slots[a:]:
                     target = self.bend(Vector(g, s), t, i)
-                    if target != 0:
+                    by_rules = all(ruled.rule(self.algebra, Vector(g, slot)) for slot in (s, t))
+                    if target != 0 and not by_rules:
                         value = self.algebra.weight(g, i) * self.total(g, "W", s + t, i)
                         yield Definition((target,), value, "second derivatives of a unit, times all others")
+        yield from ruled.bends(self)
 
     def _gradients(self) -> Iterator[Definition]:
         """C of students' vectors and all vectors; where the network divides by norms, of the raw vectors."""
@@ -248,6 +267,8 @@ class Motion:
         return Base(f"C_{self.algebra.label(one, two)}")[(*self.algebra.cluster, i, j)]
 
     def _gradient(self, one: Vector, two: Vector) -> Any:
+        if ruled.rule(self.algebra, one) is not None:
+            return ruled.gradient(self, one, two)
         g, h = one.group, two.group
         i, j = self.algebra.index("i", g), self.algebra.index("j", h)
         slots = one.slot + two.slot if g <= h else two.slot + one.slot

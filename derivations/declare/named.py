@@ -7,7 +7,7 @@ from typing import Any
 
 from derivations.declare import fields
 from derivations.declare.declaration import Number
-from derivations.declare.grammar import FUNCTIONS, foreign
+from derivations.declare.grammar import FUNCTIONS, Tree, foreign, number
 
 NUMBER = ("default", "meaning", "minimum", "maximum", "above", "per")
 RESERVED = (
@@ -67,6 +67,17 @@ def numbers(table: Mapping[str, Any]) -> tuple[Number, ...]:
         if "default" not in entry:
             raise fields.Mistake(f"parameter {name} has no default", "parameters", name)
         bounds: Any = {"minimum": limits.get("minimum"), "maximum": limits.get("maximum"), "above": limits.get("above")}
-        default = fields.real({name: entry["default"]}, name, "parameters", **bounds)
-        found.append(Number(name, default, fields.text(entry, "meaning", place, ""), per_unit="per" in entry, **limits))
+        formula = _formula(entry, place) if isinstance(entry["default"], str) else None
+        given = entry["default"] if formula is None else number(formula, {"j": 1.0})
+        default = fields.real({name: given}, name, "parameters", **bounds)
+        meaning = fields.text(entry, "meaning", place, "")
+        found.append(Number(name, default, meaning, per_unit="per" in entry, formula=formula, **limits))
     return tuple(found)
+
+
+def _formula(entry: Mapping[str, Any], place: str) -> Tree:
+    """The default of every unit as an expression in its number j = 1, 2, .."""
+    if "per" not in entry:
+        said = 'a default that is an expression is for numbers of units: write per = "unit" beside it'
+        raise fields.Mistake(said, place, "default")
+    return fields.formula(entry["default"], place, "default", ("j",))

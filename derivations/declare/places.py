@@ -63,7 +63,7 @@ def _entries(at: Rows, places: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _own(at: Rows, known: Known) -> dict[str, np.ndarray]:
-    """The places of readouts and of the units' own numbers."""
+    """The places of readouts and of the units' own numbers, those that rules alone read last."""
     declared, most = at.declaration, max(at.units)
     own: dict[tuple[int, str], np.ndarray] = {}
     for number, word, _ in at.scalars:
@@ -79,6 +79,11 @@ def _own(at: Rows, known: Known) -> dict[str, np.ndarray]:
         for word in group.scalars:
             row = np.zeros(most, np.int64)
             row[: at.sizes[number]] = own[number, word]
+            biases.append(row)
+    for number, group in enumerate(declared.students):
+        for word in declared.constants(group):
+            row = np.zeros(most, np.int64)
+            row[: at.sizes[number]] = known.keep(group.named(word))
             biases.append(row)
     return {
         "outs": np.array(outs, np.int64),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Component, Crossing, Initial, Labelled, UsageError
-from derivations.declare import coupling, mixture, schedules, spectra
+from derivations.declare import coupling, mixture, noise, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import teacher_gram
 from derivations.declare.places import known_places
@@ -77,7 +77,8 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     constant, places = known_places(initial)
     online = declared.limit == "online"
     p = schedules.at(p, 0.0)
-    rates = np.array([p.step if online else 1.0, p.decay, p.step**2 / p.batch if online else 0.0, p.noise])
+    gain = p.step**2 / p.batch if online else 0.0
+    rates = np.array([p.step if online else 1.0, p.decay, gain, noise.scale(p)])
     return (
         constant, places["gram"], places["outs"], places["biases"], places["entries"], places["moves"],
         places["moving"], rates, *_law(p), np.array(numbers(p), float), np.array(switches, float), *at.units,
@@ -107,6 +108,9 @@ def constants(initial: Initial) -> Labelled:
         if name in initial.constants:
             who = "student" if student else "teacher"
             labelled[name] = ((found.dimension(number),), initial.constants[name], f"readout of {who} unit i")
+        for word in p.declaration.constants(group) if student else ():
+            values = initial.constants[group.named(word)]
+            labelled[group.named(word)] = ((found.dimension(number),), values, f"number {word} of unit i")
     return {**labelled, **spectra.labelled(p), **mixture.labelled(p)}
 
 
@@ -130,6 +134,7 @@ def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, f
     found = rows(p)
     gram = found.gram({**{b.name: initial.constants[b.name] for b in found.fixed}, **state})
     kept = {"gram_min_eigenvalue": float(np.linalg.eigvalsh(gram).min()) if np.isfinite(gram).all() else float("nan")}
-    if "loss" in state and p.declaration.limit == "flow" and p.decay == 0 and not schedules.active(p):
+    downhill = p.declaration.limit == "flow" and p.decay == 0 and not schedules.active(p) and not p.declaration.rules
+    if "loss" in state and downhill:
         kept["loss_increase"] = float(np.diff(state["loss"]).max(initial=0.0))
     return kept

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from derivations.declare import fields, schedules
-from derivations.declare.declaration import Group, Number, moves
+from derivations.declare import fields, noise, schedules
+from derivations.declare.declaration import Group, Law, Number, moves
 from derivations.declare.schedules import Schedule
 
 STEPS = {"online": 1.0, "flow": 1e-3}
@@ -14,13 +14,17 @@ STEPS = {"online": 1.0, "flow": 1e-3}
 
 @dataclasses.dataclass(frozen=True)
 class Values:
-    """The numbers of training; a schedule stands in `schedules`, and its value at time 0 among the numbers."""
+    """The numbers of training; a schedule stands in `schedules`, and its value at time 0 among the numbers.
+
+    Where the noise has a `law` its number is the factor of that, 1.
+    """
 
     step: float
     decay: float
     noise: float
     rates: tuple[tuple[str, float], ...]
     schedules: tuple[Schedule, ...]
+    law: Law | None
 
 
 def values(
@@ -36,10 +40,11 @@ def values(
         raise fields.Mistake(
             "the clock of a flow counts step: write rates = '..' for a speed that changes", "training", "step"
         )
+    law = noise.law(teacher, known)
     found: dict[str, float | Schedule] = {
         "step": _entry(training, "step", "training", STEPS[limit], known, above=True),
         "decay": _entry(training, "decay", "training", 0.0, known),
-        "noise": _entry(teacher, "noise", "teacher", 0.0, known),
+        "noise": _entry(teacher, "noise", "teacher", 0.0, known) if law is None else 1.0,
     }
     rates = _rates(training, moving, known)
     every = {**found, **{f"rate_{name}": entry for name, entry in rates.items()}}
@@ -50,6 +55,7 @@ def values(
         start["noise"],
         tuple((name, start[f"rate_{name}"]) for name in rates),
         tuple(entry for entry in every.values() if isinstance(entry, Schedule)),
+        law,
     )
 
 

@@ -7,8 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import array_files, data, fields, fits, growth, inputs, named, presets, rates, sums
-from derivations.declare.declaration import OUTPUTS, Declaration, Event, Group, Number, Start
+from derivations.declare import (
+    array_files,
+    data,
+    fields,
+    fits,
+    growth,
+    inputs,
+    named,
+    presets,
+    rates,
+    rules,
+    starts,
+    sums,
+)
+from derivations.declare.declaration import OUTPUTS, Declaration, Event, Group, Number
 from derivations.declare.declaration_text import declaration_text
 from derivations.declare.grammar import Tree
 from derivations.declare.model_files import content as content
@@ -22,7 +35,7 @@ TABLES = (
 )  # fmt: skip
 STUDENT = ("unit", "units", "output", "name")
 TEACHER = (*STUDENT, "gram", "noise", "spread")
-TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "until", "decades")
+TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "rule", "until", "decades")
 EVENT = ("name", "of", "threshold", "direction", "absolute")
 LARGEST_BATCH = 10**15
 """Most samples of a step, as the parameter `batch` takes them."""
@@ -78,7 +91,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         decay=values.decay,
         noise=values.noise,
         gram=data.gram_of_file(law, teacher_table) or _gram(teacher_table, folder),
-        start=_start(fields.table(tables, "start"), students, weights),
+        start=starts.start(fields.table(tables, "start"), students, weights),
         numbers=numbers,
         events=_events(tables),
         about=fields.text(tables, "about", "", ""),
@@ -90,6 +103,8 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         claims=_claims(tables),
         rates=values.rates,
         schedules=values.schedules,
+        law=values.law,
+        rules=rules.rules(training, students, trained, numbers, weights),
     )
     made = dataclasses.replace(made, text=declaration_text(tables, made))
     if all(map(array_files.at_hand, data.files(law))):  # a stored declaration did when it was made
@@ -288,47 +303,6 @@ def _trained(training: Mapping[str, Any], students: tuple[Group, ...], numbers: 
                 "trained",
             )
     return tuple(sorted(given))
-
-
-def _start(table: Mapping[str, Any], students: tuple[Group, ...], weights: str) -> Start:
-    """Norms by parameter name (`norm`, or `norm_v` with several slots), overlap, readout, and arrays given outright."""
-    slots = [(group, slot) for group in students for slot in group.slots]
-    given = table.get("norm", 1.0 if weights != "free" else 0.5)
-    norms = []
-    for group, slot in slots:
-        value = given
-        if isinstance(given, Mapping):
-            fields.require_known(given, [word for g, s in slots for word in (s, g.named(s))], "start")
-            value = given.get(group.named(slot), given.get(slot, 1.0))
-        norms.append((norm_name(students, group, slot), fields.real({"norm": value}, "norm", "start", above=0.0)))
-    overlap = table.get("overlap", "random")
-    if overlap != "random":
-        overlap = fields.real(table, "overlap", "start", minimum=-1.0, maximum=1.0)
-    if "a" in table and not any(group.output == "trained" for group in students):
-        raise fields.Mistake("a is where trained readouts start, but no output is 'trained'", "start", "a")
-    readout = fields.real(table, "a", "start", 1.0)
-    others = {key: value for key, value in table.items() if key not in ("norm", "overlap", "a")}
-    arrays = []
-    scalars = {word for group in students for word in group.scalars}
-    for key, value in others.items():
-        if key in scalars:
-            raise fields.Mistake(
-                f"{key} starts at its default in [parameters] for every unit; other starts are those of --initial",
-                "start",
-                key,
-            )
-        if not re.fullmatch(r"(\w+_)?[QMP]_[a-z0-9]+", key):
-            raise fields.Mistake(
-                f"unknown key {key!r}; {fields.near_key(key, ['norm', 'overlap', 'a', 'Q_ww', 'M_ww'])}", "start", key
-            )
-        arrays.append((key, fields.matrices(value, "start", key)))
-    return Start(tuple(norms), None if overlap == "random" else overlap, readout, tuple(arrays))
-
-
-def norm_name(students: tuple[Group, ...], group: Group, slot: str) -> str:
-    """The parameter with the norm of a slot: `norm` where there is one slot in all."""
-    alone = sum(len(g.slots) for g in students) == 1
-    return "norm" if alone else group.named(f"norm_{slot}")
 
 
 def _gram(table: Mapping[str, Any], folder: Path | None) -> Any:

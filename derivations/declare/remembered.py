@@ -58,7 +58,16 @@ def _parts(declared: Declaration) -> tuple[object, ...]:
     """What the derivation depends on: units, loss, constraint, limit, inputs, and which readouts are trained."""
     groups = [(g.text, g.slots, g.scalars, g.output == "trained") for g in declared.groups]
     law = None if declared.inputs is None else (declared.inputs.moved, declared.inputs.labels)
-    return groups, len(declared.students), declared.loss, declared.weights, declared.limit, declared.names, law
+    parts = groups, len(declared.students), declared.loss, declared.weights, declared.limit, declared.names, law
+    return (*parts, *_rules(declared), *([declared.law] if declared.law is not None else []))
+
+
+def _rules(declared: Declaration) -> tuple[object, ...]:
+    """The rules, and the numbers that they read of every unit; nothing where there are none."""
+    if not declared.rules:
+        return ()
+    by_group = [(group.name, declared.ruled(group), declared.constants(group)) for group in declared.students]
+    return declared.rules, by_group
 
 
 def identity(declared: Declaration) -> str:

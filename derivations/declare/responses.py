@@ -6,8 +6,11 @@ holds them against automatic differentiation of the loss.
 
 from typing import Any
 
-from derivations.declare import symbols
+from derivations.declare import noise, symbols
 from derivations.declare.declaration import Declaration, Group
+
+SAMPLE = ("a", "f", "y", "l", "dl", "df", "dphi")
+"""What a rule takes of a sample and its unit, beside fields and numbers."""
 
 
 def unit(declaration: Declaration, number: int) -> list[str]:
@@ -60,6 +63,26 @@ def loss(declaration: Declaration) -> str:
     return symbols.function("loss", [f, y, *numbers], [given, sympy.diff(given, f)])
 
 
+def rule(declaration: Declaration, number: int, word: str) -> str:
+    """`rule_k_word(z.., scalars.., constants.., a, f, y, l, dl, df, dphi, numbers..)` -> the coefficient of a rule."""
+    import sympy
+
+    group = declaration.groups[number]
+    found = declaration.rule(group, word)
+    assert found is not None
+    dl, df, grad = (sympy.Symbol(name, real=True) for name in ("dl", "df", "grad"))
+    made = symbols.build(found.tree, group.slots).xreplace({grad: dl * df})
+    own = [*group.scalars, *declaration.constants(group), *SAMPLE, *declaration.names]
+    given = [*map(symbols.slot, group.slots), *(sympy.Symbol(name, real=True) for name in own)]
+    return symbols.function(f"rule_{number}_{word}", given, [made])
+
+
+def rules(declaration: Declaration) -> list[str]:
+    """The texts of all rules."""
+    every = enumerate(declaration.students)
+    return [rule(declaration, number, word) for number, group in every for word in declaration.ruled(group)]
+
+
 def value(declaration: Declaration, number: int) -> str:
     """`value_k`, of the arguments of `unit_k`: phi alone."""
     import sympy
@@ -77,5 +100,7 @@ def module(declaration: Declaration) -> str:
     texts = [text for number in range(len(groups)) for text in unit(declaration, number)]
     texts += [value(declaration, number) for number in range(len(groups))]
     texts.append(loss(declaration))
+    texts += rules(declaration)
+    texts += [noise.text(declaration)] if declaration.law is not None else []
     body = "\n\n".join(texts)
     return "\n\n".join([*symbols.helpers(body), body])

@@ -1,5 +1,7 @@
 """Tiers `sampled` and `mixed`: means over fixed randomised points, where there is no closed form.
 
+Rules that are polynomials have tier `exact` here, over the nodes of `quadrature`.
+
 The points stay the same along a run, so that the right-hand side is one smooth function and the error a bias of it,
 which independent randomisations measure.  `mixed` has the exact drift and samples E[c c^T] alone.
 """
@@ -13,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Code, Equations, Initial, Observables, Smooth, Tier, UsageError, Written
-from derivations.declare import arrays, classification, exact, population, remembered, schedules
+from derivations.declare import arrays, classification, exact, population, quadrature, remembered, schedules
 from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Open
+from derivations.declare.noise import in_force
 from derivations.declare.points import degree, grid, points
 from derivations.declare.remembered import identity
 from derivations.declare.samples import Place, Sampler
@@ -31,6 +34,7 @@ FEWER = 4
 """Of the bias that all randomisations share, order 1/points, means over this many times fewer points have more."""
 WIDER = 1.5
 """The scatter of a few randomisations is 20 to 30 per cent too small at ten fields."""
+KINKS = ("relu", "abs", "step", "sign", "top1", "clip")
 NOT_ON_A_GRID = ("exp", "sqrt", "log")
 """Functions that grow beyond the reach of a grid, or have a branch point."""
 FEWEST = 256
@@ -41,7 +45,7 @@ KINKED, SMOOTH = 1e-4, 1e-6
 
 def equations(parameters: Any, tier: str) -> Equations:
     """The equations over sampled means.  Raises `UsageError` for `mixed` where there is nothing to mix."""
-    declared: Declaration = parameters.declaration
+    declared: Declaration = in_force(parameters)
     stated = _drift(parameters) if tier == "mixed" else None
     kinked = _kinked(declared)
     tolerance = KINKED if kinked else SMOOTH
@@ -49,11 +53,11 @@ def equations(parameters: Any, tier: str) -> Equations:
         about=Tier(
             name=tier,
             validity=population.validity(declared),
-            neglects=f"the error of means over {parameters.points} points, which the summary measures",
+            neglects=neglected(parameters, tier),
         ),
         advance=Smooth(
             between="interpolant",
-            rough=0.0 if _on_grid(parameters) else tolerance,
+            rough=0.0 if tier == "exact" or _on_grid(parameters) else tolerance,
             kinks=kinked,
             **population.clock(parameters),
         ),
@@ -66,8 +70,8 @@ def equations(parameters: Any, tier: str) -> Equations:
         ),
         state=population.state(parameters),
         layout=rows(parameters).layout,
-        arguments=functools.partial(arguments, stated),
-        admits=functools.partial(_require_signal, stated),
+        arguments=functools.partial(arguments, stated, tier=tier),
+        admits=functools.partial(_require_signal, stated, tier),
         crossings=population.crossings(declared, rows(parameters)),
         watched=(population.ERROR, *([classification.CLASSIFICATION] if declared.labelled() else [])),
         observables=Observables(
@@ -79,11 +83,18 @@ def equations(parameters: Any, tier: str) -> Equations:
     )
 
 
+def neglected(parameters: Any, tier: str) -> str:
+    """What a tier neglects."""
+    if tier != "exact":
+        return f"the error of means over {parameters.points} points, which the summary measures"
+    return "nothing" if parameters.declaration.limit == "flow" else "fluctuations of order 1/sqrt(d)"
+
+
 def _kinked(declared: Declaration) -> bool:
-    """True where loss or units have a kink or a jump."""
-    kinks = [c.word for g in declared.groups for c in g.unit.calls("relu", "abs", "step", "sign", "top1")]
-    kinks += [c.word for c in declared.own_loss.calls("relu", "abs", "step", "sign")] if declared.own_loss else []
-    return bool(kinks) or declared.loss == "hinge"
+    """True where loss, units or rules have a kink or a jump."""
+    trees = [*(group.unit for group in declared.groups), *(rule.tree for rule in declared.rules)]
+    trees += [declared.own_loss] if declared.own_loss else []
+    return declared.loss == "hinge" or any(tree.calls(*KINKS) for tree in trees)
 
 
 def _on_grid(parameters: Any) -> bool:
@@ -91,10 +102,12 @@ def _on_grid(parameters: Any) -> bool:
 
     A grid then has an error of rounding, for two fields of standard deviations up to about 3 at 16384 points.
     """
-    declared: Declaration = parameters.declaration
+    declared: Declaration = in_force(parameters)
     variables = rows(parameters).fields + _noisy(parameters)
     signed = declared.labelled() and (bool(declared.teachers) or _noisy(parameters))
     trees = [*(group.unit for group in declared.groups), *([declared.own_loss] if declared.own_loss else [])]
+    trees += [rule.tree for rule in declared.rules]
+    trees += [declared.law.tree] if declared.law is not None else []
     plain = not signed and not _kinked(declared) and not any(tree.calls(*NOT_ON_A_GRID) for tree in trees)
     return plain and variables <= 2 and parameters.points >= FEWEST
 
@@ -137,7 +150,7 @@ def texts(declared: Declaration) -> dict[str, Written]:
 
 def _identity(parameters: Any, stated: Statement | None) -> str:
     """Declaration, drift and the schedules in force, for the key of what is compiled."""
-    declared = parameters.declaration
+    declared = in_force(parameters)
     said = identity(declared) if stated is None else f"{identity(declared)}_{stated.fingerprint}"
     changing = [(schedule.name, schedule.text) for schedule in schedules.active(parameters)]
     if not declared.rates and not declared.schedules:
@@ -231,14 +244,17 @@ def split(declared: Declaration, given: tuple[Any, ...]) -> tuple[arrays.Argumen
     return arrays.Arguments._make((*given[:n], tuple(given[n + 2 : end]))), (given[n], given[n + 1]), given[end:]
 
 
-def arguments(stated: Statement | None, initial: Initial, seed: int | None = None, fewer: int = 1) -> tuple[Any, ...]:
+def arguments(
+    stated: Statement | None, initial: Initial, seed: int | None = None, fewer: int = 1, tier: str = "sampled"
+) -> tuple[Any, ...]:  # fmt: skip
     """Return what lays a state out, points and weights, the sizes of the groups, and what a statement takes.
 
-    There are `fewer` times fewer points than asked for, with the same moments exact.
+    There are `fewer` times fewer points than asked for, with the same moments exact; tier exact has a grid.
     """
     p = initial.parameters
     own = population.arguments(initial)
-    x, weights = nodes(p, seed, fewer)
+    exactly = quadrature.nodes(p) if tier == "exact" else None
+    x, weights = nodes(p, seed, fewer) if exactly is None else exactly
     drift = () if stated is None else stated.arguments(initial)
     return (*own[: arrays.OWN], x, weights, *own[arrays.OWN :], *drift)
 
@@ -247,7 +263,7 @@ def arguments(stated: Statement | None, initial: Initial, seed: int | None = Non
 def per_sample(declared: Declaration) -> dict[str, Callable[..., Any]]:
     """The functions of every sample (units, logits, loss) in NumPy."""
     space: dict[str, Any] = {"np": np, "sqrt": np.sqrt, "exp": np.exp, "cos": np.cos, "sin": np.sin}
-    space["erf"] = lambda x: special(np).erf(x)
+    space |= {"erf": lambda x: special(np).erf(x), "erfc": lambda x: special(np).erfc(x)}
     for written in texts(declared).values():
         exec(written.text, space)
     return {name: value for name, value in space.items() if callable(value)}
@@ -255,7 +271,7 @@ def per_sample(declared: Declaration) -> dict[str, Callable[..., Any]]:
 
 def in_numpy(parameters: Any, stated: Statement | None) -> dict[str, Callable[..., Any]]:
     """The functions of the sampled flow in NumPy, for what is told of its error."""
-    declared, changing = parameters.declaration, schedules.active(parameters)
+    declared, changing = in_force(parameters), schedules.active(parameters)
     key = (declared, changing, None if stated is None else stated.fingerprint)
     if key not in _built:
         _built[key] = build(declared, stated, changing, np, per_sample(declared))
@@ -311,8 +327,10 @@ def _scatter(of_points: Callable[[int, int], np.ndarray], initial: Initial) -> t
     return mean, WIDER * error
 
 
-def _require_signal(stated: Statement | None, initial: Initial) -> None:
+def _require_signal(stated: Statement | None, tier: str, initial: Initial) -> None:
     """Refuse a start from which the points cannot tell where the students move: a weak recovery is not followed."""
+    if tier == "exact":
+        return
     at = rows(initial.parameters)
     mean, error = scatter(stated, initial, initial.state)
     drift, noise = at.layout.unpack(mean), at.layout.unpack(error)
@@ -332,6 +350,8 @@ def _require_signal(stated: Statement | None, initial: Initial) -> None:
 def told(tier: str, stated: Statement | None, initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """The summary, with the error of the sampled derivative at the start, half-way and at the end."""
     summary = summarise(tier, initial, run)
+    if tier == "exact":
+        return summary
     names = [part.name for part in rows(initial.parameters).layout.parts]
     places = (0, len(run["time"]) // 2, -1)
     errors = [relative_error(stated, initial, {name: run[name][k] for name in names}) for k in places]

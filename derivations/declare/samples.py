@@ -15,7 +15,7 @@ import numpy as np
 from derivations.declare import classification
 from derivations.declare.arrays import Means
 from derivations.declare.clusters import MOST_CLUSTERS
-from derivations.declare.declaration import Declaration
+from derivations.declare.declaration import Declaration, Group
 
 BLOCK = 8192
 """Points at a time: half of them take 14 % longer (for Python's share), twice as many 40 % (ten fields: 1.3 MB)."""
@@ -41,7 +41,10 @@ class Place(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Student f, teacher y and the students' fields z at some points, and what every group of students gave."""
+    """Student f, teacher y and the students' fields z at some points, and what every group of students gave.
+
+    `kept` are (number of the group, rows by slot, scales of the fields, a, outputs of the unit, those of its logit).
+    """
 
     f: Any
     y: Any
@@ -63,8 +66,8 @@ class Sampler:
 
         def part(x: Any, w: Any, y: Any) -> Means:
             seen = self._seen(at, placed(U[:S] @ x[:-1], at.centre, slice(S)), y, derivatives=True)
-            value, slope = self._loss(at, seen, x[-1])
-            c, e, scalars = self._gradients(seen, slope, w, at.square)
+            value, slope, label = self._loss(at, seen, x[-1])
+            c, e, scalars = self._gradients(at, seen, (value, slope, label), w)
             weighted = c * w
             drift = weighted @ x[:-1].T
             if isotropic:
@@ -124,11 +127,14 @@ class Sampler:
             self._taught[1][key] = np.concatenate(parts)
         return self._taught[1][key]
 
-    def _loss(self, at: Place, seen: Seen, noise: Any) -> tuple[Any, Any]:
-        """The loss of every point and its derivative in f."""
-        found = self.functions["loss"](seen.f, seen.y + at.noise * noise, *self._shared(at))
-        value, slope = (part + 0.0 * seen.y for part in found)
-        return value, slope
+    def _loss(self, at: Place, seen: Seen, noise: Any) -> tuple[Any, Any, Any]:
+        """The loss of every point, its derivative in f, and the label with its noise."""
+        drawn = noise if self.declared.law is None else self.functions["noise_of"](noise, *self._shared(at))[0]
+        label = seen.y + at.noise * drawn
+        value, slope = (part + 0.0 * seen.y for part in self.functions["loss"](seen.f, label, *self._shared(at)))
+        if self.declared.loss == "squared" and self.declared.law is not None and self.declared.law.heavy:
+            value = (seen.f - seen.y) ** 2 / 2  # noise without a variance has no part in the mean
+        return value, slope, label
 
     def _shared(self, at: Place) -> list[Any]:
         return [at.numbers[k] for k in range(len(self.declared.names))]
@@ -148,7 +154,7 @@ class Sampler:
             rows, row = self._rows(at, number, row)
             part, *found = self._group(at, number, z, rows, derivatives)
             f = f + part
-            kept.append((self.declared.groups[number], rows, *found))
+            kept.append((number, rows, *found))
         return Seen(f, y, z, kept)
 
     def _rows(self, at: Place, number: int, row: int) -> tuple[list[slice], int]:
@@ -192,32 +198,76 @@ class Sampler:
         taken = shares(self.xp, share.word, logits[0] + 0.0 * fields[0])
         return self.functions[name](*fields, taken, *own), (taken, logits)
 
-    def _gradients(self, seen: Seen, slope: Any, weights: Any, q: Any) -> tuple[Any, Any, list[Any]]:
-        """c (S, N), E[e] (S,), and the means for the scalars, in the order of rows."""
+    def _gradients(
+        self, at: Place, seen: Seen, of_loss: tuple[Any, Any, Any], weights: Any
+    ) -> tuple[Any, Any, list[Any]]:
+        """c (S, N), E[e] (S,), and the means for the scalars, in the order of rows.
+
+        `of_loss` are the loss of every point, its derivative in f, and the label.
+        """
         xp, z, cs, es, scalars = self.xp, seen.z, [], [], []
-        for group, rows, scale, a, out, routed in seen.kept:
-            slots = len(group.slots)
-            base = a * slope
-            parts = [base * out[1 + s] for s in range(slots)]
-            # Most units do not depend on their norms: such a derivative is printed as a number, and stays one.
-            parts += [base * out[1 + k] if _moves(out[1 + k]) else 0.0 for k in range(slots, 2 * slots)]
-            extra = [base * out[2 + 2 * slots + b] for b in range(len(group.scalars))]
-            if routed is not None and group.share is not None and group.share.word == "softmax":
-                share, logits = routed
-                into = base * out[1 + 2 * slots] * share
-                gain = into - share * into.sum(0)  # dl/dlogit of every unit
-                parts = [part + gain * logits[1 + k] for k, part in enumerate(parts)]
-                extra = [part + gain * logits[1 + 2 * slots + b] for b, part in enumerate(extra)]
-            for s in range(slots):
+        slope = of_loss[1]
+        for number, rows, scale, a, out, routed in seen.kept:
+            group = self.declared.groups[number]
+            slots, ruled = len(group.slots), self.declared.ruled(group)
+            # With rules the derivatives of f are wanted by themselves.
+            base = a * slope if not ruled else a + 0.0 * slope
+            parts, extra = self._derivatives(group, base, out, routed)
+            df: dict[str, Any] = {}
+            if ruled:
+                df = dict(zip((*group.slots, *group.scalars), [*parts[:slots], *extra], strict=True))
+                parts = [part * slope if _moves(part) else 0.0 for part in parts]
+                extra = [part * slope for part in extra]
+                df["a"] = out[0]
+            for s, slot in enumerate(group.slots):
+                if slot in ruled:
+                    cs.append(self._rule(at, seen, number, slot, of_loss, df[slot]) + 0.0 * base)
+                    es.append(xp.zeros(base.shape[0]))
+                    continue
                 c = parts[s] * scale[s] if scale else parts[s]
                 # Of normalised weights the units see vectors of norm 1: their own q is a constant.
-                own = -c * z[rows[s]] / q[rows[s]][:, None] if scale else parts[slots + s]
+                own = -c * z[rows[s]] / at.square[rows[s]][:, None] if scale else parts[slots + s]
                 cs.append(c)
                 es.append(own @ weights if _moves(own) else xp.zeros(base.shape[0]))
-            if group.output == "trained":
-                scalars.append((out[0] * slope + 0.0 * base) @ weights)
-            scalars += [part @ weights for part in extra]
+            along = {"a": out[0] * slope, **dict(zip(group.scalars, extra, strict=True))}
+            for word in group.own:
+                part = self._rule(at, seen, number, word, of_loss, df[word]) if word in ruled else along[word]
+                scalars.append((part + 0.0 * base) @ weights)
         return xp.concatenate(cs), xp.concatenate(es), scalars
+
+    def _derivatives(self, group: Group, base: Any, out: Any, routed: Any) -> tuple[list[Any], list[Any]]:
+        """The derivatives of f times a factor in fields, then in squared norms, and those in the unit's own numbers.
+
+        `base` is a times that factor.
+        """
+        slots = len(group.slots)
+        parts = [base * out[1 + s] for s in range(slots)]
+        # Most units do not depend on their norms: such a derivative is printed as a number, and stays one.
+        parts += [base * out[1 + k] if _moves(out[1 + k]) else 0.0 for k in range(slots, 2 * slots)]
+        extra = [base * out[2 + 2 * slots + b] for b in range(len(group.scalars))]
+        if routed is not None and group.share is not None and group.share.word == "softmax":
+            share, logits = routed
+            into = base * out[1 + 2 * slots] * share
+            gain = into - share * into.sum(0)  # by the logit of every unit
+            parts = [part + gain * logits[1 + k] for k, part in enumerate(parts)]
+            extra = [part + gain * logits[1 + 2 * slots + b] for b, part in enumerate(extra)]
+        return parts, extra
+
+    def _rule(self, at: Place, seen: Seen, number: int, word: str, of_loss: tuple[Any, Any, Any], df: Any) -> Any:
+        """The coefficients (units, N) of the rule of a slot or a number of a group."""
+        group, (value, slope, label) = self.declared.groups[number], of_loss
+        (rows, scale, a, out), size = seen.kept[number][1:5], at.sizes[number]
+        fields = [seen.z[r] for r in rows]
+        fields = [z * k for z, k in zip(fields, scale, strict=True)] if scale else fields
+        places = [sum(len(g.scalars) for g in self.declared.groups[:number]) + b for b in range(len(group.scalars))]
+        first = sum(len(g.scalars) for g in self.declared.groups)
+        first += sum(len(self.declared.constants(g)) for g in self.declared.students[:number])
+        places += [first + b for b in range(len(self.declared.constants(group)))]
+        own = [at.bias[place, :size][:, None] for place in places]
+        order = (*group.slots, *(None for _ in group.slots), None, *group.scalars)  # of the outputs after phi
+        dphi = out[1 + order.index(word)] if word in order else 0.0
+        given = (a, seen.f, label, value, slope, df, dphi)
+        return self.functions[f"rule_{number}_{word}"](*fields, *own, *given, *self._shared(at))[0]
 
 
 def placed(z: Any, centre: Any, rows: slice) -> Any:

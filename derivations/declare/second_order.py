@@ -2,17 +2,22 @@
 
 E[c_i c_j] = w_i w_j (sum over units k, l of w_k w_l E[phi'_i phi'_j phi_k phi_l] + noise^2 E[phi'_i phi'_j])
 
-A label y of a cluster in the place of a teacher adds y^2 to noise^2 and -2 y sum over k of w_k E[phi'_i phi'_j phi_k].
+Of a rule its psi and factor stand for phi' and w (`ruled`).  A label y of a cluster in the place of a teacher adds y^2
+to noise^2 and -2 y sum over k of w_k E[phi'_i phi'_j phi_k].
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from derivations.declare import arcsines
+from derivations.declare import arcsines, ruled
 from derivations.declare.algebra import Algebra, Vector
 from derivations.declare.gates import Part, erf_factors
+from derivations.declare.kernels import met_by
 from derivations.declare.unit_kernels import Kernels
 from derivations.statement import Base, Definition, function, sp
+
+if TYPE_CHECKING:
+    from derivations.declare.motion import Motion
 
 NOISE = sp.Symbol("noise")
 
@@ -24,9 +29,10 @@ def entry(symbols: Algebra, one: Vector, i: Any, two: Vector, j: Any) -> Any:
     return Base(f"E_{symbols.label(one, two)}")[(*symbols.cluster, i, j)]
 
 
-def definitions(symbols: Algebra, kernels: Kernels, squared: bool) -> Iterator[Definition]:
+def definitions(motion: "Motion") -> Iterator[Definition]:
     """E[c_i c_j] of all pairs of vectors that are trained, and what they are made of."""
-    factors = erf_factors(symbols.shapes)
+    symbols, kernels, squared = motion.algebra, motion.kernels, motion.squared
+    factors = erf_factors(symbols.shapes, met_by(symbols.declared))
     if factors:
         yield from arcsines.definitions(symbols, factors, squared)
     for n, one in enumerate(symbols.vectors):
@@ -38,29 +44,45 @@ def definitions(symbols: Algebra, kernels: Kernels, squared: bool) -> Iterator[D
                     value = arcsines.total(symbols, factors, places, squared)
                 else:
                     value = quadruples(symbols, kernels, places, squared)
-                weights = symbols.weight(one.group, i) * symbols.weight(two.group, j)
+                weights = ruled.front(symbols, one, i) * ruled.front(symbols, two, j)
                 yield Definition((entry(symbols, one, i, two, j),), weights * value, "E[c_i c_j]")
 
 
 def quadruples(symbols: Algebra, kernels: Kernels, places: tuple[Vector, Any, Vector, Any], squared: bool) -> Any:
-    """E[phi'_i phi'_j (sum_k w_k phi_k + noise)^2] of units that are polynomials."""
+    """E[psi_i psi_j X_i X_j] of units that are polynomials, X = sum_k w_k phi_k + noise, or 1 of a rule without it."""
     one, i, two, j = places
-    slopes = [symbols.shapes[v.group].slopes[symbols.group(v).slots.index(v.slot)] for v in (one, two)]
+    slopes = [ruled.slope(symbols, v) for v in (one, two)]
+    first, second = (ruled.met(symbols, v, squared) for v in (one, two))
     given = 0 if symbols.labels is None else symbols.labels
-    found = (NOISE**2 + given**2) * mean(symbols, kernels, (one.group, two.group), slopes, (i, j))
-    met = [g for g in symbols.groups if squared or not symbols.is_student(g)]
-    for n, k in enumerate(met):
-        for m in met[n:]:
+    pair = mean(symbols, kernels, (one.group, two.group), slopes, (i, j))
+    if not first or not second:  # X is 1 in one of them, or in both
+        return _triples(symbols, kernels, places, slopes, [*first, *second]) if first or second else pair
+    found = (NOISE**2 + given**2) * pair
+    for k in first:
+        for m in second:
+            if first == second and k > m:  # twice the other
+                continue
             c, e = symbols.index("k", k), symbols.index("l", m)
             kinds = (one.group, two.group, k, m)
             parts = (*slopes, symbols.shapes[k].value, symbols.shapes[m].value)
             value = mean(symbols, kernels, kinds, parts, (i, j, c, e))
             weights = symbols.weight(k, c) * symbols.weight(m, e)
-            found += (1 if k == m else 2) * sp.Sum(weights * value, c, e)
-        if given != 0:
-            parts, c = (*slopes, symbols.shapes[k].value), symbols.index("k", k)
-            value = mean(symbols, kernels, (one.group, two.group, k), parts, (i, j, c))
-            found -= 2 * given * sp.Sum(symbols.weight(k, c) * value, c)
+            found += (1 if k == m or first != second else 2) * sp.Sum(weights * value, c, e)
+    if given != 0:
+        found -= 2 * given * _triples(symbols, kernels, places, slopes, first)
+    return found
+
+
+def _triples(
+    symbols: Algebra, kernels: Kernels, places: tuple[Vector, Any, Vector, Any], slopes: Sequence[Part],
+    met: Sequence[int],
+) -> Any:  # fmt: skip
+    """The sum over units k of w_k E[psi_i psi_j phi_k]."""
+    (one, i, two, j), found = places, sp.Integer(0)
+    for k in met:
+        parts, c = (*slopes, symbols.shapes[k].value), symbols.index("k", k)
+        value = mean(symbols, kernels, (one.group, two.group, k), parts, (i, j, c))
+        found += sp.Sum(symbols.weight(k, c) * value, c)
     return found
 
 

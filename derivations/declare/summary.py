@@ -8,6 +8,7 @@ import numpy as np
 from derivations.contract import Initial, Labelled
 from derivations.declare import classes, data, mixture, schedules, spectra
 from derivations.declare.declaration import Declaration
+from derivations.declare.noise import in_force
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
 
@@ -38,6 +39,11 @@ def conventions(parameters: Any) -> dict[str, str]:
     factors = ", ".join(f"step x rate_{name} for {name}" for name, _ in declared.rates)
     rates = {"rates": factors} if factors else {}
     rates |= {schedule.name: schedule.text for schedule in schedules.active(parameters)}
+    law = in_force(parameters).law
+    if law is not None:
+        heavy = ", without a variance, which the loss leaves out" if law.heavy else ""
+        rates["noise"] = f"{law.text}, xi ~ N(0, 1){heavy}"
+    rates |= {f"rule of {rule.name}": rule.text for rule in declared.rules}
     return {
         **several,
         **inputs,
@@ -52,7 +58,7 @@ def conventions(parameters: Any) -> dict[str, str]:
 def gradient_note(declared: Declaration) -> str:
     """Which gradient is followed, where a unit jumps."""
     jumps = any(group.unit.calls("step", "sign", "top1") for group in declared.students)
-    if not jumps:
+    if not jumps or declared.rules:
         return ""
     return "the mean of the derivative of every sample, which is what SGD follows: 0 where a unit or router jumps"
 
@@ -67,7 +73,7 @@ def critical_step(parameters: Any) -> float | None:
     declared: Declaration = parameters.declaration
     linear = len(declared.students) == 1 and declared.students[0].unit.kind == "name"
     plain = declared.loss == "squared" and declared.weights == "free" and declared.limit == "online"
-    plain = plain and declared.inputs is None and not declared.rates and not declared.schedules
+    plain = plain and declared.inputs is None and not declared.rates and not declared.schedules and not declared.rules
     if not linear or not plain or declared.students[0].output != "sum" or parameters.decay > 0:
         return None
     return 2.0 * parameters.batch / getattr(parameters, declared.students[0].named("units"))

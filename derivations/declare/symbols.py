@@ -39,6 +39,19 @@ def own() -> dict[str, Any]:
     function("softplus", lambda x: made["logistic"](x), lambda x: sympy.log(1 + sympy.exp(x)))
     function("silu", lambda x: made["logistic"](x) * (1 + x * (1 - made["logistic"](x))), lambda x: x * below[0](x))
     function("probit", lambda x: normal * sympy.exp(-(x**2) / 2), below[1])
+
+    class clip(sympy.Function):
+        nargs, is_real = 2, True
+
+        def fdiff(self, argindex: int = 1) -> Any:
+            x, k = self.args
+            return made["step"](k - sympy.Abs(x)) if argindex == 1 else made["sign"](x) * made["step"](sympy.Abs(x) - k)
+
+        def _eval_evalf(self, prec: int) -> Any:
+            x, k = self.args
+            return sympy.Min(sympy.Max(x, -k), k).evalf(prec) if x.is_number and k.is_number else None
+
+    made["clip"] = clip
     function("gelu", lambda x: made["probit"](x) + x * normal * sympy.exp(-(x**2) / 2), lambda x: x * below[1](x))
     return made
 
@@ -54,7 +67,9 @@ SOURCE = {
     "logistic": "def logistic(x):\n    return 0.5 + 0.5 * np.tanh(0.5 * x)\n",
     "softplus": "def softplus(x):\n    return 0.5 * (x + np.abs(x)) + np.log1p(np.exp(-np.abs(x)))\n",
     "silu": "def silu(x):\n    return x * (0.5 + 0.5 * np.tanh(0.5 * x))\n",
+    "below": "def below(x):\n    return 0.5 * erfc(-0.7071067811865476 * x)\n",
     "probit": "def probit(x):\n    return 0.5 + 0.5 * erf(0.7071067811865476 * x)\n",
+    "clip": "def clip(x, k):\n    return np.minimum(np.maximum(x, -k), k)\n",
     "gelu": "def gelu(x):\n    return x * (0.5 + 0.5 * erf(0.7071067811865476 * x))\n",
 }
 """The functions of generated text, in operations that numba, NumPy and JAX have, for scalars and arrays alike."""
@@ -115,8 +130,7 @@ def build(tree: Tree, slots: Sequence[str], numbers: Mapping[str, float] | None 
             k, value = int(node.parts[0].value), walk(node.parts[1])
             variance = square(node.parts[1].word) if node.word == "wick" else sympy.S.One
             return hermite(k, value, variance)
-        inner = walk(node.parts[0])
-        return (own().get(node.word) or getattr(sympy, node.word))(inner)
+        return (own().get(node.word) or getattr(sympy, node.word))(*map(walk, node.parts))
 
     return walk(tree)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Dynamics, Source, System, UsageError, parameter
-from derivations.declare import array_files, classes, data, growth, mixture, reading, schedules, spectra
+from derivations.declare import array_files, classes, data, growth, mixture, noise, reading, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.fields import MOST
 from derivations.declare.rows import Rows
@@ -61,7 +61,9 @@ def stated(text: str) -> Declaration:
 def system(declared: Declaration, reference: str = "") -> System:
     """Return the system of a declaration; `reference` is the text by which it was asked for, if there was one."""
     kind = parameters_of(declared)
-    said = f"{declared}{declared.inputs or ''}{declared.rates or ''}{declared.schedules or ''}"
+    said = f"{declared}{declared.inputs or ''}{declared.rates or ''}{declared.schedules or ''}{declared.rules or ''}"
+    said += f"{declared.law or ''}"
+    said += "".join(f"{number.name} {number.formula}" for number in declared.numbers if number.formula)
     source = Source(declared.source or "declared by the user", declared.title, "", 0, link=declared.link)
     return System(
         name=declared.name,
@@ -184,7 +186,9 @@ def _add_value(
     declared: Declaration, add: Callable[..., None], name: str, value: float, meaning: str, **domain: float
 ) -> None:
     """Add a number of training; one that is declared to change in time is none, until a number takes its place."""
-    changing = next((schedule for schedule in declared.schedules if schedule.name == name), None)
+    changing: Any = next((schedule for schedule in declared.schedules if schedule.name == name), None)
+    if name == "noise" and declared.law is not None:
+        changing = declared.law
     if changing is None:
         add(name, float, value, meaning, **domain)
     else:
@@ -210,8 +214,11 @@ def _add_start(declared: Declaration, add: Callable[..., None]) -> None:
             minimum=-1.0, maximum=1.0, start=True,
         )  # fmt: skip
     for group in declared.students:
-        if group.output == "trained":
-            add(group.named("a"), float, declared.start.readout, "readouts at the start", start=True)
+        name = group.named("a")
+        if group.output == "trained" and any(name == other for other, _ in declared.start.arrays):
+            add(name, float | None, None, "readouts at the start (none: the list that is declared)", start=True)
+        elif group.output == "trained":
+            add(name, float, declared.start.readout, "readouts at the start", start=True)
 
 
 def _add_numbers(declared: Declaration, add: Callable[..., None]) -> None:
@@ -219,7 +226,11 @@ def _add_numbers(declared: Declaration, add: Callable[..., None]) -> None:
     for number in declared.numbers:
         domain = {"minimum": number.minimum, "maximum": number.maximum, "above": number.above}
         text = number.meaning or ("number of every unit at the start" if number.per_unit else "number of the model")
-        add(number.name, float, number.default, text, start=number.per_unit, **domain)
+        if number.formula is not None:
+            add(number.name, float | None, None, f"{text} (none: its expression in j, as declared)", **domain)
+            continue
+        constant = any(number.name in declared.constants(group) for group in declared.students)
+        add(number.name, float, number.default, text, start=number.per_unit and not constant, **domain)
     add(
         "tier",
         str,
@@ -284,6 +295,7 @@ def require_room(parameters: Any) -> None:
 def check(parameters: Any, drawn: bool = True) -> None:
     """Raise `UsageError` when the parameters do not fit together: vectors in general position need d of them."""
     noisy = parameters.noise is None
+    noise.check(parameters)
     parameters = schedules.at(parameters, 0.0)
     require_room(parameters)
     for field in dataclasses.fields(parameters):
@@ -294,8 +306,8 @@ def check(parameters: Any, drawn: bool = True) -> None:
         if getattr(parameters, name) < 1 / MOST:
             raise UsageError(f"parameter {name} must be at least {1 / MOST:g}, for its square to be a number")
     names = parameters.declaration.names
-    noise = 1.0 if noisy else parameters.noise
-    growth.require(parameters.declaration, dict(zip(names, numbers(parameters), strict=True)), noise)
+    size = 1.0 if noisy else parameters.noise
+    growth.require(noise.in_force(parameters), dict(zip(names, numbers(parameters), strict=True)), size)
     found = rows(parameters)
     if parameters.d < found.spaces:
         raise UsageError(

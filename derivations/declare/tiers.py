@@ -3,6 +3,7 @@
 from typing import Any
 
 from derivations.contract import Equations, UsageError
+from derivations.declare import quadrature
 from derivations.declare.remembered import kernels
 from derivations.declare.system import numbers
 
@@ -14,9 +15,9 @@ def equations(parameters: Any, tier: str | None) -> Equations:
     """
     asked = settled(parameters) if tier is None else tier
     if asked == "exact":
-        from derivations.declare import exact
+        from derivations.declare import exact, sampled
 
-        return exact.equations(parameters)
+        return sampled.equations(parameters, asked) if on_grid(parameters) else exact.equations(parameters)
     if asked in ("sampled", "mixed"):
         from derivations.declare import sampled
 
@@ -32,7 +33,15 @@ def settled(parameters: Any) -> str:
     """The tier of a run that names none: exact where it exists, else mixed, else sampled."""
     found = kernels(parameters.declaration, numbers(parameters))
     if found.closed:
-        return "sampled"
+        return "exact" if quadrature.exists(parameters) else "sampled"
     if parameters.declaration.limit == "online" and found.second:
         return "mixed"
     return "exact"
+
+
+def on_grid(parameters: Any) -> bool:
+    """Whether tier exact takes its means over a grid, which are exact for rules that are polynomials but no products.
+
+    It has no statement then.
+    """
+    return bool(kernels(parameters.declaration, numbers(parameters)).closed) and quadrature.exists(parameters)

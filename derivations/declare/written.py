@@ -9,7 +9,7 @@ there is more than one, last.
 
 from collections.abc import Iterator, Sequence
 
-from derivations.declare import responses, schedule_text, symbols
+from derivations.declare import noise, responses, schedule_text, symbols
 from derivations.declare.declaration import Declaration
 from derivations.declare.schedules import Schedule
 
@@ -50,16 +50,18 @@ HELPERS = {
 ''',
 }
 HEAD = '"""The functions of one declared model; written by odesim, do not edit."""\n\nimport numpy as np\n'
-HEAD += "from scipy.special import erf\n"
+HEAD += "from scipy.special import erf, erfc\n"
 
 
 def arguments(declared: Declaration, changing: Sequence[Schedule] = ()) -> list[str]:
     """The run-time arguments of all functions, in order: sizes K_k, the user's numbers n_.., arrays, readouts.
 
-    Where values are `changing` in time, the clock and the switches come before the readouts.
+    Where values are `changing` in time, the clock and the switches come before the readouts.  After these come the
+    numbers of units that rules alone read.
     """
     sizes = [f"K_{k}" for k in range(len(declared.groups))]
     fixed = [f"readout_{k}" for k, group in enumerate(declared.groups) if group.output != "trained"]
+    fixed += [f"own_{k}_{word}" for k, group in enumerate(declared.students) for word in declared.constants(group)]
     shared = [f"n_{name}" for name in declared.names]
     clock = ["dimension", "turns", "before", "after"] if changing else []
     return [*sizes, *shared, "square", "noise", "decay", "first", "moving", "learning", *clock, *fixed]
@@ -75,7 +77,8 @@ def norms(declared: Declaration) -> bool:
 def module(declared: Declaration, changing: Sequence[Schedule] = ()) -> str:
     """The text of the module that holds all of them, with what is `changing` in time."""
     given = ", ".join(arguments(declared, changing))
-    texts = [HEAD, *_parts(declared, changing), _coefficients(declared, given), _draw(given), _update(declared, given)]
+    texts = [HEAD, *_parts(declared, changing), _coefficients(declared, given)]
+    texts += [_draw(declared, given), _update(declared, given)]
     texts += [schedule_text.at_time(declared, changing, given)] if changing else []
     return "\n\n".join(text.rstrip() + "\n" for text in texts)
 
@@ -85,7 +88,8 @@ def _parts(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
     students = len(declared.students)
     texts = [text for k in range(students) for text in responses.unit(declared, k)]
     texts += [text for k in range(students, len(declared.groups)) for text in _values(declared, k)]
-    texts.append(responses.loss(declared))
+    texts += [responses.loss(declared), *responses.rules(declared)]
+    texts += [noise.text(declared)] if declared.law is not None else []
     texts += [schedule_text.values(changing, declared.names)] if changing else []
     return [*symbols.helpers("\n".join(texts)), *HELPERS.values(), *texts]
 
@@ -120,12 +124,14 @@ def _coefficients(declared: Declaration, given: str) -> str:
     students = len(declared.students)
     shared = "".join(f", n_{name}" for name in declared.names)
     answers = [" + ".join(f"total(a_{k} * phi_{k})" for k in side) for side in _sides(declared)]
-    lines += [f"f = {answers[0]}", f"y = {answers[1]} + labels[0:1]", f"_, slope = loss(f, y{shared})"]
+    value = "value" if any("l" in rule.tree.names() for rule in declared.rules) else "_"
+    lines += [f"f = {answers[0]}", f"y = {answers[1]} + labels[0:1]", f"{value}, slope = loss(f, y{shared})"]
     lines.append("slope = slope + 0.0 * y")
     along, sizes, slopes = [], [], []
     for k in range(students):
         group = declared.groups[k]
         lines += _derivatives(declared, k)
+        lines += _ruled(declared, k)
         along += [f"c_{k}_{slot}" for slot in group.slots]
         sizes += [f"e_{k}_{slot}" for slot in group.slots] if norms(declared) else []
         slopes += [f"d_{k}_a"] if group.output == "trained" else []
@@ -211,8 +217,37 @@ def _derivatives(declared: Declaration, k: int) -> Iterator[str]:
         yield f"d_{k}_{word} = {row(f's_{word}')}"
 
 
-def _draw(given: str) -> str:
-    return f"def draw(uniform, normal, {given}):\n    return noise * normal\n"
+def _ruled(declared: Declaration, k: int) -> Iterator[str]:
+    """The rows of what moves by rules, in the place of those of `_derivatives`."""
+    group = declared.groups[k]
+    slots = [f"z_{k}_{slot}" for slot in group.slots]
+    own = [f"s_{k}_{word}" for word in group.scalars]
+    own += [f"column(own_{k}_{word}, fields)" for word in declared.constants(group)]
+    shared = [f"n_{name}" for name in declared.names]
+    mixed = group.share is not None and group.share.word == "softmax"
+    for word in declared.ruled(group):
+        rule = declared.rule(group, word)
+        assert rule is not None
+        read, kind = rule.tree.names(), f"z_{word}" if word in group.slots else f"s_{word}"
+        df, dphi, value = "0.0", "0.0", "value" if "l" in read else "0.0"
+        if word == "a":
+            df = f"phi_{k}"
+        else:
+            dphi = f"u_{k}_{kind}" if "dphi" in read else dphi
+            if "df" in read or "grad" in read:
+                df = f"a_{k} * u_{k}_{kind}"
+                df += f" + p_{k} * (A_{k} - total(p_{k} * A_{k})) * l_{k}_{kind}" if mixed else ""
+        given = [*slots, *own, f"a_{k}", "f", "y", value, "slope", df, dphi, *shared]
+        target = f"c_{k}_{word}" if word in group.slots else f"d_{k}_{word}"
+        yield f"{target} = rule_{k}_{word}({', '.join(given)})[0] + 0.0 * {slots[0]}"
+        if word in group.slots and norms(declared):
+            yield f"e_{k}_{word} = 0.0 * {slots[0]}"
+
+
+def _draw(declared: Declaration, given: str) -> str:
+    shared = "".join(f", n_{name}" for name in declared.names)
+    drawn = "normal" if declared.law is None else f"noise_of(normal{shared})[0]"
+    return f"def draw(uniform, normal, {given}):\n    return noise * {drawn}\n"
 
 
 def _update(declared: Declaration, given: str) -> str:

@@ -76,4 +76,5 @@ def _elementary(xp: Any) -> dict[str, Any]:
         import numpy as xp
     names = ("exp", "log", "sqrt", "tanh", "cosh", "sinh", "sin", "cos", "sign")
     found: dict[str, Any] = {name: getattr(xp, name) for name in names}
-    return {**found, "asin": xp.arcsin, "erf": lambda x: special(xp).erf(x), "pi": xp.pi}
+    found |= {"erf": lambda x: special(xp).erf(x), "erfc": lambda x: special(xp).erfc(x)}
+    return {**found, "asin": xp.arcsin, "pi": xp.pi}

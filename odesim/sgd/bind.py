@@ -18,7 +18,13 @@ ERF = """def erf(z):
         out.flat[k] = math.erf(z.flat[k])
     return out
 """
-"""numba has no error function of arrays; a model that uses `erf` gets this one."""
+ERFC = """def erfc(z):
+    out = np.empty_like(z)
+    for k in range(z.size):
+        out.flat[k] = math.erfc(z.flat[k])
+    return out
+"""
+"""numba has no error functions of arrays; models that use `erf` and `erfc` get these."""
 ROWS_ADDED = """def rows_added(x):
     total = 1.0 * x[0]
     for k in range(1, x.shape[0]):
@@ -68,7 +74,7 @@ def bind_jax(model: Model | PatternModel | FrameModel, roles: Sequence[str] = RO
     import jax.scipy.special
 
     module = module_of(model)
-    namespace = {**vars(module), "np": jnp, "erf": jax.scipy.special.erf}
+    namespace = {**vars(module), "np": jnp, "erf": jax.scipy.special.erf, "erfc": jax.scipy.special.erfc}
     for name in (*helpers_of(model, module), *roles):
         original = vars(module).get(name)
         if original is not None:
@@ -84,4 +90,4 @@ def numba_sources(model: Model) -> list[str]:
     texts += [text for name, text in STUBS.items() if not hasattr(module, name)]
     if isinstance(model, ScalarModel) and not hasattr(module, "at_time"):
         texts.append(AT_ANY_TIME)
-    return [ERF, *texts]
+    return [ERF, ERFC, *texts]

@@ -26,7 +26,8 @@ def explicit(
 ) -> Callable[..., Any]:  # fmt: skip
     """`advance((weights (R, n, d), scalars (R, s)), keys (R,), arrays, first_step, steps, step_size, *inputs)`.
 
-    One step: the batch mean of the derivatives of the samples' losses in the trained vectors and scalars, then update.
+    One step: the batch mean of the derivatives of the samples' losses in the trained vectors and scalars, or of what
+    rules say in their place, then update.
     `draw(key, (samples, d), dtype, labels, fixed vectors, *inputs)` gives the samples in pieces, and their labels:
     `standard` normal samples, those of `Clusters`, or `drawn_rows`.
     """
@@ -41,12 +42,18 @@ def explicit(
             vectors = jnp.concatenate([moving[0], frame])
             return model.losses(vectors, moving[1], x, labels, *numbers).sum()
 
+        def ruled(moving: Any, x: Any, labels: Any) -> Any:
+            assert model.moves is not None
+            return model.moves(jnp.concatenate([moving[0], frame]), moving[1], x, labels, *numbers)
+
+        of_samples = jax.grad(total) if model.moves is None else ruled
+
         def add(sums: Any, index: Any, count: int) -> Any:
             sample, label = jax.random.split(jax.random.fold_in(key, index))
             labels = traced.labels_of(model, functions, numbers, label, count, dtype)
             pieces, labels = draw(sample, (count, d), dtype, labels, frame, *inputs)
             for rows, x in pieces:
-                sums = jax.tree.map(jnp.add, sums, jax.grad(total)(moving, x, labels[:, rows]))
+                sums = jax.tree.map(jnp.add, sums, of_samples(moving, x, labels[:, rows]))
             return sums
 
         sums = traced.accumulate(jax, add, jax.tree.map(jnp.zeros_like, moving), batch, size)

@@ -37,7 +37,7 @@ def claims(system: System) -> tuple[Claim, ...]:
     found = [_numba_jax(system), _integrators(system)]
     if declared.inputs is None or declared.inputs.data is None:  # SGD on a user's samples is not SGD on Gaussian ones
         found.append(training.microscope_claim(system))
-    if tier == "exact" and flow:
+    if tier == "exact" and flow and not declared.rules:
         found.append(_gradient(system))
     found.append(_drift(system))
     if tier == "sampled":
@@ -180,6 +180,8 @@ def by_parameter(system: System, margin: float, because: str, scalars: bool = Tr
 
 def _drift(system: System) -> Claim:
     text = "The drift is minus the mean gradient of the loss of a sample, by automatic differentiation"
+    if system.parameters().declaration.rules:
+        text = "The drift is minus the mean motion by a sample, as rules and automatic differentiation say it"
     # Means over random points are known to ten per cent where units have heavy tails; `own-points` is exact there.
     margin = 0.01 if settled(system.parameters()) == "exact" else 0.25
     law = by_parameter(system, margin, "far below any wrong factor or sign")
@@ -198,7 +200,10 @@ def own_points(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0
 
 
 def _own_points(system: System) -> Claim:
-    text = "At every point of tier sampled the derivative is that of the sample's loss, by automatic differentiation"
+    said = "the derivative is that of the sample's loss, by automatic differentiation"
+    if system.parameters().declaration.rules:
+        said = "the motion is that by the sample, as rules and automatic differentiation say it"
+    text = f"At every point of tier sampled {said}"
     law = Vanishes(1e-8, meaning="relative difference")
     return generated_claim(system, "own-points", text, own_points, law, once({}, seeds=2), 1e-4, (2,))
 

@@ -3,7 +3,8 @@
     drift    d(u_i . v_j)/dt = -r (E[dl/du_i . v_j] + decay u_i . v_j) + (the same with i and j exchanged)
     second   eta^2/B E[c_i c_j],  dl/du_i = c_i x + e_i u_i
 
-The loss of a sample is read off the expressions of the declaration (`evaluate`) and differentiated by JAX.  Samples are
+The loss of a sample is read off the expressions of the declaration (`evaluate`) and differentiated by JAX; where rules
+take the place of derivatives, c is what they say.  Samples are
 scrambled Sobol points of SciPy, one randomisation for every batch; or the points of tier `sampled` themselves.
 """
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from derivations.contract import Initial
 from derivations.declare import evaluate, mixture, schedules, spectra, speeds
+from derivations.declare.noise import in_force
 from derivations.declare.rows import Rows
 from derivations.declare.system import numbers, rows
 from derivations.vectors import root
@@ -102,7 +104,7 @@ def _means(
                 w = cluster.probability * weights[chosen]
                 # A coordinate outside of all vectors, set to 1: the gradient along it is the coefficient c of x.
                 inputs = np.concatenate([cluster.inputs[chosen], np.ones((len(chosen), 1))], axis=1)
-                labels = cluster.label + p.noise * noise[chosen]
+                labels = cluster.label + _noise(initial, noise[chosen])
                 of_rows, of_scalars = gradient(vectors[:S], own, vectors[S:], inputs, labels, given)
                 g = np.asarray(of_rows)
                 mean = np.einsum("k,kij->ij", w, g[..., :-1]).reshape(S, spaces, n)
@@ -110,6 +112,16 @@ def _means(
                 second += scale[c, ::n, None, None] ** 2 * np.einsum("k,ki,kj->ij", w, g[..., -1], g[..., -1])
                 scalars += w @ np.asarray(of_scalars)
     return (drift, second, scalars) if at.stack else (drift[0], second[0], scalars)
+
+
+def _noise(initial: Initial, normal: np.ndarray) -> np.ndarray:
+    """The noise of labels from standard normal numbers."""
+    p = initial.parameters
+    law = in_force(p).law
+    if law is None:
+        return schedules.now(initial).noise * normal
+    known = dict(zip(p.declaration.names, numbers(p), strict=True))
+    return np.asarray(evaluate.value(law.tree, {**known, "xi": normal}, {}, None)) + 0.0 * normal
 
 
 def _drawn(initial: Initial, normals: np.ndarray) -> list[Samples]:
@@ -150,7 +162,7 @@ def _clusters(initial: Initial, frame: np.ndarray) -> list[tuple[float, np.ndarr
 
 @functools.lru_cache(maxsize=4)
 def _gradient(declared: Any, sizes: tuple[int, ...]) -> Any:
-    """Return the compiled gradient of the loss of single samples by student rows and scalars."""
+    """Return the compiled motion of student rows and scalars by single samples: gradients of losses, or rules."""
     import jax
     import jax.numpy as jnp
 
@@ -160,7 +172,12 @@ def _gradient(declared: Any, sizes: tuple[int, ...]) -> Any:
         every = jnp.concatenate([students, teachers])
         return evaluate.losses(declared, every, scalars, x[None], label[None, None], {**given, **counts})[0]
 
-    return jax.jit(jax.vmap(jax.grad(loss, argnums=(0, 1)), in_axes=(None, None, None, 0, 0, None)))
+    def ruled(students: Any, scalars: Any, teachers: Any, x: Any, label: Any, given: Any) -> Any:
+        every = jnp.concatenate([students, teachers])
+        return evaluate.moves(declared, every, scalars, x[None], label[None, None], {**given, **counts})
+
+    by_sample = ruled if declared.rules else jax.grad(loss, argnums=(0, 1))
+    return jax.jit(jax.vmap(by_sample, in_axes=(None, None, None, 0, 0, None)))
 
 
 def _given(initial: Initial) -> dict[str, Any]:
@@ -172,6 +189,8 @@ def _given(initial: Initial) -> dict[str, Any]:
         name = group.named("a" if at.is_student(k) else "a_star")
         if name in initial.constants:
             given[f"readout_{k}"] = np.asarray(initial.constants[name], float)
+        for word in at.declaration.constants(group) if at.is_student(k) else ():
+            given[f"own_{k}_{word}"] = np.asarray(initial.constants[group.named(word)], float)
     return given
 
 

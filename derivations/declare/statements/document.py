@@ -25,7 +25,7 @@ def latex(content: Content) -> str:
     lines += [r"\textbf{Closure.}", *(rf"\quad -- {notation.escaped(line.strip())}.\\" for line in content.why), ""]
     if content.further:
         return _closed_document([*lines, r"\textbf{Equations of motion.}", *_display(content.further)])
-    if content.tier == "sampled":
+    if not content.kernels:
         lines += [r"\textbf{Equations of motion.}", *_display([*writer.sampled(), *writer.motion()])]
         return _closed_document([*lines, *_second(writer)])
     lines += [r"\textbf{Loss,} over students $i, k$ and teachers $j, l$.", *_display(writer.loss())]
@@ -47,7 +47,7 @@ def fragment(content: Content) -> str:
     writer = writer_of(content, tex=True)
     if content.further:
         return "\n".join(_display(content.further)) + "\n"
-    if content.tier == "sampled":
+    if not content.kernels:
         formulas = [*writer.model(), *writer.sampled(), *writer.motion(), *writer.second()]
         return "\n".join(_display(formulas)) + "\n"
     kernels = [

@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from derivations.declare import exact, sampled, series
+from derivations.declare import exact, quadrature, sampled, series
 from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Open, shape
 from derivations.declare.initial import enter
 from derivations.declare.kernels import Kernels, values
 from derivations.declare.system import numbers, rows
+from derivations.declare.tiers import on_grid
 from derivations.statement import Statement
 
 ROUNDING = "exact to rounding (about 1e-15 of the largest term)"
@@ -28,6 +29,12 @@ def explained(parameters: Any, tier: str, found: Kernels) -> list[str]:
             f"neglected: {leading.NEGLECTED}; {leading.law(k)}",
         ]
     lines = ["the inputs are Gaussian: every mean depends on the overlaps of the vectors alone"]
+    lines += _rules(declared)
+    if tier == "exact" and on_grid(parameters):
+        made = quadrature.nodes(parameters)
+        count = 0 if made is None else len(made[1])
+        lines.append(f"rules, units and noise are polynomials: means over {count} Gauss-Hermite nodes, {ROUNDING}")
+        return lines
     if found.closed:
         lines.append(f"no closed form: {found.closed}")
     elif tier == "sampled":
@@ -40,6 +47,14 @@ def explained(parameters: Any, tier: str, found: Kernels) -> list[str]:
     if declared.limit == "online" and not found.closed and tier != "sampled":
         lines += _second(parameters, tier, found)
     return lines
+
+
+def _rules(declared: Declaration) -> list[str]:
+    """Why rules close as a gradient does, where there are some."""
+    if not declared.rules:
+        return []
+    named = ", ".join(rule.name for rule in declared.rules)
+    return [f"{named} move by rules: E[c z] and E[c c] are functions of the overlaps, be c a derivative or not"]
 
 
 def _pairs(parameters: Any, found: Kernels) -> list[str]:

@@ -205,13 +205,41 @@ class Writer:
         return [*self.constrained(self.law.drift(right, self.product("m_n", "u"))), *self.law.kappa()]
 
     def sampled(self) -> list[str]:
-        """The gradient A of one student vector where no kernel is closed, a mean over points; then D."""
+        """The gradient A of one student vector as a mean over samples; then D, and what c is."""
         _, own = self.lead("A")
         letter = "c_i" if self.single else "c^s_i"
         means = rf"\mathrm{{E}}[{letter}\,{self.product('u', 'x')}]"
         if any(group.unit.calls("wick") for group in self.declared.students):
             means += rf" + 2\,\mathrm{{E}}[\partial\ell/\partial({own}\cdot {own})]\,({own}\cdot u)"
-        return [*self.constrained(means), rf"{letter} = \partial\ell/\partial({own}\cdot x)"]
+        by_loss = rf"{letter} = \partial\ell/\partial({own}\cdot x)"
+        rules = self.rules()
+        if all(slot in self.declared.ruled(group) for group in self.declared.students for slot in group.slots
+               if self.declared.moves(group, slot)):  # fmt: skip
+            return [*self.constrained(means), *rules]
+        return [*self.constrained(means), by_loss, *rules]
+
+    def rules(self) -> list[str]:
+        """The coefficients that rules state, and what they are made of."""
+        lines, words = [], set()
+        for group in self.declared.students:
+            for word in self.declared.ruled(group):
+                rule = self.declared.rule(group, word)
+                assert rule is not None
+                words |= set(rule.tree.names())
+                plain = self.single and not group.name and word in group.slots
+                letter = "c_i" if plain else rf"c^{{{notation.name(group.named(word))}}}_i"
+                lines.append(rf"{letter} = \text{{{notation.escaped(rule.text)}}}")
+        own = {
+            "dl": r"\text{dl} = \partial\ell/\partial f",
+            "df": r"\text{df} = \partial f/\partial z_i",
+            "dphi": r"\text{dphi} = \partial\varphi_i/\partial z_i",
+            "grad": r"\text{grad} = \partial\ell/\partial z_i",
+            "l": r"\text{l} = \ell(f, y)",
+        }
+        said = [line for word, line in own.items() if word in words]
+        if any(word in words for word in ("df", "dphi", "grad")):
+            said.append(r"z_i\text{ the field or number that moves}")
+        return [*lines, *([r",\quad ".join(said)] if said else [])]
 
     def lead(self, letter: str, on: str = "u") -> tuple[str, str]:
         """(drift of student vector i on another vector, that student vector)."""
@@ -287,6 +315,10 @@ class Writer:
             if not self.declared.moves(group, word):
                 lines.append(rf"{RATE}{notation.name(group.named(word))}_i = 0")
                 continue
+            if word in self.declared.ruled(group):
+                mean = rf"\mathrm{{E}}[c^{{{notation.name(group.named(word))}}}_i]"
+                lines.append(rf"{RATE}{notation.name(group.named(word))}_i = -{self.eta}{self.speed(g, word)}{mean}")
+                continue
             inner = r"\varphi_i" if word == "a" else rf"a_i\,\partial_{{{notation.name(word)}}}\varphi_i"
             slope = rf"\mathrm{{E}}[\partial_f\ell(f, y)\,{inner}]"
             if closed:
@@ -339,6 +371,9 @@ class Writer:
         """The second-order term of the online limit."""
         if not self.online:
             return []
+        if self.declared.rules:
+            one, two = ("c_i", "c_k") if self.single else ("c^s_i", "c^t_k")
+            return [rf"E{self.above('st')}_{{ik}} = \mathrm{{E}}[{one} {two}]"]
         letter = "c_i" if self.single else "c^s_i"
         other = "c_k" if self.single else "c^t_k"
         lines = [rf"E{self.above('st')}_{{ik}} = \mathrm{{E}}[{letter} {other}],\quad {letter} = a_i\,"

@@ -18,7 +18,7 @@ from derivations.declare.statements.explained import explained
 from derivations.declare.statements.motion import Writer
 from derivations.declare.summary import conventions, gradient_note
 from derivations.declare.system import clock, numbers, rows
-from derivations.declare.tiers import settled
+from derivations.declare.tiers import on_grid, settled
 
 WIDTH = 110
 LONGEST = 400
@@ -39,7 +39,10 @@ class Shown:
 
 @dataclasses.dataclass(frozen=True)
 class Content:
-    """All that a page says; formulas are those of `Writer`, closed forms in the symbols of `names`."""
+    """All that a page says; formulas are those of `Writer`, closed forms in the symbols of `names`.
+
+    Without `kernels` the motion stands as means over samples: of tier sampled, and of rules.
+    """
 
     parameters: Any
     tier: str
@@ -49,6 +52,7 @@ class Content:
     remarks: tuple[str, ...]
     further: tuple[str, ...] = ()
     tilted: bool = False
+    kernels: bool = True
 
     @property
     def declared(self) -> Declaration:
@@ -70,16 +74,19 @@ def statement(parameters: Any, tier: str) -> Page:
     equations(parameters, tier)
     found = kernels(parameters.declaration, numbers(parameters))
     names = closed.Names(rows(parameters))
-    shown, remarks = ((), ()) if tier in ("leading", "sampled") else _shown(parameters, found, names)
+    grid = tier == "exact" and on_grid(parameters)
+    closed_forms = tier not in ("leading", "sampled") and not parameters.declaration.rules
+    shown, remarks = _shown(parameters, found, names) if closed_forms else ((), ())
     why = explained(parameters, tier, found)
     tilted = tier == "exact" and bool(found.tilts)
-    content = Content(parameters, tier, tuple(why), names, shown, remarks, _leading(parameters, tier), tilted)
+    leading = _leading(parameters, tier)
+    content = Content(parameters, tier, tuple(why), names, shown, remarks, leading, tilted, closed_forms)
     return Page(
         text(content),
         document.latex(content),
         why="\n".join(why) + "\n",
         fragment=document.fragment(content),
-        stated=functools.partial(exact.printed, parameters) if tier == "exact" else None,
+        stated=functools.partial(exact.printed, parameters) if tier == "exact" and not grid else None,
     )
 
 
@@ -184,7 +191,7 @@ def text(content: Content) -> str:
     if content.further:
         lines += _section("Equations of motion", map(notation.plain, content.further))
         return "\n".join(lines) + "\n"
-    if content.tier == "sampled":
+    if not content.kernels:
         lines += _section("Equations of motion", map(notation.plain, [*writer.sampled(), *writer.motion()]))
         lines += _second(writer)
         return "\n".join(lines) + "\n"
@@ -202,7 +209,7 @@ def writer_of(content: Content, *, tex: bool) -> Writer:
     """What writes the formulas of a page."""
     decay = content.parameters.decay is None or content.parameters.decay > 0
     changing = schedules.active(content.parameters)
-    return Writer(content.rows, tex=tex, decay=decay, closed=content.tier != "sampled", changing=changing)
+    return Writer(content.rows, tex=tex, decay=decay, closed=content.kernels, changing=changing)
 
 
 def _second(writer: Writer) -> list[str]:

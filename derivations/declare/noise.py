@@ -1,0 +1,152 @@
+"""The noise of a label as any law: an expression in xi, one standard normal number for every sample.
+
+    y = f*(x) + n(xi),   xi ~ N(0, 1)
+
+The law has the distribution function F where n(xi) = F^(-1)(Phi(xi)): Laplace of scale b is
+-b sign(xi) log(2 probit(-abs(xi))).  Closed forms need its variance alone; its mean is 0.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import UsageError
+from derivations.declare import fields, growth, symbols
+from derivations.declare.declaration import Declaration, Law
+from derivations.declare.grammar import GATES, number
+
+XI = "xi"
+"""The name of the standard normal number."""
+FUNCTIONS = (*GATES, "sqrt", "log", "He", "clip")
+REACHES = (6.0, 9.0, 12.0)
+"""A variance that still grows by `GROWTH` from each of these bounds of xi to the next is infinite."""
+GROWTH = 0.01
+NODES = 24_001
+"""Of the trapezoidal rule, which for smooth functions on this interval is exact to rounding."""
+CENTRED = 1e-9
+"""The largest mean of a law, relative to its mean size."""
+
+
+def law(teacher: Mapping[str, Any], known: Mapping[str, float]) -> Law | None:
+    """Return the law that [teacher] noise states; None for a number or values in time.
+
+    `known` are the defaults of the user's numbers.  Raises `fields.Mistake` for one that has another mean than 0.
+    """
+    given = teacher.get("noise")
+    if not isinstance(given, str) or XI not in fields.expression(given, "teacher", "noise").names():
+        return None
+    tree = fields.expression(given, "teacher", "noise")
+    if "t" in tree.names() and "t" not in known:
+        said = "noise is a law, in xi, or a standard deviation that changes, in t, and not both"
+        raise fields.Mistake(said, "teacher", "noise")
+    tree = fields.expression(given, "teacher", "noise", (XI, *known))
+    wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in FUNCTIONS]
+    if wrong:
+        said = f"{wrong[0]} has no meaning in a law of noise; its functions are {', '.join(FUNCTIONS)}"
+        raise fields.Mistake(said, "teacher", "noise")
+    found = Law(given.strip(), tree)
+    try:
+        require(found, known)
+    except UsageError as error:
+        raise fields.Mistake(str(error), "teacher", "noise") from None
+    return found
+
+
+def in_force(parameters: Any) -> Declaration:
+    """The declaration without its law of noise where a number has taken the place of that."""
+    declared: Declaration = parameters.declaration
+    if declared.law is None:
+        return declared
+    if parameters.noise is not None:
+        return dataclasses.replace(declared, law=None)
+    heavy = not np.isfinite(moment(declared.law, _known(parameters), 2))
+    return dataclasses.replace(declared, law=dataclasses.replace(declared.law, heavy=heavy))
+
+
+def require(given: Law, known: Mapping[str, float]) -> None:
+    """Raise `UsageError` for a law that is not defined somewhere, or has another mean than 0."""
+    values, weights, x = _values(given, known)
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        raise UsageError(f"the noise {given.text!r} is no number at xi = {x[wrong][0]:.3g}")
+    size, mean = float(np.abs(values) @ weights), float(values @ weights)
+    if abs(mean) > CENTRED * size:
+        raise UsageError(f"the noise {given.text!r} has the mean {mean:.4g}: subtract it, so that labels have none")
+
+
+def moment(given: Law, known: Mapping[str, float], power: int) -> float:
+    """E|n|^power; infinite where it grows with the reach of xi."""
+    values, weights, x = _values(given, known)
+    parts = [float((np.abs(values) ** power * weights)[np.abs(x) <= reach].sum()) for reach in REACHES]
+    grows = all(two > (1 + GROWTH) * one for one, two in itertools.pairwise(parts))
+    return float("inf") if grows else parts[-1]
+
+
+def _known(parameters: Any) -> dict[str, float]:
+    """The user's shared numbers by name."""
+    return {name: float(getattr(parameters, name)) for name in parameters.declaration.names}
+
+
+def check(parameters: Any) -> None:
+    """Raise `UsageError` where a law is none at the numbers, or has no moment that the motion takes.
+
+    E[c c] needs the variance and E[c z] the mean size of the noise, but for what a rule makes bounded in the label.
+    """
+    law = in_force(parameters).law
+    if law is None:
+        return
+    known, declared = _known(parameters), parameters.declaration
+    require(law, known)
+    power = 2 if declared.limit == "online" else 1
+    if np.isfinite(moment(law, known, power)) or growth.bounded_in_label(declared, known):
+        return
+    what = "variance" if power == 2 else "mean size"
+    raise UsageError(f"the label noise {law.text!r} has no {what}: clip the error, as in rule = 'clip(dl, 1)*df'")
+
+
+def deviation(parameters: Any) -> float:
+    """The standard deviation of the noise of a label, 0 of a law that has none; at time 0 where it changes."""
+    declared = in_force(parameters)
+    if declared.law is None:
+        from derivations.declare import schedules
+
+        return float(schedules.at(parameters, 0.0).noise)
+    return 0.0 if declared.law.heavy else moment(declared.law, _known(parameters), 2) ** 0.5
+
+
+def scale(parameters: Any) -> float:
+    """The factor of what is drawn: 1 of a law, else the standard deviation; at time 0 where it changes."""
+    return 1.0 if in_force(parameters).law is not None else deviation(parameters)
+
+
+def _values(given: Law, known: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The law at xi from -12 to 12, weights of the normal law, and xi."""
+    x = np.linspace(-REACHES[-1], REACHES[-1], NODES)
+    weights = np.exp(-0.5 * x**2)
+    return _curve(given, tuple(known.items())), weights / weights.sum(), x
+
+
+@functools.lru_cache(maxsize=32)
+def _curve(given: Law, known: tuple[tuple[str, float], ...]) -> np.ndarray:
+    found = np.empty(NODES)
+    for k, xi in enumerate(np.linspace(-REACHES[-1], REACHES[-1], NODES).tolist()):
+        try:
+            found[k] = number(given.tree, {**dict(known), XI: xi})
+        except UsageError:
+            found[k] = np.nan
+    return found
+
+
+def text(declared: Declaration) -> str:
+    """The function noise_of(xi, numbers..) of a law."""
+    import sympy
+
+    assert declared.law is not None
+    made = symbols.build(declared.law.tree, ())
+    made = made.replace(symbols.own()["probit"], sympy.Function("below"))  # keeps digits far out
+    given = [sympy.Symbol(name, real=True) for name in (XI, *declared.names)]
+    return symbols.function("noise_of", given, [made])

@@ -1,0 +1,136 @@
+"""Exact means of rules that are polynomials: a tensor of Gauss-Hermite nodes in all fields and the label's noise.
+
+With n nodes each, polynomials of degree 2 n - 1 in every variable have exact means.  The frame has the teachers first,
+so that overlaps as small as 1e-5 keep their digits, which random points cannot resolve.
+"""
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.declare.declaration import Declaration, Group
+from derivations.declare.grammar import Tree, number
+from derivations.declare.noise import in_force
+from derivations.declare.system import rows
+
+MOST_VARIABLES = 4
+"""Fields and noise of a tensor of nodes."""
+MOST_NODES = 2**17
+"""Nodes of a tensor: of more, random points take less time."""
+
+
+def reason(declared: Declaration) -> str:
+    """Why there are no exact means over a grid, whatever the number of units; "" where there are."""
+    if declared.law is not None and degree(declared.law.tree, {"xi": 1}) is None:
+        return f"the noise {declared.law.text!r} is no polynomial"
+    if declared.loss not in ("squared", "correlation"):
+        return f"the {declared.loss} loss is no polynomial"
+    for group in declared.groups:
+        if group.share is not None or degree(group.unit, dict.fromkeys(group.slots, 1), group.scalars) is None:
+            return f"{group.text!r} is no polynomial"
+    for group in declared.students:
+        for word in declared.ruled(group):
+            rule = declared.rule(group, word)
+            if rule is not None and degree(rule.tree, _names(declared, group), _numbers(declared, group)) is None:
+                return f"the rule {rule.text!r} is no polynomial"
+    return ""
+
+
+def _numbers(declared: Declaration, group: Group) -> tuple[str, ...]:
+    """The numbers that a rule of a group may read."""
+    return (*group.scalars, *declared.constants(group), "a", *declared.names)
+
+
+def _degrees(declared: Declaration) -> tuple[int, int]:
+    """The degrees of the students' answer and of the label."""
+    sides = [
+        max((degree(g.unit, dict.fromkeys(g.slots, 1), g.scalars) or 0 for g in side), default=0)
+        for side in (declared.students, declared.teachers)
+    ]
+    noise = 1 if declared.law is None else degree(declared.law.tree, {"xi": 1}) or 0
+    return sides[0], max(sides[1], noise)
+
+
+def _names(declared: Declaration, group: Group) -> dict[str, int]:
+    """The degrees of all that a rule may read of a sample, in fields and noise."""
+    f, y = _degrees(declared)
+    own = degree(group.unit, dict.fromkeys(group.slots, 1), group.scalars) or 0
+    error = max(f, y) if declared.loss == "squared" else y
+    loss = 2 * error if declared.loss == "squared" else f + y
+    known = {"f": f, "y": y, "dl": error, "df": own, "dphi": own, "grad": error + own, "l": loss}
+    return known | dict.fromkeys(group.slots, 1)
+
+
+def degree(tree: Tree, known: Mapping[str, int], numbers: tuple[str, ...] = ()) -> int | None:
+    """The degree of an expression in what is drawn; None where it is no polynomial.
+
+    `known` are the degrees of names; all others, and `numbers`, are numbers.
+
+    >>> from derivations.declare.grammar import read
+    >>> degree(read("He(3, w)*dl/2"), {"w": 1, "dl": 3}), degree(read("erf(w)"), {"w": 1})
+    (6, None)
+    """
+    if not any(name in known and name not in numbers for name in tree.names()):
+        return 0
+    if tree.kind == "name":
+        return known[tree.word]
+    parts = [degree(part, known, numbers) for part in tree.parts]
+    if None in parts:
+        return None
+    low, high = int(parts[0] or 0), int(parts[-1] or 0)
+    match tree.kind:
+        case "+" | "-":
+            return max(low, high)
+        case "*":
+            return low + high
+        case "/" if high == 0:
+            return low
+        case "^" if not tree.parts[1].names():
+            power = number(tree.parts[1], {})
+            return low * int(power) if power == int(power) and power >= 0 else None
+        case "call" if tree.word in ("He", "wick"):
+            return int(tree.parts[0].value) * high
+    return None
+
+
+def highest(declared: Declaration) -> int:
+    """The largest degree of what means are taken of: c z, c c of an online limit, the loss and the error."""
+    f, y = _degrees(declared)
+    found = 1
+    for group in declared.students:
+        names, numbers = _names(declared, group), _numbers(declared, group)
+        for word in (*group.slots, *group.own):
+            rule = declared.rule(group, word) if declared.moves(group, word) else None
+            own = names["grad"] if rule is None else degree(rule.tree, names, numbers) or 0
+            found = max(found, own)
+    online = declared.limit == "online"
+    return max(2 * found if online else found + 1, 2 * max(f, y))
+
+
+def nodes(parameters: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """Points (fields + 1, N), the last row for the label's noise, and weights (N,); None where they are too many."""
+    declared, fields = in_force(parameters), rows(parameters).fields
+    noisy = parameters.noise is None or parameters.noise > 0
+    each, variables = highest(declared) // 2 + 1, fields + noisy
+    if variables > MOST_VARIABLES or each**variables > MOST_NODES:
+        return None
+    x, weights = _tensor(variables, each)
+    return (x if noisy else np.vstack([x, np.zeros(x.shape[1])])), weights
+
+
+@functools.lru_cache(maxsize=8)
+def _tensor(variables: int, each: int) -> tuple[np.ndarray, np.ndarray]:
+    """A tensor of Gauss-Hermite nodes (variables, each^variables) of the normal law, and weights of sum 1."""
+    one, weight = np.polynomial.hermite_e.hermegauss(each)
+    weight = weight / math.sqrt(2 * math.pi)
+    axes = np.meshgrid(*[one] * variables, indexing="ij")
+    factors = np.meshgrid(*[weight] * variables, indexing="ij")
+    return np.array([axis.ravel() for axis in axes]), np.prod([factor.ravel() for factor in factors], axis=0)
+
+
+def exists(parameters: Any) -> bool:
+    """Whether the model has rules whose means are exact on such a grid."""
+    return bool(parameters.declaration.rules) and not reason(in_force(parameters)) and nodes(parameters) is not None

@@ -1,0 +1,105 @@
+"""Rules of training: the coefficient c of a sample by which a weight vector or a number moves, as an expression.
+
+    u <- u - h (c x + decay u),  s <- s - h c
+
+A rule reads the fields of its unit, the answers f and y (with the label's noise), the readout a and the unit's own
+numbers, numbers that all units share, the loss l of the sample, and
+
+    dl = dl/df,   df = df/dz of this field (df/ds of a number),   dphi = dphi/dz without the readout,   grad = dl df
+
+Nothing asks c to be a derivative: the dynamics closes on E[c z] and E[c c] as that of a gradient does.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from derivations.declare import fields
+from derivations.declare.declaration import Group, Number, Rule, moves
+from derivations.declare.grammar import GATES, Tree
+
+SAMPLE = ("f", "y", "a", "l", "dl", "df", "dphi", "grad")
+"""What a rule may name beside fields and numbers."""
+FUNCTIONS = (*GATES, "sqrt", "log", "He", "clip")
+"""The functions of a rule."""
+
+
+def rules(
+    training: Mapping[str, Any], students: tuple[Group, ...], trained: tuple[str, ...], numbers: tuple[Number, ...],
+    weights: str,
+) -> tuple[Rule, ...]:  # fmt: skip
+    """Return the rules of [training].  Raises `fields.Mistake` for one that names what does not exist, or cannot be."""
+    given = training.get("rule")
+    if given is None:
+        return ()
+    every = [(group, word) for group in students for word in (*group.slots, *group.own)]
+    moving = [(group, word) for group, word in every if moves(trained, group, word)]
+    if not isinstance(given, Mapping):
+        given = {_only(moving): given}
+    found = []
+    for name, text in given.items():
+        owners = [(group, word) for group, word in moving if name in (word, group.named(word))]
+        if not owners:
+            raise fields.Mistake(_missing(name, every, moving), "training", "rule")
+        if not isinstance(text, str):
+            said = f"a rule is an expression such as 'clip(dl, 1)*df', but {fields.shown(text)} was given"
+            raise fields.Mistake(said, "training", "rule")
+        tree = fields.expression(text, "training", "rule")
+        for group, word in owners:
+            _require(text, tree, group, word, numbers, weights)
+        found.append(Rule(name, text.strip(), tree))
+    return tuple(found)
+
+
+def _only(moving: list[tuple[Group, str]]) -> str:
+    """The slot that a rule without a name is for."""
+    slots = dict.fromkeys(group.named(word) for group, word in moving if word in group.slots)
+    if len(slots) == 1:
+        return next(iter(slots))
+    if not slots:
+        raise fields.Mistake("a rule needs a name where no vector is trained: rule = {a = '..'}", "training", "rule")
+    shown = ", ".join(f"{name} = '..'" for name in slots)
+    raise fields.Mistake(
+        f"rule needs a name where there are {len(slots)} slots: rule = {{{shown}}}", "training", "rule"
+    )
+
+
+def _missing(name: str, every: list[tuple[Group, str]], moving: list[tuple[Group, str]]) -> str:
+    """Why there is no rule of this name."""
+    if any(name in (word, group.named(word)) for group, word in every):
+        return f"rule of {name} has no effect: {name} is not trained"
+    known = dict.fromkeys(word for group, word in moving)
+    return f"rule names {fields.shown(name)}, which is nothing that is trained; {fields.near(name, known)}"
+
+
+def _require(text: str, tree: Tree, group: Group, word: str, numbers: tuple[Number, ...], weights: str) -> None:
+    """Refuse a rule of a slot or a number that reads what is not there, or does not say how it moves."""
+    own = [number.name for number in numbers]
+    taken = [name for name in (*group.slots, *own) if name in SAMPLE and name in tree.names()]
+    if taken:
+        said = f"the rule {text!r} names {taken[0]}, which is both a name of yours and of every sample: rename yours"
+        raise fields.Mistake(said, "training", "rule")
+    known = (*group.slots, *own, *SAMPLE)
+    for name in tree.names():
+        if name not in known:
+            said = f"rule names {name!r}, which is no field of this unit, number, or one of {', '.join(SAMPLE)}"
+            hint = fields.near(name, known)
+            raise fields.Mistake(f"{said}; {hint}" if hint.startswith("did") else said, "training", "rule")
+    wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in FUNCTIONS]
+    if wrong:
+        said = f"{wrong[0]} has no meaning in a rule; its functions are {', '.join(FUNCTIONS)}"
+        raise fields.Mistake(said, "training", "rule")
+    if "dphi" in tree.names() and (word == "a" or group.share is not None):
+        said = "the unit itself is no function of its readout" if word == "a" else "a unit with a share has it from all"
+        raise fields.Mistake(f"dphi has no meaning in the rule of {word}: {said}; write df", "training", "rule")
+    if word in group.slots:
+        _require_along(group, word, weights)
+
+
+def _require_along(group: Group, word: str, weights: str) -> None:
+    """Refuse rules of vectors whose gradient has a part along the vector itself."""
+    if weights == "normalised":
+        said = "a rule moves a vector along x alone, and normalised weights along themselves too: take sphere or free"
+        raise fields.Mistake(said, "training", "rule")
+    if any(call.parts[1].word == word for call in group.unit.calls("wick")):
+        said = f"a rule moves {word} along x alone, and the unit {group.text!r} reads its norm: write the polynomial"
+        raise fields.Mistake(said, "training", "rule")

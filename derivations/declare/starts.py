@@ -1,0 +1,64 @@
+"""The table [start] of a declaration: norms, overlaps, readouts, and order parameters given outright."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from derivations.declare import fields
+from derivations.declare.declaration import Group, Start
+
+
+def start(table: Mapping[str, Any], students: tuple[Group, ...], weights: str) -> Start:
+    """Norms by parameter name (`norm`, or `norm_v` with several slots), overlap, readout, and arrays given outright."""
+    slots = [(group, slot) for group in students for slot in group.slots]
+    given = table.get("norm", 1.0 if weights != "free" else 0.5)
+    norms = []
+    for group, slot in slots:
+        value = given
+        if isinstance(given, Mapping):
+            fields.require_known(given, [word for g, s in slots for word in (s, g.named(s))], "start")
+            value = given.get(group.named(slot), given.get(slot, 1.0))
+        norms.append((norm_name(students, group, slot), fields.real({"norm": value}, "norm", "start", above=0.0)))
+    overlap = table.get("overlap", "random")
+    if overlap != "random":
+        overlap = fields.real(table, "overlap", "start", minimum=-1.0, maximum=1.0)
+    if "a" in table and not any(group.output == "trained" for group in students):
+        raise fields.Mistake("a is where trained readouts start, but no output is 'trained'", "start", "a")
+    arrays, listed = _readouts(table, students)
+    readout = 1.0 if "a" in listed else fields.real(table, "a", "start", 1.0)
+    others = {key: value for key, value in table.items() if key not in ("norm", "overlap", "a", *listed)}
+    scalars = {word for group in students for word in group.scalars}
+    for key, value in others.items():
+        if key in scalars:
+            raise fields.Mistake(
+                f"{key} starts at its default in [parameters] for every unit; other starts are those of --initial",
+                "start",
+                key,
+            )
+        if not re.fullmatch(r"(\w+_)?[QMP]_[a-z0-9]+", key):
+            raise fields.Mistake(
+                f"unknown key {key!r}; {fields.near_key(key, ['norm', 'overlap', 'a', 'Q_ww', 'M_ww'])}", "start", key
+            )
+        arrays.append((key, fields.matrices(value, "start", key)))
+    return Start(tuple(norms), None if overlap == "random" else overlap, readout, tuple(arrays))
+
+
+def _readouts(table: Mapping[str, Any], students: tuple[Group, ...]) -> tuple[list[tuple[str, Any]], list[str]]:
+    """The trained readouts that [start] gives one by one, by their names in a run, and the keys that do."""
+    found, keys = [], []
+    for group in students:
+        name = group.named("a")
+        if group.output != "trained" or not isinstance(table.get(name), list):
+            continue
+        values = [fields.real({name: value}, name, "start") for value in table[name]]
+        if len(values) != group.units:
+            raise fields.Mistake(f"{name} has {len(values)} numbers, but there are {group.units} units", "start", name)
+        found.append((name, tuple(values)))
+        keys.append(name)
+    return found, keys
+
+
+def norm_name(students: tuple[Group, ...], group: Group, slot: str) -> str:
+    """The parameter with the norm of a slot: `norm` where there is one slot in all."""
+    alone = sum(len(g.slots) for g in students) == 1
+    return "norm" if alone else group.named(f"norm_{slot}")
