@@ -64,6 +64,7 @@ class Smooth:
     is not known (it is a mean over samples): a run that names no tolerance takes that one.
 
     Where F depends on time, the component `clock` of the state is the time on the clock of the run, with the rate 1.
+    `ended(initial)` says why F is not defined beyond a state; "" where it does not know.
     At the times `breaks` on that clock F jumps or bends.  The arguments belong to the state from which they are made,
     up to the next of these times.
 
@@ -78,6 +79,7 @@ class Smooth:
     cost: float = 0.0
     clock: str = ""
     breaks: tuple[float, ...] = ()
+    ended: Callable[[Initial], str] = lambda initial: ""
     kind: ClassVar[Kind] = "ode"
 
 

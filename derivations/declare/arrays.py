@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from derivations.declare import schedule_text
+from derivations.declare import memory, schedule_text
 from derivations.declare.declaration import Declaration
+from derivations.declare.grammar import entry
+from derivations.declare.rows import Rows
 from derivations.declare.schedules import Schedule
 
 
@@ -71,12 +73,15 @@ class View(NamedTuple):
     square: Any
 
 
-def at_time(xp: Any, declared: Declaration, changing: tuple[Schedule, ...], y: Any, a: Arguments) -> Arguments:
-    """The arguments with the values of training at the time that stands last in the state."""
+def at_time(
+    xp: Any, declared: Declaration, changing: tuple[Schedule, ...], y: Any, a: Arguments, view: "View"
+) -> Arguments:  # fmt: skip
+    """The arguments with the values of training at a state, in which the time stands last."""
     if not changing:
         return a
     with np.errstate(all="ignore"):  # values of pieces that are not in force are computed as well
-        values = schedule_text.function(changing, declared.names, xp)(y[-1], a.switches, a.numbers)
+        values = schedule_text.functions(changing, declared, xp)["values"]
+        values = values(y[-1], a.switches, a.numbers, state_of(declared, changing, y, a, view))
     now = {schedule.name: value + 0.0 * y[-1] for schedule, value in zip(changing, values, strict=True)}
     step, decay, gain, noise = a.rates
     step, gain = now.get("step", step), gain * now["step"] ** 2 / step**2 if "step" in now else gain
@@ -93,6 +98,63 @@ def at_time(xp: Any, declared: Declaration, changing: tuple[Schedule, ...], y: A
         moves=xp.concatenate(moves),
         moving=xp.concatenate(moving) if moving else a.moving,
     )
+
+
+def state_of(
+    declared: Declaration, changing: tuple[Schedule, ...], y: Any, a: Arguments, view: "View"
+) -> tuple[Any, ...]:  # fmt: skip
+    """What values and the rates of memories read of a state (`schedule_text.seen`)."""
+    names = schedule_text.seen(declared, changing)
+    if not names:
+        return ()
+    at = Rows(declared, (*a.sizes, *(group.units for group in declared.kinds[len(declared.groups) :])))
+    G, memories = whole(view.G), [memory.name for memory in declared.memories]
+    blocks, found = {block.name: block for block in at.blocks}, []
+    for name in names:
+        if name in memories:
+            found.append(y[y.shape[0] - 1 - len(memories) + memories.index(name)])
+            continue
+        parameter, indices = entry(name) or ("", ())
+        if parameter in blocks:
+            values = G[blocks[parameter].rows, blocks[parameter].columns]
+        else:
+            values = _own(declared, a, view, parameter)
+        found.append(values[tuple(i - 1 for i in indices)] if indices else values.mean())
+    return tuple(found)
+
+
+def _own(declared: Declaration, a: Arguments, view: "View", parameter: str) -> Any:
+    """A readout or a number of the units of students, by its name in a run."""
+    unit = row = 0
+    for group, count in zip(declared.students, a.sizes, strict=False):
+        if group.named("a") == parameter:
+            return view.w[unit : unit + count]
+        for b, word in enumerate(group.scalars):
+            if group.named(word) == parameter:
+                return view.bias[row + b, :count]
+        unit, row = unit + count, row + len(group.scalars)
+    raise KeyError(parameter)
+
+
+def of_memories(
+    xp: Any, declared: Declaration, changing: tuple[Schedule, ...], y: Any, a: Arguments, view: "View",
+    found: Sequence["Means"], pull: Any,
+) -> list[Any]:  # fmt: skip
+    """The rates of the memories; `a` are the arguments before their values are taken, `pull` is the mean drift."""
+    if not declared.memories:
+        return []
+    if declared.limit == "online":
+        second = found[0].second if declared.inputs is None else whole(squares(found, a))
+        each = xp.diagonal(second) * a.rates[2] / a.rates[0] ** 2  # E[c c]/B
+    else:
+        each = ((pull @ xp.linalg.pinv(view.G, hermitian=True)) * pull).sum(1)
+    starts = Rows(declared, (*a.sizes, *(group.units for group in declared.kinds[len(declared.groups) :]))).starts
+    sums = []
+    for name in memory.of_squares(declared):
+        places = [(starts[kind], a.sizes[kind[0]]) for kind in memory.vectors_of(declared, name)]
+        sums.append(sum(each[begin : begin + count].sum() for begin, count in places) + 0.0 * y[-1])
+    remembered = schedule_text.functions(changing, declared, xp)["remembered"]
+    return list(remembered(y[-1], a.numbers, state_of(declared, changing, y, a, view), tuple(sums)))
 
 
 def seen(xp: Any, y: Any, a: Arguments) -> View:
@@ -118,18 +180,20 @@ def own_part(xp: Any, D: Any) -> Any:
 
 
 def packed(
-    xp: Any, declared: Declaration, D: Any, E: Any, scalars: Sequence[Any], a: Arguments, clock: float = 1.0
-) -> Any:
+    xp: Any, declared: Declaration, D: Any, E: Any, scalars: Sequence[Any], a: Arguments,
+    memories: Sequence[Any] = (), clock: float = 1.0,
+) -> Any:  # fmt: skip
     """dy/dt of the flat state from the motion of the students and the derivatives of the loss in their numbers.
 
-    `clock` is the rate of the time, where the state has it.
+    `memories` are the rates of these, and `clock` is that of the time, where the state has it.
     """
     S = a.moves.shape[0]
     among = D[..., :S] + xp.swapaxes(D[..., :S], -1, -2) + E
     rates = xp.concatenate([among, D[..., S:]], axis=-1).reshape(-1)
     counts = [a.sizes[g] for g, group in enumerate(declared.students) for _ in group.own]
     parts = [-a.rates[0] * a.moving[r] * scalars[r][:count] for r, count in enumerate(counts)]
-    last = [xp.full(1, clock)] if declared.schedules else []
+    last = [xp.full(1, clock)] if declared.clocked else []
+    last = [*(xp.reshape(rate, (1,)) for rate in memories), *last]
     return xp.concatenate([rates[a.entries], *parts, *last])
 
 

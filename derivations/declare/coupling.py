@@ -60,7 +60,7 @@ def by_spaces(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
 
 def _with_clock(at: Rows, found: np.ndarray) -> np.ndarray:
     """Labels (n,) with one of its own for the time, where the state has it."""
-    return np.append(found, found.max() + 1) if at.declaration.schedules else found
+    return np.append(found, found.max() + 1) if at.declaration.clocked else found
 
 
 def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:

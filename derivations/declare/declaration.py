@@ -100,6 +100,17 @@ class Number:
 
 
 @dataclasses.dataclass(frozen=True)
+class Memory:
+    """A number of training with dm/dt = `rate`; `seen` are the names of state and gradients that the rate reads."""
+
+    name: str
+    start: float
+    text: str
+    rate: Tree
+    seen: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Law:
     """The noise of a label, an expression in xi, a standard normal number; a `heavy` one has no variance."""
 
@@ -241,7 +252,8 @@ class Declaration:
     `gram` is None for an orthonormal teacher, a number for equal overlaps, or the Gram matrix of the rows
     [slot, unit]; `trained` names the slots, readouts ("a") and scalars that move, and `rates` are factors of `step` for
     some of them, by name; `schedules` (`schedules.Schedule`) take the place of numbers that change in time, and `rules`
-    that of derivatives of the loss; a `law` that of normal noise.  `about`
+    that of derivatives of the loss; a `law` that of normal noise; `memories` are numbers
+    that values may read.  `about`
     says what the model shows, `link` is where the source is read, `until` the end time of a run that names none.  A run
     with `decades` goes on over decades of time: its default saved times have early ones, and its picture a logarithmic
     axis.  `inputs` are None for x ~ N(0, I).  `text` is the normalised TOML text that states the same model
@@ -277,6 +289,7 @@ class Declaration:
     schedules: tuple[Schedule, ...] = dataclasses.field(default=(), repr=False)
     rules: tuple[Rule, ...] = dataclasses.field(default=(), repr=False)
     law: Law | None = dataclasses.field(default=None, repr=False)
+    memories: tuple[Memory, ...] = dataclasses.field(default=(), repr=False)
     text: str = dataclasses.field(default="", repr=False, compare=False)
 
     @property
@@ -311,6 +324,11 @@ class Declaration:
     def names(self) -> tuple[str, ...]:
         """The user's own numbers that all units share."""
         return tuple(number.name for number in self.numbers if not number.per_unit)
+
+    @property
+    def clocked(self) -> bool:
+        """Whether the time is an order parameter: values change, or there are memories."""
+        return bool(self.schedules or self.memories)
 
     @property
     def rate_names(self) -> tuple[str, ...]:

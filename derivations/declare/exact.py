@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Equations, Initial, Observables, Smooth, UsageError
-from derivations.declare import losses, mixture, noise, population, schedule_equations, schedules, spectra, system
+from derivations.declare import (
+    losses,
+    memory_equations,
+    mixture,
+    noise,
+    population,
+    schedule_equations,
+    schedules,
+    spectra,
+    system,
+)
 from derivations.declare.algebra import Algebra, entry_of
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
@@ -38,8 +48,9 @@ def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str
     found |= {name: float(getattr(now, name)) for name in ("step", "decay", "batch")}
     found["noise"] = noise.deviation(p)
     found |= {name: float(getattr(now, name)) for name in (*symbols.declared.names, *symbols.declared.rate_names)}
-    if symbols.declared.schedules:
+    if symbols.declared.clocked:
         found |= schedules.switched(p, float(initial.state[TIME]))
+    found[memory_equations.UNDEFINED.name] = float("nan")
     return {**found, **initial.constants, **kernels.numbers()}
 
 
@@ -78,6 +89,7 @@ def equations(parameters: Any) -> Equations:
             stated,
             advance=Smooth(
                 coupled=population.coupled(declared, system.numbers(parameters)),
+                kinks=schedules.kinked(parameters),
                 cost=0.0 if declared.inputs is None else STIFF,
                 **population.clock(parameters),
             ),
@@ -154,7 +166,9 @@ def state(symbols: Algebra) -> Iterator[Named]:
         text = "readout a_i" if word == "a" else f"number {word} of unit i"
         target = symbols.number(number, word, symbols.index("i", number))
         yield Named(target, f"{text}, of the student", dims=(group.named("unit"),), bounds=unbounded, symbol=word)
-    if symbols.declared.schedules:
+    for memory in symbols.declared.memories:
+        yield Named(sp.Symbol(memory.name), "memory", bounds=unbounded, symbol=memory.name)
+    if symbols.declared.clocked:
         yield Named(schedule_equations.CLOCK, population.CLOCK, bounds=unbounded, symbol=TIME)
 
 
@@ -184,6 +198,8 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
     training = (*TRAINING, *(STEPS if symbols.declared.limit == "online" else ()))
     training += tuple(Named(sp.Symbol(name), "factor of the step") for name in symbols.declared.rate_names)
     yield from (named for named in training if key_of(named.target) not in changing)
+    if any(one.seen for one in symbols.declared.schedules if one.name in changing):
+        yield Named(memory_equations.UNDEFINED, "no number, which a value below 0 is")
     for schedule in symbols.declared.schedules:
         if schedule.name in changing:
             yield from (Named(sp.Symbol(switch.name), "1 from a time on, 0 before") for switch in schedule.switches)
@@ -228,4 +244,6 @@ def printed(parameters: Any) -> Statement:
 
 def _literal(value: Any) -> Any:
     """A number, or an array as NumPy code."""
+    if np.ndim(value) == 0 and np.isnan(float(value)):
+        return "np.nan"
     return f"np.array({value.tolist()!r})" if np.ndim(value) else value

@@ -136,9 +136,11 @@ def shown(value: Any) -> str:
     return words if len(words) <= 80 else f"{words[:60]}... ({len(words)} characters)"
 
 
-def expression(text: str, table: str, key: str, names: Collection[str] | None = None) -> Tree:
+def expression(
+    text: str, table: str, key: str, names: Collection[str] | None = None, entries: bool = False
+) -> Tree:  # fmt: skip
     try:
-        return read(text, names)
+        return read(text, names, entries)
     except UsageError as error:
         raise Mistake(str(error), table, key) from None
 

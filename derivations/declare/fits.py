@@ -4,8 +4,9 @@ import re
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields, growth, mixture, noise, presets, schedules, spectra
+from derivations.declare import fields, growth, memory, mixture, noise, presets, schedules, spectra
 from derivations.declare.declaration import Declaration
+from derivations.declare.grammar import entry
 
 OF_INPUTS = re.compile(
     "blocks?|clusters?|dimension|eigenvalue|label|means|mean_weights|probability|share|(centre|kappa)_.*|[HKUWB](own|label)?_.*"
@@ -37,6 +38,7 @@ def require(made: Declaration) -> None:
     _readouts(made, values)
     _names(made, parameters)
     _events(made, parameters)
+    _seen(made, parameters)
     _start(made, parameters)
     presets.require(made, parameters)
     if made.claims:
@@ -112,7 +114,7 @@ def _names(made: Declaration, parameters: Any) -> None:
     for number in made.numbers:
         if (
             number.name in taken
-            or (made.schedules and number.name == schedules.TIME)
+            or (made.clocked and number.name == schedules.TIME)
             or (made.inputs is not None and OF_INPUTS.fullmatch(number.name))
         ):
             raise fields.Mistake(
@@ -126,7 +128,7 @@ def _events(made: Declaration, parameters: Any) -> None:
     at, seen = rows(parameters), set()
     known = [block.name for block in at.moving] + [made.students[g].named(word) for g, word, _ in at.scalars]
     taken = {*known, *(block.name for block in at.fixed), "time", "loss", "error", "classification_error"}
-    taken |= {schedules.TIME} if made.schedules else set()
+    taken |= {schedules.TIME} if made.clocked else set()
     for number, event in enumerate(made.events, 1):
         with fields.entry_of("event", number):
             if event.of not in known:
@@ -139,6 +141,35 @@ def _events(made: Declaration, parameters: Any) -> None:
             if event.name in seen or event.name in taken:
                 raise fields.Mistake(f"the name {event.name!r} of an event is taken: give it another", "event", "name")
             seen.add(event.name)
+
+
+def _seen(made: Declaration, parameters: Any) -> None:
+    """What values and the rates of memories read of the state exists."""
+    from derivations.declare.system import rows
+
+    at = rows(parameters)
+    shapes = {block.name: block.shape[-2:] for block in at.moving}
+    shapes |= {made.students[g].named(word): (count,) for g, word, count in at.scalars}
+    places = {"step": ("training", "step"), "decay": ("training", "decay")}
+    every = [(*places.get(one.name, ("training", "rates")), one.seen) for one in made.schedules]
+    every += [(f"memory.{one.name}", "rate", one.seen) for one in made.memories]
+    for table, key, names in every:
+        for name in names:
+            found = entry(name)
+            if found is None:
+                continue
+            if found[0] not in shapes:
+                said = f"{key} reads {name}, but {found[0]} is no order parameter that moves"
+                raise fields.Mistake(f"{said}; {fields.near(found[0], shapes)}", table, key)
+            shape = shapes[found[0]]
+            if found[1] and (len(found[1]) != len(shape) or any(i > n for i, n in zip(found[1], shape, strict=True))):
+                said = f"{key} reads {name}, but {found[0]} is {' x '.join(map(str, shape))}"
+                raise fields.Mistake(said, table, key)
+    squares = memory.of_squares(made)
+    plain = made.weights == "free" and made.inputs is None and not any(g.unit.calls("wick") for g in made.students)
+    if squares and made.limit == "flow" and not plain:
+        said = f"{squares[0]} in a flow is that of free weights on isotropic inputs; take limit = 'online'"
+        raise fields.Mistake(said, f"memory.{made.memories[0].name}", "rate")
 
 
 def _start(made: Declaration, parameters: Any) -> None:

@@ -101,8 +101,11 @@ class Tree:
         return [node for node in self.walk() if node.kind == "call" and node.word in words]
 
 
-def read(text: str, known: Collection[str] | None = None) -> Tree:
+def read(text: str, known: Collection[str] | None = None, entries: bool = False) -> Tree:
     """The tree of an expression; with `known` every name must be one of those.
+
+    With `entries` there may be entries and means of order parameters, which are names as they are written:
+    `M_ww[1,2]`, `a[1]`, `mean(Q_ww)`; `known` is not asked for them.
 
     Raises `UsageError` with the column, what was expected, and the nearest name.
 
@@ -113,14 +116,27 @@ def read(text: str, known: Collection[str] | None = None) -> Tree:
         raise UsageError(f"an expression is a text such as 'He(3, w)', but {text!r} was given")
     if len(text) > LONGEST:
         raise UsageError(f"an expression has at most {LONGEST} characters, this one has {len(text)}")
-    reader = _Reader(text)
+    reader = _Reader(text, entries)
     tree = reader.total(0)
     reader.expect("the end")
     for name in tree.names():
-        if known is not None and name not in known:
+        if known is not None and name not in known and not entry(name):
             raise UsageError(f"unknown name {name!r} in {text!r}; {_nearest(name, [*known, *FUNCTIONS])}")
     _degrees(tree, text)
     return tree
+
+
+def entry(name: str) -> tuple[str, tuple[int, ...]] | None:
+    """The order parameter and the indices (from 1) of an entry; no indices of a mean, None of any other name.
+
+    >>> entry("M_ww[1,2]"), entry("mean(Q_ww)"), entry("kappa")
+    (('M_ww', (1, 2)), ('Q_ww', ()), None)
+    """
+    found = re.fullmatch(r"(\w+)\[([\d,]+)\]", name)
+    if found:
+        return found[1], tuple(int(index) for index in found[2].split(","))
+    found = re.fullmatch(r"mean\((\w+)\)", name)
+    return (found[1], ()) if found else None
 
 
 def without_wick(tree: Tree, size: float = 1.0) -> Tree:
@@ -241,8 +257,8 @@ def _degrees(tree: Tree, text: str) -> None:
 class _Reader:
     """Recursive descent over the tokens of one text."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, entries: bool = False) -> None:
+        self.text, self.entries = text, entries
         self.tokens = [(found.group(), found.start() + 1) for found in TOKEN.finditer(text)]
         self.tokens.append(("the end", len(text) + 1))
         self.at = 0
@@ -318,6 +334,14 @@ class _Reader:
             raise self.refuse("a number, a name or '('")
         if len(token) > LONGEST_NAME:
             raise self.refuse(f"a name of at most {LONGEST_NAME} characters")
+        return self.word(token, depth)
+
+    def word(self, token: str, depth: int) -> Tree:
+        """A name, an entry of an order parameter, or the call of a function."""
+        if self.entries and self.tokens[self.at + 1][0] == "[":
+            return self.entry()
+        if self.entries and token == "mean" and self.tokens[self.at + 1][0] == "(":
+            return self.mean()
         if self.tokens[self.at + 1][0] != "(":
             if token in FUNCTIONS and token not in NAMES_TOO:
                 self.take()
@@ -339,3 +363,26 @@ class _Reader:
             count = f"{FUNCTIONS[token]} argument{'s' if FUNCTIONS[token] > 1 else ''}"
             raise UsageError(f"{token} takes {count}, {len(parts)} were given in {self.text!r}")
         return Tree("call", token, parts=tuple(parts))
+
+    def entry(self) -> Tree:
+        """NAME[i] or NAME[i,j], with whole numbers from 1."""
+        name, indices = self.take(), []
+        for ends in ("[", ","):
+            if ends == "," and self.next != ",":
+                break
+            self.take()
+            if not re.fullmatch(r"[1-9]\d{0,5}", self.next):
+                raise self.refuse("the number of a unit, from 1")
+            indices.append(self.take())
+        self.expect("]")
+        return Tree("name", f"{name}[{','.join(indices)}]")
+
+    def mean(self) -> Tree:
+        """mean(NAME)."""
+        self.take()
+        self.expect("(")
+        if not re.fullmatch(r"[A-Za-z]\w*", self.next):
+            raise self.refuse("the name of an order parameter")
+        name = self.take()
+        self.expect(")")
+        return Tree("name", f"mean({name})")

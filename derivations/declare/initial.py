@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, UsageError
-from derivations.declare import data, mixture, spectra, spread
+from derivations.declare import data, mixture, schedules, spectra, spread
 from derivations.declare.declaration import Declaration
 from derivations.declare.grammar import number as value_of
 from derivations.declare.rows import Rows, readout
@@ -51,10 +51,15 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
             value = arrays.get(name, readout(declared, number, found.sizes[number], values))
             constants[name] = _vector(name, np.asarray(value, float), found.sizes[number])
     constants |= _of_rules(parameters, arrays)
-    if declared.schedules:
+    for memory in declared.memories:
+        state[memory.name] = np.asarray(arrays.get(memory.name, getattr(parameters, memory.name)), float).reshape(())
+    if declared.clocked:
         state[TIME] = np.zeros(())
     exact = not weights(arrays) if stating or weights(arrays) else mixture.overlap(parameters) is not None
-    return Initial(parameters, state, constants, parameters.d**-0.5, exact)
+    made = Initial(parameters, state, constants, parameters.d**-0.5, exact)
+    if any(schedule.seen for schedule in schedules.active(parameters)):
+        schedules.now(made)  # refuses values that are out of their domains at the start
+    return made
 
 
 def _of_rules(parameters: Any, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -248,7 +253,7 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
     """
     found, declared = rows(parameters), parameters.declaration
     arrays = spread.with_given(declared, arrays)
-    if declared.schedules:  # the end of a run has its clock, which the new run begins at 0
+    if declared.clocked:  # the end of a run has its clock, which the new run begins at 0
         arrays = {name: values for name, values in arrays.items() if name != TIME}
     scalars = [declared.students[number].named(word) for number, word, _ in found.scalars]
     scalars += [g.named("a" if found.is_student(k) else "a_star") for k, g in enumerate(declared.groups)]

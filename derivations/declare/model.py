@@ -80,6 +80,7 @@ def signature(declared: Declaration, changing: tuple[Schedule, ...] = ()) -> str
     said = (*said, declared.limit, declared.rates, changing) if changing else said
     said = (*said, declared.rules, [declared.ruled(group) for group in declared.students]) if declared.rules else said
     said = (*said, declared.law) if declared.law is not None else said
+    said = (*said, declared.memories, declared.limit, declared.rates) if declared.memories else said
     return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
 
 
@@ -93,6 +94,7 @@ def further(parameters: Any) -> int:
     """Rows of norms, one for each vector where the loss depends on norms, and one for each scalar."""
     rows = system.rows(parameters)
     counted = sum(count for _, _, count in rows.scalars)
+    counted += len(parameters.declaration.memories)
     return counted + (rows.students if written.norms(parameters.declaration) else 0)
 
 
@@ -109,7 +111,7 @@ def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
         np.array([float(now.decay)]),
         np.sqrt(square[: rows.students]),
         speeds.of_vectors(parameters),
-        np.repeat(speeds.of_scalars(parameters), counts),
+        np.append(np.repeat(speeds.of_scalars(parameters), counts), np.zeros(len(parameters.declaration.memories))),
         *_clock(parameters),
     )
 
@@ -120,7 +122,7 @@ def _clock(parameters: Any) -> tuple[np.ndarray, ...]:
     In an online limit that is the number of a step, which single precision holds exactly; in a flow, whose step is not
     known here, it is a time.
     """
-    if not schedules.active(parameters):
+    if not schedules.active(parameters) and not parameters.declaration.memories:
         return ()
     turns = [(turn.time, turn.before, turn.after) for turn in schedules.turns(parameters)]
     times, before, after = np.array(turns, float).reshape(-1, 3).T.copy()
@@ -132,6 +134,7 @@ def _clock(parameters: Any) -> tuple[np.ndarray, ...]:
 def scalars(initial: Initial) -> np.ndarray:
     """The readouts and scalars (s,) at the start, in the order of `Rows.scalars`."""
     values = [initial.state[name] for name in scalar_names(system.rows(initial.parameters))]
+    values += [np.atleast_1d(initial.state[memory.name]) for memory in initial.parameters.declaration.memories]
     return np.concatenate([*values, np.empty(0)])
 
 
@@ -190,6 +193,9 @@ def observe(parameters: Any, saved: np.ndarray) -> Labelled:
         meaning = "readout of unit i" if word == "a" else f"{word} of unit i"
         found[name] = ((rows.dimension(k),), values[..., at : at + count], meaning)
         at += count
+    for memory in rows.declaration.memories:
+        found[memory.name] = ((), values[..., at], f"memory, with the rate {memory.text}")
+        at += 1
     return found
 
 

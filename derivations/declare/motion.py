@@ -21,7 +21,7 @@ Sources: Saad & Solla 1995; Price 1958; Yoshida & Okada 2019 (eigenvalues); Refi
 from collections.abc import Iterator
 from typing import Any
 
-from derivations.declare import ruled, schedule_equations, second_order
+from derivations.declare import memory_equations, ruled, schedule_equations, second_order
 from derivations.declare.algebra import Algebra, Vector
 from derivations.declare.gates import Part, Shape
 from derivations.declare.unit_kernels import Kernels, Mean
@@ -66,7 +66,7 @@ class Motion:
     def _values(self) -> Iterator[Definition]:
         """The numbers of training that change in time."""
         for one in self.schedules:
-            yield Definition((sp.Symbol(one.name),), schedule_equations.expression(one), one.text)
+            yield from memory_equations.values(self.algebra, one)
 
     def _spreads(self) -> Iterator[Definition]:
         """The covariances of the fields, where the inputs have eigenvalues."""
@@ -290,13 +290,14 @@ class Motion:
         for one in self.algebra.vectors:
             for two in self.algebra.vectors if self.algebra.mixed else ():
                 i, j = self.algebra.index("i", one.group), self.algebra.index("j", two.group)
-                if not self.algebra.moves(one) or (value := self._pull(one, i, two, j)) == 0:
+                if not self.algebra.moves(one) or (value := self.pulled(one, i, two, j)) == 0:
                     continue
                 yield Definition(
                     (self.pull(one, i, two, j),), self.algebra.over_clusters(value), "gradient, over clusters"
                 )
 
-    def _pull(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+    def pulled(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+        """What `pull` is, before the mean over clusters; 0 where there is none."""
         if two in self.algebra.seen:
             gradient = self._gradient(one, two)
             return gradient if gradient == 0 else self.algebra.eigenvalue * self.gradient(one, i, two, j)
@@ -324,7 +325,7 @@ class Motion:
         found = sp.Integer(0)
         for other in self.algebra.vectors:
             r = self.algebra.index("r", other.group)
-            if self._pull(one, i, other, r) != 0:
+            if self.pulled(one, i, other, r) != 0:
                 found += sp.Sum(self.pull(one, i, other, r) * self.algebra.overlap(other, r, two, j), r)
         return found
 
@@ -383,7 +384,8 @@ class Motion:
             for word in self.declared.groups[g].own:
                 if self._trained(g, word):
                     yield Equation(self.algebra.number(g, word, i), -self.rate(g, word) * self._slope(g, word, i))
-        if self.declared.schedules:
+        yield from memory_equations.equations(self)
+        if self.declared.clocked:
             yield Equation(schedule_equations.CLOCK, sp.Integer(1))
 
     def _slope(self, g: int, word: str, i: Any) -> Any:

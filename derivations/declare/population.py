@@ -31,7 +31,9 @@ def coupled(declared: Declaration, known: tuple[float, ...]) -> Callable[[Initia
 
 def clock(parameters: Any) -> dict[str, Any]:
     """Return the clock and the jumps of a flow whose numbers change in time, as `Smooth` takes them."""
-    return {"clock": TIME, "breaks": schedules.breaks(parameters)} if parameters.declaration.schedules else {}
+    if not parameters.declaration.clocked:
+        return {}
+    return {"clock": TIME, "breaks": schedules.breaks(parameters), "ended": schedules.ended}
 
 
 def validity(declared: Declaration) -> str:
@@ -52,7 +54,9 @@ def state(parameters: Any) -> tuple[Component, ...]:
         group = declared.students[number]
         text = "readout a_i" if word == "a" else f"number {word} of unit i"
         blocks.append(Component(group.named(word), (group.named("unit"),), unbounded, word, f"{text}, of the student"))
-    if declared.schedules:
+    for memory in declared.memories:
+        blocks.append(Component(memory.name, (), unbounded, memory.name, f"memory, with the rate {memory.text}"))
+    if declared.clocked:
         blocks.append(Component(TIME, (), unbounded, TIME, CLOCK))
     return tuple(blocks)
 
@@ -72,7 +76,7 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     """The run-time arguments of the sampled flow (`arrays.Arguments`), sizes last."""
     p = initial.parameters
     declared: Declaration = p.declaration
-    switches = list(schedules.switched(p, float(initial.state[TIME])).values()) if declared.schedules else []
+    switches = list(schedules.switched(p, float(initial.state[TIME])).values()) if declared.clocked else []
     at = rows(p)
     constant, places = known_places(initial)
     online = declared.limit == "online"

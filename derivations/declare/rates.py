@@ -4,9 +4,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from derivations.contract import UsageError
 from derivations.declare import fields, noise, schedules
 from derivations.declare.declaration import Group, Law, Number, moves
-from derivations.declare.schedules import Schedule
+from derivations.declare.grammar import entry, read
+from derivations.declare.schedules import Names, Schedule
 
 STEPS = {"online": 1.0, "flow": 1e-3}
 """The default step: eta of the online limit, or a step of SGD beside a flow, which is its limit of small steps."""
@@ -29,9 +31,11 @@ class Values:
 
 def values(
     training: Mapping[str, Any], teacher: Mapping[str, Any], limit: str, moving: list[tuple[str, str]],
-    numbers: tuple[Number, ...],
+    numbers: tuple[Number, ...], memories: tuple[str, ...] = (),
 ) -> Values:  # fmt: skip
     """Return the numbers and schedules of a declaration; `moving` are the names of `moving_names`.
+
+    Values may read `memories`.
 
     Raises `fields.Mistake` for a value out of its domain, and for a rate of what is not trained.
     """
@@ -40,46 +44,66 @@ def values(
         raise fields.Mistake(
             "the clock of a flow counts step: write rates = '..' for a speed that changes", "training", "step"
         )
-    law = noise.law(teacher, known)
+    _require_time_alone(teacher, memories)
+    names, law = Names(known, memories), noise.law(teacher, known)
     found: dict[str, float | Schedule] = {
-        "step": _entry(training, "step", "training", STEPS[limit], known, above=True),
-        "decay": _entry(training, "decay", "training", 0.0, known),
-        "noise": _entry(teacher, "noise", "teacher", 0.0, known) if law is None else 1.0,
+        "step": _entry(training, "step", "training", STEPS[limit], names, above=True),
+        "decay": _entry(training, "decay", "training", 0.0, names),
+        "noise": _entry(teacher, "noise", "teacher", 0.0, Names(known, entries=False)) if law is None else 1.0,
     }
-    rates = _rates(training, moving, known)
-    every = {**found, **{f"rate_{name}": entry for name, entry in rates.items()}}
-    start = {name: _start(entry, known) for name, entry in every.items()}
+    rates = _rates(training, moving, names)
+    every = {**found, **{f"rate_{name}": value for name, value in rates.items()}}
+    start = {name: _start(value, known) for name, value in every.items()}
     return Values(
         start["step"],
         start["decay"],
         start["noise"],
         tuple((name, start[f"rate_{name}"]) for name in rates),
-        tuple(entry for entry in every.values() if isinstance(entry, Schedule)),
+        tuple(value for value in every.values() if isinstance(value, Schedule)),
         law,
     )
 
 
+def _require_time_alone(teacher: Mapping[str, Any], memories: tuple[str, ...]) -> None:
+    """Refuse label noise that depends on the state."""
+    given = teacher.get("noise")
+    for text in [given, *(part for pair in (given if isinstance(given, list) else []) for part in _parts(pair))]:
+        if isinstance(text, str) and any(entry(name) or name in memories for name in _names(text)):
+            said = "noise changes in time alone: it is drawn before memories and order parameters are looked at"
+            raise fields.Mistake(said, "teacher", "noise")
+
+
+def _parts(pair: Any) -> list[Any]:
+    return pair if isinstance(pair, list) else []
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """The names in an expression; none of a text that is no expression, which is refused elsewhere."""
+    try:
+        return read(text, entries=True).names()
+    except UsageError:
+        return ()
+
+
 def _entry(
-    table: Mapping[str, Any], key: str, place: str, default: float, known: Mapping[str, float], *, above: bool = False
+    table: Mapping[str, Any], key: str, place: str, default: float, names: Names, *, above: bool = False
 ) -> float | Schedule:
-    return schedules.value(table, key, place, known, above=above) if key in table else default
+    return schedules.value(table, key, place, names, above=above) if key in table else default
 
 
-def _start(entry: float | Schedule, known: Mapping[str, float]) -> float:
+def _start(value: float | Schedule, known: Mapping[str, float]) -> float:
     """The value at time 0 and the defaults of the user's numbers."""
-    return schedules.first(entry, known) if isinstance(entry, Schedule) else entry
+    return schedules.first(value, known) if isinstance(value, Schedule) else value
 
 
-def _rates(
-    training: Mapping[str, Any], moving: list[tuple[str, str]], known: Mapping[str, float]
-) -> dict[str, float | Schedule]:
+def _rates(training: Mapping[str, Any], moving: list[tuple[str, str]], names: Names) -> dict[str, float | Schedule]:
     """The factor of every slot, readout and scalar that has one; a value that is no table is that of all."""
     given = training.get("rates")
     if given is None:
         return {}
     if not isinstance(given, Mapping):
         words = dict.fromkeys(word for word, _ in moving)
-        return {word: schedules.value(training, "rates", "training", known, named=f"rate_{word}") for word in words}
+        return {word: schedules.value(training, "rates", "training", names, named=f"rate_{word}") for word in words}
     every = {name for pair in moving for name in pair}
     for name in given:
         if name not in every:
@@ -88,7 +112,7 @@ def _rates(
                 "training",
                 "rates",
             )
-    return {name: schedules.value(given, name, "training.rates", known, named=f"rate_{name}") for name in given}
+    return {name: schedules.value(given, name, "training.rates", names, named=f"rate_{name}") for name in given}
 
 
 def moving_names(students: tuple[Group, ...], trained: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ from derivations.declare import (
     fits,
     growth,
     inputs,
+    memory,
     named,
     presets,
     rates,
@@ -31,7 +32,7 @@ LARGEST_GRAM = 10**9
 """Most bytes of a file with a Gram matrix."""
 TABLES = (
     "title", "about", "source", "link", "name", "student", "teacher", "inputs", "training", "start", "parameters",
-    "event", "preset", "claim",
+    "event", "preset", "claim", "memory",
 )  # fmt: skip
 STUDENT = ("unit", "units", "output", "name")
 TEACHER = (*STUDENT, "gram", "noise", "spread")
@@ -74,7 +75,9 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
     weights: Any = fields.choice(training, "weights", ("free", "sphere", "normalised"), "free", "training")
     limit: Any = fields.choice(training, "limit", ("flow", "online"), "flow", "training")
     trained = _trained(training, students, numbers)
-    values = rates.values(training, teacher_table, limit, rates.moving_names(students, trained), numbers)
+    remembering = fields.table(tables, "memory")
+    known = memory.names_of(remembering)
+    values = rates.values(training, teacher_table, limit, rates.moving_names(students, trained), numbers, known)
     made = Declaration(
         name=fields.name(tables, "name", "", name),
         title=fields.text(tables, "title", "", name),
@@ -104,6 +107,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         rates=values.rates,
         schedules=values.schedules,
         law=values.law,
+        memories=memory.memories(remembering, students, trained, numbers),
         rules=rules.rules(training, students, trained, numbers, weights),
     )
     made = dataclasses.replace(made, text=declaration_text(tables, made))

@@ -185,7 +185,8 @@ class Rows:
             for block in self.moving
         ]
         parts += [Dense(self.declaration.students[g].named(word), (count,)) for g, word, count in self.scalars]
-        parts += [Dense(TIME, ())] if self.declaration.schedules else []
+        parts += [Dense(memory.name, ()) for memory in self.declaration.memories]
+        parts += [Dense(TIME, ())] if self.declaration.clocked else []
         return Layout(tuple(parts))
 
     def components(self, gram: np.ndarray) -> dict[str, np.ndarray]:

@@ -58,7 +58,7 @@ def equations(parameters: Any, tier: str) -> Equations:
         advance=Smooth(
             between="interpolant",
             rough=0.0 if tier == "exact" or _on_grid(parameters) else tolerance,
-            kinks=kinked,
+            kinks=kinked or schedules.kinked(parameters),
             **population.clock(parameters),
         ),
         code=Code(
@@ -153,10 +153,10 @@ def _identity(parameters: Any, stated: Statement | None) -> str:
     declared = in_force(parameters)
     said = identity(declared) if stated is None else f"{identity(declared)}_{stated.fingerprint}"
     changing = [(schedule.name, schedule.text) for schedule in schedules.active(parameters)]
-    if not declared.rates and not declared.schedules:
+    if not declared.rates and not declared.clocked:
         return said
     names = [group.name for group in declared.groups]
-    return f"{said}_{declared.rates}_{names}_{changing}_{bool(declared.schedules)}"
+    return f"{said}_{declared.rates}_{names}_{changing}_{bool(declared.schedules)}_{declared.memories or ''}"
 
 
 def build(
@@ -173,8 +173,8 @@ def build(
 
     def seen(y: Any, given: tuple[Any, ...]) -> tuple[arrays.Arguments, arrays.View, list[Place], tuple[Any, Any]]:
         a, sample, _ = split(declared, given)
-        a = arrays.at_time(xp, declared, changing, y, a)
         view = arrays.seen(xp, y, a)
+        a = arrays.at_time(xp, declared, changing, y, a, view)
         labels = a.label if declared.by_cluster else [None] * len(view.covariance)
         rest = (view.square, view.w, view.bias, a.numbers, a.rates[3], a.sizes)
         places = [Place(*law, *rest) for law in zip(view.covariance, view.centre, labels, strict=True)]
@@ -187,12 +187,15 @@ def build(
         pull = found[0].drift if isotropic else arrays.by_spaces(view, found, a)
         second = found[0].second if isotropic else arrays.squares(found, a)
         scalars = [_over_clusters(a, each) for each in zip(*(means.scalars for means in found), strict=True)]
+        remembered = arrays.of_memories(xp, declared, changing, y, split(declared, given)[0], view, found, pull)
         D, E = arrays.moved(xp, declared.weights, view, pull, second, a)
         if drift is None:
-            return arrays.packed(xp, declared, arrays.widened(xp, declared.weights, view, D, E, a), E, scalars, a)
+            return arrays.packed(
+                xp, declared, arrays.widened(xp, declared.weights, view, D, E, a), E, scalars, a, remembered
+            )
         # The drift has closed forms, and E[c c] alone is sampled.
         D = arrays.widened(xp, declared.weights, view, xp.zeros_like(D), E, a)
-        gain = arrays.packed(xp, declared, D, E, [0.0 * value for value in scalars], a, clock=0.0)
+        gain = arrays.packed(xp, declared, D, E, [0.0 * value for value in scalars], a, remembered, clock=0.0)
         return drift(t, y, *split(declared, given)[2]) + gain
 
     def losses(y: Any, *given: Any) -> tuple[Any, Any, Any]:
@@ -310,7 +313,7 @@ def relative_error(stated: Statement | None, initial: Initial, state: Mapping[st
 
 def without_clock(initial: Initial, values: np.ndarray) -> np.ndarray:
     """A flat state or its derivative without the time, which moves at the rate 1 and stands last where it is there."""
-    return values[:-1] if initial.parameters.declaration.schedules else values
+    return values[:-1] if initial.parameters.declaration.clocked else values
 
 
 def _scatter(of_points: Callable[[int, int], np.ndarray], initial: Initial) -> tuple[np.ndarray, np.ndarray]:

@@ -14,16 +14,18 @@ CLOCK = sp.Symbol(TIME)
 
 def expression(schedule: Schedule) -> Any:
     """The value of a schedule in the time, its switches and the user's numbers."""
-    found = _symbolic(schedule.pieces[0])
+    found = symbolic(schedule.pieces[0])
     for switch, piece in zip(schedule.starts, schedule.pieces[1:], strict=True):
-        found = sp.Piecewise((_symbolic(piece), sp.Symbol(switch) > HALF), (found, True))
+        found = sp.Piecewise((symbolic(piece), sp.Symbol(switch) > HALF), (found, True))
     return found
 
 
-def _symbolic(tree: Tree) -> Any:
+def symbolic(tree: Tree) -> Any:
     """A tree in symbols without assumptions, as statements have them."""
     found = symbols.build(tree, ())
     found = found.replace(symbols.own()["logistic"], lambda x: 1 / (1 + sp.exp(-x)))
+    found = found.replace(symbols.own()["relu"], lambda x: sp.Max(x, 0))
+    found = found.replace(symbols.own()["abs"], sp.Abs)
     return found.xreplace({symbol: sp.Symbol(symbol.name) for symbol in found.free_symbols})
 
 
@@ -35,7 +37,7 @@ def in_time(stated: Statement, given: Sequence[Schedule]) -> Statement:
     made = [
         Definition(
             (sp.Symbol(name),),
-            sp.Piecewise((1, _symbolic(every[name].argument) >= 0), (0, True)),
+            sp.Piecewise((1, symbolic(every[name].argument) >= 0), (0, True)),
             "1 from a time on, 0 before",
         )
         for name in used

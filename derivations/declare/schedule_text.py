@@ -2,12 +2,14 @@
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from derivations.declare import symbols
-from derivations.declare.declaration import Declaration, Group
-from derivations.declare.grammar import Tree
+from derivations.declare.declaration import Declaration
+from derivations.declare.grammar import Tree, entry
+from derivations.declare.memory import SQUARE, of_squares, vectors_of
+from derivations.declare.rows import Rows
 from derivations.declare.schedules import BEFORE, TIME, Schedule
 
 CHOSEN = '''def chosen(switch, one, other):
@@ -21,54 +23,199 @@ def switches(changing: Sequence[Schedule]) -> list[str]:
     return [switch.name for schedule in changing for switch in schedule.switches]
 
 
-def values(changing: Sequence[Schedule], shared: Sequence[str]) -> str:
-    """The function values(t, on, numbers) of the time, switches (n,) and the user's numbers: one for each schedule."""
-    places = {name: f"on[{k}]" for k, name in enumerate(switches(changing))}
-    places |= {name: f"numbers[{k}]" for k, name in enumerate(shared)} | {TIME: TIME}
-    lines = ["def values(t, on, numbers):", '    """The values of training at a time."""']
+def seen(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
+    """What values and the rates of memories read of a state, in the order in which written functions take it."""
+    names = [name for one in (*changing, *declared.memories) for name in one.seen]
+    return list(dict.fromkeys(name for name in names if not name.startswith(SQUARE)))
+
+
+def values(changing: Sequence[Schedule], declared: Declaration) -> str:
+    """The function values(t, on, numbers, state): one value for each schedule.
+
+    It takes the time, switches (n,), the user's shared numbers and those of `seen`.  Values that see the state are no
+    number where they are below 0.
+    """
+    places = _places(changing, declared)
+    lines = ["def values(t, on, numbers, state):", '    """The values of training at a time."""']
     for k, schedule in enumerate(changing):
         written = _python(schedule.pieces[0], places)
         for switch, piece in zip(schedule.starts, schedule.pieces[1:], strict=True):
             written = f"chosen({places[switch]}, {_python(piece, places)}, {written})"
         lines.append(f"    value_{k} = {written}")
-    lines.append(f"    return ({', '.join(f'value_{k}' for k in range(len(changing)))},)")
+        lines += [f"    value_{k} = chosen(1.0 * (value_{k} >= 0.0), value_{k}, np.nan)"] if schedule.seen else []
+    lines.append(f"    return ({''.join(f'value_{k}, ' for k in range(len(changing)))})")
     return f"{CHOSEN}\n\n" + "\n".join(lines) + "\n"
+
+
+def rates_of_memories(changing: Sequence[Schedule], declared: Declaration) -> str:
+    """The function remembered(t, numbers, state, squares): the rates of the memories.
+
+    `squares` are the squared gradients that they read.
+    """
+    places = _places(changing, declared)
+    places |= {name: f"squares[{k}]" for k, name in enumerate(of_squares(declared))}
+    rates = [_python(memory.rate, places) for memory in declared.memories]
+    head = 'def remembered(t, numbers, state, squares):\n    """The rates of the memories."""\n'
+    return f"{head}    return ({''.join(f'{rate} + 0.0 * t, ' for rate in rates)})\n"
+
+
+def _places(changing: Sequence[Schedule], declared: Declaration) -> dict[str, str]:
+    """Where the names of an expression stand in the arguments of written functions."""
+    places = {name: f"on[{k}]" for k, name in enumerate(switches(changing))}
+    places |= {name: f"numbers[{k}]" for k, name in enumerate(declared.names)} | {TIME: TIME}
+    return places | {name: f"state[{k}]" for k, name in enumerate(seen(declared, changing))}
 
 
 def at_time(declared: Declaration, changing: Sequence[Schedule], given: str) -> str:
     """The function at_time(count, step_size, ..) -> (step_size, (..)): the arguments of all functions at step `count`.
 
-    A switch is thrown at the first step that is not more than `BEFORE` of a step before it.
+    A switch is thrown at the first step that is not more than `BEFORE` of a step before it.  Where values see the
+    state, all but the noise is left to `settle`.
     """
+    stated = bool(seen(declared, changing))
+    head = f"def at_time(count, step_size, {given}):\n"
+    lines = [*_moment(declared, changing), *_placed(declared, changing, "noise")]
+    if not stated:
+        lines += [*_placed(declared, changing, "decay"), *_scaled(declared, changing)]
+    lines.append(f"return {_step(changing) if not stated else 'step_size'}, ({given})")
+    return head + "".join(f"    {line}\n" for line in lines)
+
+
+def settle(declared: Declaration, changing: Sequence[Schedule], given: str) -> str:
+    """The function settle(count, step_size, gram, gg, scalars, ..) -> (step_size, scalars, (..)) before a step.
+
+    Memories move by the batch's squared gradients gg (students,), then values are taken at the new memories and the old
+    Gram matrix (n, n) of whole vectors.  Memories stand last among the scalars.
+    """
+    count = len(declared.memories)
+    tick = "1.0 / dimension[0]" if declared.limit == "online" else "step_size"
+    lines = _moment(declared, changing, values=False)
+    state = _state(declared, seen(declared, changing))
+    if count:
+        squares = [_square(declared, name) for name in of_squares(declared)]
+        lines += [
+            f"before_step = ({''.join(f'{text}, ' for text in state)})",
+            f"squares = ({''.join(f'{text}, ' for text in squares)})",
+            f"moved = remembered(t, {_shared(declared)}, before_step, squares)",
+            f"first_memory = scalars.size - {count}",
+            "added = scalars[:0]",
+            *(f"added = np.append(added, scalars[first_memory + {k}] + {tick} * moved[{k}])" for k in range(count)),
+            "scalars = np.concatenate((scalars[:first_memory], added))",
+        ]
+    lines += [f"state = ({''.join(f'{text}, ' for text in state)})"]
+    lines += [f"now = values(t, on, {_shared(declared)}, state)"] if changing else []
+    lines += [*_placed(declared, changing, "decay"), *_scaled(declared, changing)]
+    lines.append(f"return {_step(changing)}, scalars, ({given})")
+    head = f"def settle(count, step_size, gram, gg, scalars, {given}):\n"
+    return head + "".join(f"    {line}\n" for line in lines)
+
+
+def _shared(declared: Declaration) -> str:
+    """The user's shared numbers as one array."""
+    names = ", ".join(f"n_{name}" for name in declared.names)
+    return f"np.concatenate(({names},))" if names else "np.empty(0)"
+
+
+def _moment(declared: Declaration, changing: Sequence[Schedule], values: bool = True) -> list[str]:
+    """The time and the switches of a step, and what depends on them alone."""
     online = declared.limit == "online"
-    place = {one.name: k for k, one in enumerate(changing)}
-
-    def scaled(array: str, groups: Iterable[tuple[Group, Iterable[str]]], counts: Iterable[str]) -> list[str]:
-        """An array by parts, each times the value that is its rate."""
-        parts, begin = [], "0"
-        words = [(group, word, count) for (group, own), count in zip(groups, counts, strict=True) for word in own]
-        for group, word, count in words:
-            k = place.get(declared.rate(group, word))
-            part = f"{array}[{begin} : {begin} + {count}]"
-            parts.append(part if k is None else f"{part} * now[{k}]")
-            begin = f"{begin} + {count}"
-        return [f"{array} = np.concatenate(({', '.join(parts)},))"] if any("now[" in part for part in parts) else []
-
-    counts = [f"K_{k}" for k in range(len(declared.students))]
-    shared = ", ".join(f"n_{name}" for name in declared.names)
     lines = [
         "t = count / dimension[0]" if online else "t = count * step_size",
         "begin = turns" if online else f"begin = np.ceil(turns / step_size - {BEFORE!r})",
         "on = before + (after - before) * (count >= begin)",
-        f"now = values(t, on, np.concatenate(({shared},)))" if shared else "now = values(t, on, np.empty(0))",
-        *(f"{name} = 0.0 * {name} + now[{place[name]}]" for name in ("noise", "decay") if name in place),
-        *scaled("moving", [(group, group.slots) for group in declared.students], counts),
-        *scaled("learning", [(group, group.own) for group in declared.students], counts),
     ]
-    step = f"step_size * now[{place['step']}]" if "step" in place else "step_size"
-    lines.append(f"return {step}, ({given})")
-    head = f"def at_time(count, step_size, {given}):\n"
-    return head + "".join(f"    {line}\n" for line in lines)
+    blind = ", ".join(["np.nan"] * len(seen(declared, changing)))
+    state = f"({blind},)" if blind else "()"
+    return [*lines, f"now = values(t, on, {_shared(declared)}, {state})"] if values and changing else lines
+
+
+def _placed(declared: Declaration, changing: Sequence[Schedule], name: str) -> list[str]:
+    """The value of an argument that changes."""
+    return [f"{name} = 0.0 * {name} + now[{k}]" for k, one in enumerate(changing) if one.name == name]
+
+
+def _step(changing: Sequence[Schedule]) -> str:
+    """The size of a step, times the value of `step` where it changes."""
+    k = next((k for k, one in enumerate(changing) if one.name == "step"), None)
+    return "step_size" if k is None else f"step_size * now[{k}]"
+
+
+def _scaled(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
+    """The factors of vectors and of numbers, each times the value that is its rate."""
+    place = {one.name: k for k, one in enumerate(changing)}
+    counts = [f"K_{k}" for k in range(len(declared.students))]
+    sides = {"moving": [group.slots for group in declared.students], "learning": [g.own for g in declared.students]}
+    lines = []
+    for array, words in sides.items():
+        parts, begin = [], "0"
+        for group, own, count in zip(declared.students, words, counts, strict=True):
+            for word in own:
+                k = place.get(declared.rate(group, word))
+                part = f"{array}[{begin} : {begin} + {count}]"
+                parts.append(part if k is None else f"{part} * now[{k}]")
+                begin = f"{begin} + {count}"
+        if any("now[" in part for part in parts):
+            parts += [f"{array}[{begin} :]"] if array == "learning" and declared.memories else []
+            lines.append(f"{array} = np.concatenate(({', '.join(parts)},))")
+    return lines
+
+
+def _start(declared: Declaration, number: int, slot: str) -> str:
+    """The first row of a slot of a group in the Gram matrix."""
+    terms = [f"{len(group.slots)} * K_{k}" for k, group in enumerate(declared.groups[:number])]
+    place = declared.groups[number].slots.index(slot)
+    return " + ".join([*terms, *([f"{place} * K_{number}"] if place else [])]) or "0"
+
+
+def _state(declared: Declaration, names: Sequence[str]) -> list[str]:
+    """What each of `seen` is, of the Gram matrix and the scalars."""
+    found = Rows(declared, tuple(group.units for group in declared.kinds))
+    kinds = list(found.starts)
+    blocks = {found.block_of(one, two).name: (one, two) for i, one in enumerate(kinds) for two in kinds[i:]}
+    memories = [memory.name for memory in declared.memories]
+    texts = []
+    for name in names:
+        if name in memories:
+            texts.append(f"scalars[scalars.size - {len(memories) - memories.index(name)}]")
+            continue
+        known = entry(name)
+        assert known is not None
+        parameter, indices = known
+        if parameter in blocks:
+            places = [(_start(declared, *kind), f"K_{kind[0]}") for kind in blocks[parameter]]
+            if indices:
+                inside = ", ".join(f"{begin} + {i - 1}" for (begin, _), i in zip(places, indices, strict=True))
+                texts.append(f"gram[{inside}]")
+            else:
+                inside = ", ".join(f"{begin} : {begin} + {count}" for begin, count in places)
+                texts.append(f"gram[{inside}].mean()")
+            continue
+        begin, count = _scalar_place(declared, parameter)
+        texts.append(
+            f"scalars[{begin} + {indices[0] - 1}]" if indices else f"scalars[{begin} : {begin} + {count}].mean()"
+        )
+    return texts
+
+
+def _scalar_place(declared: Declaration, parameter: str) -> tuple[str, str]:
+    """Where a readout or a number of the units begins among the scalars, and how many there are."""
+    begin = "0"
+    for k, group in enumerate(declared.students):
+        for word in group.own:
+            if group.named(word) == parameter:
+                return begin, f"K_{k}"
+            begin = f"{begin} + K_{k}"
+    raise KeyError(parameter)
+
+
+def _square(declared: Declaration, name: str) -> str:
+    """The sum of squared gradients of some vectors, divided by d in an online limit."""
+    parts = []
+    for number, slot in vectors_of(declared, name):
+        begin = _start(declared, number, slot)
+        parts.append(f"gg[{begin} : {begin} + K_{number}].sum()")
+    total = " + ".join(parts) or "0.0 * gg.sum()"
+    return f"({total}) / dimension[0]" if declared.limit == "online" else f"({total})"
 
 
 def _python(tree: Tree, places: dict[str, str]) -> str:
@@ -79,14 +226,14 @@ def _python(tree: Tree, places: dict[str, str]) -> str:
         return repr(math.pi) if tree.word == "pi" else places[tree.word]
     parts = [_python(part, places) for part in tree.parts]
     if tree.kind == "call":
-        return f"{'' if tree.word == 'logistic' else 'np.'}{tree.word}({parts[0]})"
+        return f"{'' if tree.word in ('logistic', 'relu') else 'np.'}{tree.word}({parts[0]})"
     return f"({parts[0]} {'**' if tree.kind == '^' else tree.kind} {parts[1]})"
 
 
 @functools.lru_cache(maxsize=64)
-def function(changing: tuple[Schedule, ...], shared: tuple[str, ...], library: Any) -> Callable[..., tuple[Any, ...]]:
-    """The function `values` with the arrays of a library, NumPy or `jax.numpy`."""
+def functions(changing: tuple[Schedule, ...], declared: Declaration, library: Any) -> dict[str, Callable[..., Any]]:
+    """The functions `values` and `remembered` with the arrays of a library, NumPy or `jax.numpy`."""
     space: dict[str, Any] = {"np": library}
-    text = values(changing, shared)
+    text = "\n\n".join([values(changing, declared), rates_of_memories(changing, declared)])
     exec("\n\n".join([*symbols.helpers(text), text]), space)
-    return space["values"]
+    return {name: space[name] for name in ("values", "remembered")}

@@ -1,4 +1,4 @@
-"""Values of training that change in time: an expression in the time t, or pairs of a time and what holds from it on.
+"""Values of training that change: an expression in the time t and the state, or pairs of a time and what holds from it.
 
 A value may jump or have a kink, but at known times alone: `step`, `sign`, `relu` and `abs` take an expression of first
 degree in t.  Each of them, and each pair, is a switch s(t) = 1 where its argument is above 0 (from the moment on at
@@ -7,6 +7,8 @@ which it is 0 and rises), else 0:
     sign(x) = 2 s - 1,   relu(x) = s x,   abs(x) = (2 s - 1) x,   value = (1 - s) before + s after
 
 Between two switches a value is smooth.  Integrators end a step at every switch, and SGD looks at the number of a step.
+An expression may also name entries and means of order parameters, M_ww[1,1] and mean(Q_ww), and memories (`memory`).
+What it then is can be known where there is a state alone.
 """
 
 import dataclasses
@@ -16,9 +18,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from derivations.contract import UsageError
 from derivations.declare import fields
-from derivations.declare.grammar import Tree, number
+from derivations.declare.grammar import Tree, entry, number
 
 TIME = "t"
 """The name of the time in an expression, and of the clock among the order parameters."""
@@ -29,8 +33,26 @@ EARLY = 1e-9
 """A moment that lies before a switch by less than this part of its time is taken for it: rounding of sums of times."""
 BEFORE = 1e-6
 """In SGD a switch is thrown at the first step that is not more than this part of a step before it."""
+NOTHING = 1e-6
+"""A value that has fallen to this when a run ends has fallen to 0: an integrator comes so near."""
 LOOKED_AT = 1000
 """Times at which a value is looked at before a run begins, beside those of its switches."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Names:
+    """What a value may name beside the time: the user's shared numbers with their defaults, and memories.
+
+    With `entries` also entries and means of order parameters.
+    """
+
+    numbers: Mapping[str, float]
+    memories: tuple[str, ...] = ()
+    entries: bool = True
+
+    def seen(self, tree: Tree) -> list[str]:
+        """The names of the state in an expression."""
+        return [name for name in tree.names() if entry(name) or name in self.memories]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +68,8 @@ class Schedule:
     """The value of the parameter `name`: the last of `pieces` whose switch in `starts` is 1, the first before all.
 
     `switches` are all that occur, those of `starts` first; functions that jump or bend are written by them.  `text` is
-    what the user wrote, and `above` whether the value must begin above 0 and not only be at least 0.
+    what the user wrote, and `above` whether the value must begin above 0 and not only be at least 0.  `seen` are the
+    names of the state that it reads.
     """
 
     name: str
@@ -55,6 +78,12 @@ class Schedule:
     starts: tuple[str, ...]
     switches: tuple[Switch, ...]
     above: bool
+    seen: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+
+    @property
+    def kinks(self) -> bool:
+        """Whether it bends where the state passes a value."""
+        return any(piece.calls("relu", "abs") for piece in self.pieces)
 
     def value(self, known: Mapping[str, float]) -> float:
         """The value where the time, the switches and the shared numbers are known.
@@ -66,31 +95,30 @@ class Schedule:
 
 
 def value(
-    table: Mapping[str, Any], key: str, place: str, shared: Mapping[str, float], *, named: str = "", above: bool = False
+    table: Mapping[str, Any], key: str, place: str, names: Names, *, named: str = "", above: bool = False
 ) -> float | Schedule:
     """Return a number, or the schedule of the parameter `named` (by default `key`).
 
     Args:
         table: the entries of a table of the declaration, with `key` among them.
         place: the name of the table, for messages.
-        shared: the defaults of the user's numbers, which an expression may use.
+        names: what an expression may name.
         above: whether 0 is refused.
     """
     given, name = table[key], named or key
+    reader = _Reader(key, place, name, names)
     if isinstance(given, list):
-        return _pairs(given, key, place, shared, name, above)
+        return _pairs(given, reader, above)
     if not isinstance(given, str):
         bound: Any = {"above": 0.0} if above else {"minimum": 0.0}
         return fields.real(table, key, place, **bound)
-    switches: list[Switch] = []
-    tree = _piece(given, key, place, shared, name, switches)
-    return Schedule(name, given.strip(), (tree,), (), tuple(switches), above)
+    tree = reader.piece(given)
+    return Schedule(name, given.strip(), (tree,), (), tuple(reader.switches), above, reader.seen)
 
 
-def _pairs(
-    given: list[Any], key: str, place: str, shared: Mapping[str, float], name: str, above: bool
-) -> Schedule:  # fmt: skip
+def _pairs(given: list[Any], reader: "_Reader", above: bool) -> Schedule:
     """The schedule of pairs [time, value]."""
+    key, place, name = reader.key, reader.place, reader.name
     if not given or not all(isinstance(pair, list) and len(pair) == 2 for pair in given):
         raise fields.Mistake(
             f"{key} is a number, an expression in t, or a list of pairs such as [[0, 1.0], [50, 0.2]]", place, key
@@ -103,48 +131,59 @@ def _pairs(
         raise fields.Mistake(
             f"times of {key} rise from 0, but {times[wrong]:g} stands after {times[wrong - 1]:g}", place, key
         )
-    switches = [
+    reader.switches += [
         Switch(f"{name}_from_{k}", Tree("-", parts=(Tree("name", TIME), Tree("number", value=time))))
         for k, time in enumerate(times[1:], 1)
     ]
-    starts = tuple(switch.name for switch in switches)
-    pieces = tuple(_piece(entry, key, place, shared, name, switches) for _, entry in given)
+    starts = tuple(switch.name for switch in reader.switches)
+    pieces = tuple(reader.piece(entry) for _, entry in given)
     text = ", ".join(f"{entry} from {time:g} on" for time, (_, entry) in zip(times, given, strict=True))
-    return Schedule(name, text, pieces, starts, tuple(switches), above)
+    return Schedule(name, text, pieces, starts, tuple(reader.switches), above, reader.seen)
 
 
-def _piece(
-    given: Any, key: str, place: str, shared: Mapping[str, float], name: str, switches: list[Switch]
-) -> Tree:  # fmt: skip
-    """Return the tree of an expression or a number, and append its switches to `switches`."""
-    if not isinstance(given, str):
-        return Tree("number", value=fields.real({key: given}, key, place))
-    tree = fields.expression(given, place, key, (TIME, *shared))
-    wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in (*SMOOTH, *SWITCHING)]
-    if wrong:
-        raise fields.Mistake(
-            f"{key} takes the functions {', '.join((*SMOOTH, *SWITCHING))}, not {wrong[0]}", place, key
-        )
+class _Reader:
+    """Reads the expressions of one value, and gathers their switches and what they see of the state."""
 
-    def switched(node: Tree) -> Tree:
+    def __init__(self, key: str, place: str, name: str, names: Names) -> None:
+        self.key, self.place, self.name, self.names = key, place, name, names
+        self.switches: list[Switch] = []
+        self.seen: tuple[str, ...] = ()
+
+    def refuse(self, sentence: str) -> fields.Mistake:
+        return fields.Mistake(sentence, self.place, self.key)
+
+    def piece(self, given: Any) -> Tree:
+        """The tree of an expression or a number."""
+        if not isinstance(given, str):
+            return Tree("number", value=fields.real({self.key: given}, self.key, self.place))
+        known = (TIME, *self.names.numbers, *self.names.memories)
+        tree = fields.expression(given, self.place, self.key, known, entries=self.names.entries)
+        wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in (*SMOOTH, *SWITCHING)]
+        if wrong:
+            raise self.refuse(f"{self.key} takes the functions {', '.join((*SMOOTH, *SWITCHING))}, not {wrong[0]}")
+        self.seen = tuple(dict.fromkeys([*self.seen, *self.names.seen(tree)]))
+        return self.switched(tree, given)
+
+    def switched(self, node: Tree, given: str) -> Tree:
+        """The tree with what jumps or bends at times written by switches; relu and abs of the state bend anywhere."""
         if node.kind != "call" or node.word not in SWITCHING:
-            return dataclasses.replace(node, parts=tuple(map(switched, node.parts)))
+            return dataclasses.replace(node, parts=tuple(self.switched(part, given) for part in node.parts))
         (argument,) = node.parts
-        if affine(argument, shared) is None:
-            raise fields.Mistake(
-                f"a value jumps or bends only at times: {node.word}(..) takes an expression of first degree in t, and "
-                f"{given!r} has another",
-                place,
-                key,
+        seen = self.names.seen(argument)
+        if seen and node.word in ("relu", "abs"):
+            return dataclasses.replace(node, parts=(self.switched(argument, given),))
+        if seen or affine(argument, self.names.numbers) is None:
+            what = "jumps" if seen else "jumps or bends"
+            raise self.refuse(
+                f"a value {what} only at times: {node.word}(..) takes an expression of first degree in t, and "
+                f"{given!r} has another"
             )
-        switch = Tree("name", f"{name}_switch_{len(switches) + 1}")
-        switches.append(Switch(switch.word, argument))
+        switch = Tree("name", f"{self.name}_switch_{len(self.switches) + 1}")
+        self.switches.append(Switch(switch.word, argument))
         twice = Tree("*", parts=(Tree("number", value=2.0), switch))
         sign = Tree("-", parts=(twice, Tree("number", value=1.0)))
         factor = {"step": switch, "sign": sign, "relu": switch, "abs": sign}[node.word]
         return factor if node.word in ("step", "sign") else Tree("*", parts=(factor, argument))
-
-    return switched(tree)
 
 
 def affine(tree: Tree, known: Mapping[str, float]) -> tuple[float, float] | None:
@@ -230,22 +269,73 @@ def switched(parameters: Any, t: float) -> dict[str, float]:
     return {turn.name: turn.at(t) for turn in turns(parameters)}
 
 
-def at(parameters: Any, t: float) -> Any:
+def at(parameters: Any, t: float, seen: Mapping[str, float] | None = None) -> Any:
     """The parameters with numbers in the place of schedules: their values at a moment.
 
-    Raises `UsageError` for a value that is no finite number, or out of its domain.
+    `seen` are the numbers of the state by their names.  Without them a value that depends on the state stands as 1,
+    which what takes its place is a factor of.  Raises `UsageError` for a value that is no finite number, or out of its
+    domain.
     """
     changing = active(parameters)
     if not changing:
         return parameters
-    known = {**shared(parameters), **switched(parameters, t), TIME: t}
-    values = {schedule.name: _checked(schedule, known) for schedule in changing}
+    known = {**shared(parameters), **switched(parameters, t), TIME: t, **(seen or {})}
+    values = {one.name: 1.0 if one.seen and seen is None else _checked(one, known) for one in changing}
     return dataclasses.replace(parameters, **values)
 
 
 def now(initial: Any) -> Any:
-    """The parameters of an initial condition with their values at its time."""
-    return at(initial.parameters, float(initial.state.get(TIME, 0.0)))
+    """The parameters of an initial condition with their values at its time and state."""
+    return at(initial.parameters, float(initial.state.get(TIME, 0.0)), seen_of(initial))
+
+
+def seen_of(initial: Any) -> dict[str, float]:
+    """The numbers of a state that the schedules in force read, by their names.
+
+    Raises `UsageError` for an index beyond the units.
+    """
+    every = dict.fromkeys(name for schedule in active(initial.parameters) for name in schedule.seen)
+    state = {**initial.constants, **initial.state}
+    return {name: entry_of(state, name) for name in every}
+
+
+def ended(initial: Any) -> str:
+    """Which value falls below 0 at the end of a run; "" where none does."""
+    seen, t = seen_of(initial), float(initial.state[TIME])
+    known = {**shared(initial.parameters), **switched(initial.parameters, t), TIME: t, **seen}
+    for schedule in active(initial.parameters):
+        if schedule.seen:
+            try:
+                value = schedule.value(known)
+            except UsageError:
+                return f"{schedule.name} is no number beyond t = {t:.6g}"
+            if value <= NOTHING:
+                return f"{schedule.name} falls below 0 at t = {t:.6g}"
+    return ""
+
+
+def kinked(parameters: Any) -> bool:
+    """Whether a value in force, or the rate of a memory, bends where the state passes a number."""
+    memories = parameters.declaration.memories
+    return any(one.kinks for one in active(parameters)) or any(one.rate.calls("relu", "abs") for one in memories)
+
+
+def entry_of(state: Mapping[str, Any], name: str) -> float:
+    """The number of a state that a name such as M_ww[1,2], mean(Q_ww) or b2 stands for.
+
+    Order parameters by eigenspace (L, ..) are summed over these.
+    """
+    found = entry(name)
+    if found is None:
+        return float(state[name])
+    values = np.asarray(state[found[0]], float)
+    values = values.sum(0) if values.ndim == 3 else values
+    if not found[1]:
+        return float(values.mean())
+    if len(found[1]) != values.ndim or any(i > n for i, n in zip(found[1], values.shape, strict=True)):
+        shape = " x ".join(map(str, values.shape))
+        raise UsageError(f"{name} is no entry of {found[0]}, which is {shape}")
+    return float(values[tuple(i - 1 for i in found[1])])
 
 
 def _checked(schedule: Schedule, known: Mapping[str, float]) -> float:
@@ -262,7 +352,12 @@ def _checked(schedule: Schedule, known: Mapping[str, float]) -> float:
 
 
 def first(schedule: Schedule, known: Mapping[str, float]) -> float:
-    """The value at time 0 where the user's numbers are `known`.  Raises `fields.Mistake` for one that is none."""
+    """The value at time 0 where the user's numbers are `known`; 1 of one that depends on the state.
+
+    Raises `fields.Mistake` for one that is none.
+    """
+    if schedule.seen:
+        return 1.0
     place = "teacher" if schedule.name == "noise" else "training"
     with fields.entry_at(place, schedule.name.partition("_")[0].replace("rate", "rates")):
         switches = {switch.name: _turn(schedule, switch, known).at(0.0) for switch in schedule.switches}

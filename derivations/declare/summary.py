@@ -39,6 +39,7 @@ def conventions(parameters: Any) -> dict[str, str]:
     factors = ", ".join(f"step x rate_{name} for {name}" for name, _ in declared.rates)
     rates = {"rates": factors} if factors else {}
     rates |= {schedule.name: schedule.text for schedule in schedules.active(parameters)}
+    rates |= {f"memory {one.name}": f"d {one.name}/dt = {one.text}" for one in declared.memories}
     law = in_force(parameters).law
     if law is not None:
         heavy = ", without a variance, which the loss leaves out" if law.heavy else ""

@@ -62,7 +62,7 @@ def system(declared: Declaration, reference: str = "") -> System:
     """Return the system of a declaration; `reference` is the text by which it was asked for, if there was one."""
     kind = parameters_of(declared)
     said = f"{declared}{declared.inputs or ''}{declared.rates or ''}{declared.schedules or ''}{declared.rules or ''}"
-    said += f"{declared.law or ''}"
+    said += f"{declared.law or ''}{declared.memories or ''}"
     said += "".join(f"{number.name} {number.formula}" for number in declared.numbers if number.formula)
     source = Source(declared.source or "declared by the user", declared.title, "", 0, link=declared.link)
     return System(
@@ -219,6 +219,8 @@ def _add_start(declared: Declaration, add: Callable[..., None]) -> None:
             add(name, float | None, None, "readouts at the start (none: the list that is declared)", start=True)
         elif group.output == "trained":
             add(name, float, declared.start.readout, "readouts at the start", start=True)
+    for memory in declared.memories:
+        add(memory.name, float, memory.start, f"memory at the start, with the rate {memory.text}", start=True)
 
 
 def _add_numbers(declared: Declaration, add: Callable[..., None]) -> None:

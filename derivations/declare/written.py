@@ -63,8 +63,13 @@ def arguments(declared: Declaration, changing: Sequence[Schedule] = ()) -> list[
     fixed = [f"readout_{k}" for k, group in enumerate(declared.groups) if group.output != "trained"]
     fixed += [f"own_{k}_{word}" for k, group in enumerate(declared.students) for word in declared.constants(group)]
     shared = [f"n_{name}" for name in declared.names]
-    clock = ["dimension", "turns", "before", "after"] if changing else []
+    clock = ["dimension", "turns", "before", "after"] if changing or declared.memories else []
     return [*sizes, *shared, "square", "noise", "decay", "first", "moving", "learning", *clock, *fixed]
+
+
+def settles(declared: Declaration, changing: Sequence[Schedule]) -> bool:
+    """Whether values depend on the state or on memories, so that they are taken once the gradient is known."""
+    return bool(declared.memories) or any(schedule.seen for schedule in changing)
 
 
 def norms(declared: Declaration) -> bool:
@@ -79,7 +84,8 @@ def module(declared: Declaration, changing: Sequence[Schedule] = ()) -> str:
     given = ", ".join(arguments(declared, changing))
     texts = [HEAD, *_parts(declared, changing), _coefficients(declared, given)]
     texts += [_draw(declared, given), _update(declared, given)]
-    texts += [schedule_text.at_time(declared, changing, given)] if changing else []
+    texts += [schedule_text.at_time(declared, changing, given)] if changing or declared.memories else []
+    texts += [schedule_text.settle(declared, changing, given)] if settles(declared, changing) else []
     return "\n\n".join(text.rstrip() + "\n" for text in texts)
 
 
@@ -90,7 +96,8 @@ def _parts(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
     texts += [text for k in range(students, len(declared.groups)) for text in _values(declared, k)]
     texts += [responses.loss(declared), *responses.rules(declared)]
     texts += [noise.text(declared)] if declared.law is not None else []
-    texts += [schedule_text.values(changing, declared.names)] if changing else []
+    texts += [schedule_text.values(changing, declared)] if changing else []
+    texts += [schedule_text.rates_of_memories(changing, declared)] if declared.memories else []
     return [*symbols.helpers("\n".join(texts)), *HELPERS.values(), *texts]
 
 
@@ -137,6 +144,7 @@ def _coefficients(declared: Declaration, given: str) -> str:
         slopes += [f"d_{k}_a"] if group.output == "trained" else []
         slopes += [f"d_{k}_{word}" for word in group.scalars]
     head = f"def coefficients(fields, labels, vv, scalars, {given}):\n"
+    slopes += ["0.0 * fields[:1]"] * len(declared.memories)  # no sample moves a memory
     body = [*lines, f"return np.concatenate(({', '.join([*along, *sizes, *slopes])},))"]
     return head + "".join(f"    {line}\n" for line in body)
 

@@ -88,6 +88,10 @@ class Problem:
         now = float(self.equations.unpack(y)[self.smooth.clock])
         return next((time for time in self.smooth.breaks if abs(time - now) <= max(near, NEAR * abs(time))), now)
 
+    def ended(self, y: np.ndarray) -> str:
+        """Why the equations are not defined beyond a state; "" where they do not know."""
+        return self.smooth.ended(dataclasses.replace(self.initial, state=self.equations.unpack(y)))
+
     def next_break(self, t: float, y: np.ndarray) -> float:
         """The time, on the clock of t, at which the equations jump or bend next; infinite where they do not."""
         if not self.smooth.breaks:

@@ -82,7 +82,8 @@ class _Steps:
                 self.again = 0 if self.origin < end else self.again + 1
                 self.origin, self._segments = end, None
                 return None
-            return Outcome("failed", clock(end), f"{failure}; the last good state is at time {clock(end):.6g}")
+            why = self.problem.ended(recorder.end[1]) or failure
+            return Outcome("failed", clock(end), f"{why}; the last good state is at time {clock(end):.6g}")
         end = clock(recorder.end[0])
         if segment is not None:
             return Outcome("stopped", end, recorder.reason)

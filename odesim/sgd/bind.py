@@ -11,7 +11,7 @@ from derivations.alphabet.frame import FrameModel
 from derivations.alphabet.patterns import PatternModel
 from derivations.contract import Model, ScalarModel
 
-ROLES = ("coefficients", "update", "draw", "mean", "at_time")
+ROLES = ("coefficients", "update", "draw", "mean", "at_time", "settle")
 ERF = """def erf(z):
     out = np.empty_like(z)
     for k in range(z.size):
@@ -43,6 +43,14 @@ STUBS = {
 """What stands in for the label functions of a model without labels; never called, but compiled with the rest."""
 AT_ANY_TIME = "def at_time(count, step_size, *numbers):\n    return step_size, numbers\n"
 """What stands in for `at_time` in a model whose numbers stay the same."""
+
+
+AS_IT_IS = "def settle(count, step_size, gram, gg, scalars, *numbers):\n    return step_size, scalars, numbers\n"
+"""What stands in for `settle` in a model whose numbers do not depend on the state."""
+OVERLAPS = "def overlaps(X):\n    return X @ X.T\n"
+"""The Gram matrix of a factor, which `settle` is given."""
+NO_OVERLAPS = "def overlaps(X):\n    return X\n"
+"""What stands in for it where nothing reads it."""
 
 
 def module_of(model: Model | PatternModel | FrameModel) -> types.ModuleType:
@@ -90,4 +98,6 @@ def numba_sources(model: Model) -> list[str]:
     texts += [text for name, text in STUBS.items() if not hasattr(module, name)]
     if isinstance(model, ScalarModel) and not hasattr(module, "at_time"):
         texts.append(AT_ANY_TIME)
+    if isinstance(model, ScalarModel):
+        texts += [OVERLAPS] if hasattr(module, "settle") else [NO_OVERLAPS, AS_IT_IS]
     return [ERF, ERFC, *texts]

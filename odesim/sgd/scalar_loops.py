@@ -13,6 +13,8 @@ coefficients: Callable[..., np.ndarray]
 update: Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]
 draw: Callable[..., np.ndarray]
 at_time: Callable[..., tuple[float, tuple]]
+settle: Callable[..., tuple[float, np.ndarray, tuple]]
+overlaps: Callable[..., np.ndarray]
 
 
 def squared_norms(X, vv):
@@ -66,8 +68,9 @@ def scalar_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
         for r in range(further):
             means[r] /= batch
         outside(X, G, S, outer, Z, products, batch, d - n, rng)
-        a, b, numbers_after = update(vv, vg, gg, means, scalars, h, *now)
-        good = replace(scalars, numbers_after)
+        h, held, now = settle(before + k, h, overlaps(X), gg, scalars, *now)
+        a, b, moved = update(vv, vg, gg, means, held, h, *now)
+        good = replace(scalars, moved)
         move(X, G, Z, M, a, b, trained, fixed)
         if not (good and finite(X)):
             return False
@@ -99,7 +102,8 @@ def scalar_single_steps(X, scalars, steps, form, step_size, rng, numbers):
         for i in range(trained):
             vg[i] *= C[i]
             gg[i] = C[i] * C[i] * (inside + outside)
-        a, b, moved = update(vv, vg, gg, C[trained:], scalars, h, *now)
+        h, held, now = settle(before + k, h, overlaps(X), gg, scalars, *now)
+        a, b, moved = update(vv, vg, gg, C[trained:], held, h, *now)
         good = replace(scalars, moved)
         move_single(X, C, y, np.sqrt(outside), M, a, b, trained)
     return good and finite(X)

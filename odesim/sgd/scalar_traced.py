@@ -35,6 +35,7 @@ def explicit(
     import jax.numpy as jnp
 
     functions = bind.bind_jax(model)
+    settle = functions.get("settle")
     size = traced.block_size(batch, d, jnp.dtype(dtype).itemsize)
 
     def slopes(moving: Any, frame: Any, key: Any, numbers: Any, inputs: tuple[Any, ...]) -> Any:
@@ -59,17 +60,21 @@ def explicit(
         sums = traced.accumulate(jax, add, jax.tree.map(jnp.zeros_like, moving), batch, size)
         return jax.tree.map(lambda values: values / batch, sums)
 
-    def step(state: Any, key: Any, numbers: Any, step_size: Any, *inputs: Any) -> Any:
+    def step(state: Any, key: Any, numbers: Any, step_size: Any, *inputs: Any, count: Any = None) -> Any:
         weights, scalars = state
         v, frame = weights[:trained], weights[trained:]
         g, downhill = slopes((v, scalars), frame, key, numbers, inputs)
         means = jnp.concatenate([jnp.zeros(further - scalars.size, dtype), downhill])
         squares = (v * v).sum(1), (v * g).sum(1), (g * g).sum(1)
+        if settle is not None:
+            gram = jnp.matmul(weights, weights.T, precision="highest")
+            step_size, scalars, numbers = settle(count, step_size, gram, squares[2], scalars, *numbers)
         a, b, scalars = functions["update"](*squares, means, scalars, step_size, *numbers)
         moved = jnp.concatenate([a[:, None] * v + b[:, None] * g, frame])
         return moved.astype(dtype), scalars.astype(dtype)
 
-    return traced.over_replicas(step, numbers, size * d * jnp.dtype(dtype).itemsize, functions.get("at_time"))
+    block = size * d * jnp.dtype(dtype).itemsize
+    return traced.over_replicas(step, numbers, block, functions.get("at_time"), counted=settle is not None)
 
 
 def standard(key: Any, shape: tuple[int, int], dtype: Any, labels: Any, frame: Any) -> spaces.Drawn:
@@ -96,6 +101,7 @@ def compressed(
     import jax.numpy as jnp
 
     functions = bind.bind_jax(model)
+    settle = functions.get("settle")
     n, rank = trained + fixed, min(batch, trained)
     size = batch if batch < trained else traced.block_size(batch, n, 8)
 
@@ -123,19 +129,21 @@ def compressed(
         G, S, sums = traced.accumulate(jax, add, zero, batch, size)
         return G, matrices.semidefinite_factor(S), sums
 
-    def step(state: Any, key: Any, numbers: Any, step_size: Any) -> Any:
+    def step(state: Any, key: Any, numbers: Any, step_size: Any, count: Any = None) -> Any:
         X, scalars = state
         sample_key, wishart_key = jax.random.split(key)
         G, half, sums = gradient(state, sample_key, numbers)
         G, Z = G / batch, half @ matrices.bartlett(rank, d - n, wishart_key) / batch
         v = X[:trained]
         squares = (v * v).sum(1), (v * G).sum(1), (G * G).sum(1) + (Z * Z).sum(1)
+        if settle is not None:
+            step_size, scalars, numbers = settle(count, step_size, X @ X.T, squares[2], scalars, *numbers)
         a, b, scalars = functions["update"](*squares, sums / batch, scalars, step_size, *numbers)
         moved = jnp.concatenate([a[:, None] * v + b[:, None] * G, b[:, None] * Z], axis=1)
         rest = matrices.triangle(moved[:, fixed:])
         return X.at[:trained].set(jnp.concatenate([moved[:, :fixed], rest], axis=1)), scalars
 
-    return traced.over_replicas(step, numbers, size * n * 8, functions.get("at_time"))
+    return traced.over_replicas(step, numbers, size * n * 8, functions.get("at_time"), counted=settle is not None)
 
 
 class ScalarReplicas:

@@ -259,6 +259,7 @@ def compressed(
     import jax.numpy as jnp
 
     functions = bind.bind_jax(model)
+    settle = functions.get("settle")
     sample = functools.partial(_sample, model, functions, parts, trained)
     n, F, D = trained + fixed, len(parts.factored), len(parts.columns)
     width = F * n + D
@@ -287,7 +288,7 @@ def compressed(
         G, S, sums = traced.accumulate(jax, add, (zero, squares, jnp.zeros(further)), batch, size)
         return G, jax.vmap(matrices.semidefinite_factor)(S), sums
 
-    def step(state: Any, key: Any, numbers: Any, step_size: Any) -> Any:
+    def step(state: Any, key: Any, numbers: Any, step_size: Any, count: Any = None) -> Any:
         (X, Y), scalars = state
         sample_key, wishart_key = jax.random.split(key)
         (G, H), half, sums = gradient(state, sample_key, numbers)
@@ -295,10 +296,13 @@ def compressed(
         Z = parts.outside(half, n, wishart_key) / batch
         v, w = X[:, :trained], Y[:trained]
         squares = _product(v, v, w, w), _product(v, G, w, H), _product(G, G, H, H) + (Z * Z).sum((0, 2))
+        if settle is not None:
+            gram = jnp.einsum("lan,lbn->ab", X, X) + Y @ Y.T
+            step_size, scalars, numbers = settle(count, step_size, gram, squares[2], scalars, *numbers)
         a, b, scalars = functions["update"](*squares, sums / batch, scalars, step_size, *numbers)
         moved = jnp.concatenate([a[:, None] * v + b[:, None] * G, b[:, None] * Z], axis=2)
         rest = jax.vmap(matrices.triangle)(moved[:, :, fixed:])
         X = X.at[:, :trained].set(jnp.concatenate([moved[:, :, :fixed], rest], axis=2))
         return (X, Y.at[:trained].set(a[:, None] * w + b[:, None] * H)), scalars
 
-    return traced.over_replicas(step, numbers, size * width * 8, functions.get("at_time"))
+    return traced.over_replicas(step, numbers, size * width * 8, functions.get("at_time"), counted=settle is not None)

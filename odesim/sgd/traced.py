@@ -140,12 +140,13 @@ def constants_of(numbers: tuple[Any, ...]) -> Sizes:
 
 
 def over_replicas(
-    step: Callable[..., Any], numbers: Any, block_bytes: int, at_time: Callable[..., Any] | None = None
-) -> Callable[..., Any]:
+    step: Callable[..., Any], numbers: Any, block_bytes: int, at_time: Callable[..., Any] | None = None,
+    counted: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
     """Steps of all replicas, as many of them at once as keep their blocks of samples within `held_bytes`.
 
     `shared` arrays go to every step of every replica.  `at_time` gives step size and numbers of a step by its number,
-    where they change.
+    where they change; a step that is `counted` gets its number too.
     """
     import jax
 
@@ -162,7 +163,8 @@ def over_replicas(
                 h, now = step_size, joined(numbers, arrays)
                 if at_time is not None:
                     h, now = at_time(first_step + k, h, *now)
-                return step(inner, jax.random.fold_in(key, first_step + k), now, h, *shared)
+                told = {"count": first_step + k} if counted else {}
+                return step(inner, jax.random.fold_in(key, first_step + k), now, h, *shared, **told)
 
             return repeated(body, steps, state)
 

@@ -5,6 +5,7 @@ They are written once, in LaTeX; a text page has them by `notation.plain`.  D^s_
 
 import dataclasses
 
+from derivations.declare import memory
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Block, Rows
 from derivations.declare.schedules import Schedule
@@ -340,10 +341,15 @@ class Writer:
         if self.declared.inputs is not None:
             letters["decay"] = r"\lambda_{\text{decay}}"
         lines = [
-            rf"{letters[schedule.name]}(t) = \text{{{notation.escaped(schedule.text)}}}"
+            rf"{letters[schedule.name]}{'' if schedule.seen else '(t)'} = \text{{{notation.escaped(schedule.text)}}}"
             for schedule in self.changing
             if schedule.name in letters
         ]
+        lines += [
+            rf"{RATE}{notation.name(memory.name)} = \text{{{notation.escaped(memory.text)}}}"
+            for memory in self.declared.memories
+        ]
+        lines += self._squares()
         texts = {schedule.name: schedule.text for schedule in self.changing}
         for name, _ in self.declared.rates:
             word = notation.escaped(name)
@@ -351,6 +357,15 @@ class Writer:
             if f"rate_{name}" in texts:
                 said = rf"{notation.escaped(texts[f'rate_{name}'])}, the factor of the step for {word}"
             lines.append(rf"r_{{{notation.name(name)}}} = \text{{{said}}}")
+        return lines
+
+    def _squares(self) -> list[str]:
+        """What the squared gradients are that memories read."""
+        lines = []
+        for name in memory.of_squares(self.declared):
+            over = "trained vectors" if name == memory.SQUARE else name.removeprefix(f"{memory.SQUARE}_")
+            mean = r"\mathrm{E}[c_i^2]/B" if self.online else r"|\mathrm{E}[c_i x]|^2"
+            lines.append(rf"\text{{{notation.escaped(name)}}} = \sum_i {mean}\text{{ over {notation.escaped(over)}}}")
         return lines
 
     def held(self) -> list[str]:

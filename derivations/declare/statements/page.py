@@ -263,4 +263,5 @@ def parameters_of(at: Rows) -> list[str]:
         said = "readout a_i" if word == "a" else f"number {word} of unit i"
         moves = "trained" if at.declaration.moves(owner, word) else "fixed"
         lines.append(f"{owner.named(word)} ({at.dimension(group)}): {said}, {moves}")
+    lines += [f"{memory.name} (memory): {memory.start:g} at the start" for memory in at.declaration.memories]
     return lines

@@ -97,6 +97,8 @@ def diffrax_steps(name: str, flow: Callable[..., Any], arguments: tuple[Any, ...
             if accepted == 0:
                 raise StepFailure(f"{name} rejected {CHUNK} steps in a row from time {t:g}")
             times, states, derivatives = (np.asarray(a)[:accepted] for a in (times, states, derivatives))
+            if times[-1] < until and times[-1] - t <= accepted * np.spacing(t):
+                raise StepFailure(f"{name} needs steps smaller than the spacing between numbers at time {t:g}")
             if not np.isfinite(states).all():
                 raise StepFailure("the state is no longer finite")
             concurrent.futures.wait(ahead)  # what went wrong is raised where the step is taken

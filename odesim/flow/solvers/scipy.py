@@ -47,7 +47,10 @@ def scipy_steps(
     derivative = flow(span.t, span.y)
     while solver.status == "running":
         t0, y0, f0 = solver.t, solver.y.copy(), derivative
-        message = solver.step()
+        try:
+            message = solver.step()
+        except (ValueError, np.linalg.LinAlgError) as error:  # a Jacobian that is not finite
+            raise StepFailure(f"{name} stopped: {error}") from None
         if solver.status == "failed":
             raise StepFailure(f"{name} stopped: {message}")
         if not np.isfinite(solver.y).all():

@@ -1,0 +1,91 @@
+"""The table [memory]: numbers of training that remember, such as the sum of squared gradients of AdaGrad-Norm.
+
+    db/dt = rate,   SGD: b <- b + tick rate, by the batch's gradient, before the step is taken
+
+A rate may name the time, shared numbers, entries and means of order parameters, memories, and
+
+    g2 = sum over trained vectors of |g|^2, g the mean gradient of a batch, divided by d in an online limit
+
+(`g2_w` of one slot).  Its limits are sum_i E[c_i^2]/B online and sum_i |E[c_i x]|^2 in a flow.  Values of training may
+name memories.  Source: Ward, Wu & Bottou 2019 (AdaGrad-Norm).
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from derivations.declare import fields, named, schedules
+from derivations.declare.declaration import Declaration, Group, Memory, Number, moves
+from derivations.declare.grammar import Tree
+from derivations.declare.schedules import TIME, Names
+
+SQUARE = "g2"
+KEYS = ("start", "rate")
+
+
+def names_of(table: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the memories, before their rates are read."""
+    return tuple(str(name) for name in table)
+
+
+def squares(students: tuple[Group, ...], trained: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of squared gradients: of all vectors, and by slot."""
+    slots = [g.named(slot) for g in students for slot in g.slots if moves(trained, g, slot)]
+    return (SQUARE, *(f"{SQUARE}_{slot}" for slot in slots))
+
+
+def memories(
+    table: Mapping[str, Any], students: tuple[Group, ...], trained: tuple[str, ...], numbers: tuple[Number, ...]
+) -> tuple[Memory, ...]:
+    """Return what [memory] states.  Raises `fields.Mistake` for a name that is taken, and for a rate that is none."""
+    shared = {number.name: number.default for number in numbers if not number.per_unit}
+    known = (*names_of(table), *squares(students, trained))
+    found = []
+    for name, given in table.items():
+        place = f"memory.{name}"
+        _require_name(name, [number.name for number in numbers], students)
+        if not isinstance(given, Mapping):
+            said = (
+                f"a memory is a table such as {{start = 0.1, rate = '{SQUARE}'}}, but {fields.shown(given)} was given"
+            )
+            raise fields.Mistake(said, "memory", name)
+        fields.require_known(given, KEYS, place)
+        if "rate" not in given:
+            raise fields.Mistake(f"memory {name} has no rate", "memory", name)
+        entry = given if isinstance(given["rate"], str) else {**given, "rate": str(fields.real(given, "rate", place))}
+        rate = schedules.value(entry, "rate", place, Names(shared, known), named=name)
+        assert not isinstance(rate, float)
+        if rate.switches:
+            said = "the rate of a memory does not jump or bend at times: step, sign, relu and abs are for values"
+            raise fields.Mistake(said, place, "rate")
+        found.append(Memory(name, fields.real(given, "start", place, 0.0), rate.text, rate.pieces[0], rate.seen))
+    return tuple(found)
+
+
+def _require_name(name: str, numbers: list[str], students: tuple[Group, ...]) -> None:
+    """Refuse a name that means something else."""
+    slots = [slot for group in students for slot in group.slots]
+    ours = (*named.RESERVED, *named.OPTIONS, TIME, SQUARE, *numbers, *slots)
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{0,19}", name) or name in ours or named.WRITTEN.fullmatch(name):
+        said = f"{fields.shown(name)} cannot be a memory: it is taken, or no name of 2 to 20 letters and digits"
+        raise fields.Mistake(said, "memory", name)
+
+
+def of_squares(declared: Declaration) -> list[str]:
+    """The squared gradients that some memory reads."""
+    names = squares(declared.students, declared.trained)
+    return [name for name in names if any(name in memory.seen for memory in declared.memories)]
+
+
+def vectors_of(declared: Declaration, square: str) -> list[tuple[int, str]]:
+    """The trained vectors (number of the group, slot) that a squared gradient is the sum over."""
+    every = [(k, s) for k, g in enumerate(declared.students) for s in g.slots if declared.moves(g, s)]
+    if square == SQUARE:
+        return every
+    return [(k, s) for k, s in every if square == f"{SQUARE}_{declared.students[k].named(s)}"]
+
+
+def read_by(tree: Tree, declared: Declaration) -> list[str]:
+    """The names of the state, memories and squared gradients that an expression reads."""
+    shared = (TIME, *declared.names)
+    return [name for name in tree.names() if name not in shared]

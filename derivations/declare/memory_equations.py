@@ -1,0 +1,88 @@
+"""Memories and values that see the state in the equations of motion: expressions of SymPy."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from derivations.contract import UsageError
+from derivations.declare import memory, schedule_equations, second_order
+from derivations.declare.algebra import Algebra, Vector
+from derivations.declare.grammar import entry
+from derivations.declare.schedules import Schedule
+from derivations.statement import Definition, Equation, sp
+
+if TYPE_CHECKING:
+    from derivations.declare.motion import Motion
+
+
+def seen(symbols: Algebra, expression: Any) -> Any:
+    """An expression with entries and means of order parameters in the place of their names."""
+    places = {}
+    for symbol in expression.free_symbols:
+        found = entry(symbol.name)
+        if found is not None:
+            places[symbol] = _entry(symbols, *found)
+    return expression.xreplace(places)
+
+
+UNDEFINED = sp.Symbol("undefined")
+"""A constant that is no number: what a value below 0 is, so that a run ends there."""
+
+
+def values(symbols: Algebra, schedule: Schedule) -> Iterator[Definition]:
+    """The value of a schedule; one that sees the state is no number where it is below 0.
+
+    Other values are looked at before a run begins.
+    """
+    value = seen(symbols, schedule_equations.expression(schedule))
+    if schedule.seen:
+        given = sp.Symbol(f"unchecked_{schedule.name}")
+        yield Definition((given,), value, schedule.text)
+        value = sp.Piecewise((given, given >= 0), (UNDEFINED, True))
+    yield Definition((sp.Symbol(schedule.name),), value, schedule.text)
+
+
+def _entry(symbols: Algebra, name: str, indices: tuple[int, ...]) -> Any:
+    """An entry (indices from 1) or the mean of an order parameter, over all eigenspaces."""
+    for one, two in symbols.moving():
+        if symbols.label(one, two) == name:
+            if indices:
+                i, j = (sp.Integer(k - 1) for k in indices)
+                return symbols.product(one, i, two, j)
+            i, j = symbols.index("k", one.group), symbols.index("l", two.group)
+            total = sp.Sum(symbols.product(one, i, two, j), i, j)
+            return total / symbols.size(one.group) / symbols.size(two.group)
+    for number, word, _ in symbols.rows.scalars:
+        if symbols.declared.students[number].named(word) == name:
+            if indices:
+                return symbols.number(number, word, sp.Integer(indices[0] - 1))
+            i = symbols.index("k", number)
+            return sp.Sum(symbols.number(number, word, i), i) / symbols.size(number)
+    raise UsageError(f"{name} is no order parameter that moves")
+
+
+def equations(motion: "Motion") -> Iterator[Equation]:
+    """The rates of memories; without the second-order term of an online limit, which they read, what adds that does."""
+    if motion.declared.limit == "online" and not motion.second:
+        return
+    for one in motion.declared.memories:
+        rate = seen(motion.algebra, schedule_equations.symbolic(one.rate))
+        places = {sp.Symbol(name): square(motion, name) for name in one.seen if name.startswith(memory.SQUARE)}
+        yield Equation(sp.Symbol(one.name), rate.xreplace(places))
+
+
+def square(motion: "Motion", name: str) -> Any:
+    """The sum of squared gradients of some vectors: sum_i E[c_i^2]/B in an online limit, else sum_i |E[c_i x]|^2."""
+    symbols, found = motion.algebra, sp.Integer(0)
+    for number, slot in memory.vectors_of(motion.declared, name):
+        one = Vector(number, slot)
+        i = symbols.index("i", number)
+        if motion.declared.limit == "online":
+            square = symbols.eigenvalue * second_order.entry(symbols, one, i, one, i)
+            value = symbols.share * symbols.over_clusters(square) / symbols.norm(one, i) ** 2
+            found += sp.Sum(symbols.over_spaces(value), i) / sp.Symbol("batch")
+            continue
+        for two in symbols.vectors:
+            j = symbols.index("r", two.group)
+            if motion.pulled(one, i, two, j) != 0:
+                found += sp.Sum(motion.gradient(one, i, two, j) * motion.drift(one, i, two, j), i, j)
+    return found
