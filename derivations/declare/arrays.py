@@ -116,7 +116,8 @@ def state_of(
             continue
         parameter, indices = entry(name) or ("", ())
         if parameter in blocks:
-            values = G[blocks[parameter].rows, blocks[parameter].columns]
+            whole_or_parts = view.G if len(indices) == 3 else G
+            values = whole_or_parts[..., blocks[parameter].rows, blocks[parameter].columns]
         else:
             values = _own(declared, a, view, parameter)
         found.append(values[tuple(i - 1 for i in indices)] if indices else values.mean())

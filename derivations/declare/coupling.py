@@ -59,8 +59,9 @@ def by_spaces(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def _with_clock(at: Rows, found: np.ndarray) -> np.ndarray:
-    """Labels (n,) with one of its own for the time, where the state has it."""
-    return np.append(found, found.max() + 1) if at.declaration.clocked else found
+    """Labels (n,) with one of its own for every memory and for the time, where the state has them."""
+    more = len(at.declaration.memories) + at.declaration.clocked
+    return np.append(found, found.max() + 1 + np.arange(more)) if more else found
 
 
 def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:

@@ -162,6 +162,7 @@ def _seen(made: Declaration, parameters: Any) -> None:
                 said = f"{key} reads {name}, but {found[0]} is no order parameter that moves"
                 raise fields.Mistake(f"{said}; {fields.near(found[0], shapes)}", table, key)
             shape = shapes[found[0]]
+            shape = (at.spaces, *shape) if at.stack and len(shape) == 2 and len(found[1]) == 3 else shape
             if found[1] and (len(found[1]) != len(shape) or any(i > n for i, n in zip(found[1], shape, strict=True))):
                 said = f"{key} reads {name}, but {found[0]} is {' x '.join(map(str, shape))}"
                 raise fields.Mistake(said, table, key)

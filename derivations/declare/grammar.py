@@ -365,14 +365,14 @@ class _Reader:
         return Tree("call", token, parts=tuple(parts))
 
     def entry(self) -> Tree:
-        """NAME[i] or NAME[i,j], with whole numbers from 1."""
+        """NAME[i], NAME[i,j] or NAME[block,i,j], with whole numbers from 1."""
         name, indices = self.take(), []
-        for ends in ("[", ","):
+        for ends in ("[", ",", ","):
             if ends == "," and self.next != ",":
                 break
             self.take()
             if not re.fullmatch(r"[1-9]\d{0,5}", self.next):
-                raise self.refuse("the number of a unit, from 1")
+                raise self.refuse("the number of a unit or a block, from 1")
             indices.append(self.take())
         self.expect("]")
         return Tree("name", f"{name}[{','.join(indices)}]")

@@ -8,7 +8,7 @@ from derivations.declare import memory, schedule_equations, second_order
 from derivations.declare.algebra import Algebra, Vector
 from derivations.declare.grammar import entry
 from derivations.declare.schedules import Schedule
-from derivations.statement import Definition, Equation, sp
+from derivations.statement import Base, Definition, Equation, sp
 
 if TYPE_CHECKING:
     from derivations.declare.motion import Motion
@@ -42,11 +42,13 @@ def values(symbols: Algebra, schedule: Schedule) -> Iterator[Definition]:
 
 
 def _entry(symbols: Algebra, name: str, indices: tuple[int, ...]) -> Any:
-    """An entry (indices from 1) or the mean of an order parameter, over all eigenspaces."""
+    """An entry (indices from 1) or the mean of an order parameter, over all eigenspaces if none is named."""
     for one, two in symbols.moving():
         if symbols.label(one, two) == name:
+            *block, i, j = [sp.Integer(k - 1) for k in indices] or [None, None]
+            if block:
+                return Base(name)[(*block, i, j)]
             if indices:
-                i, j = (sp.Integer(k - 1) for k in indices)
                 return symbols.product(one, i, two, j)
             i, j = symbols.index("k", one.group), symbols.index("l", two.group)
             total = sp.Sum(symbols.product(one, i, two, j), i, j)

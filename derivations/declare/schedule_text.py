@@ -18,6 +18,14 @@ CHOSEN = '''def chosen(switch, one, other):
 '''
 
 
+WHOLE = '''def whole(parts):
+    """The Gram matrix of vectors, by those of their parts if there are several."""
+    if parts.ndim == 3:
+        return parts.sum(0)
+    return parts
+'''
+
+
 def switches(changing: Sequence[Schedule]) -> list[str]:
     """The names of all switches, in the order in which written functions take their values."""
     return [switch.name for schedule in changing for switch in schedule.switches]
@@ -82,14 +90,14 @@ def at_time(declared: Declaration, changing: Sequence[Schedule], given: str) -> 
 
 
 def settle(declared: Declaration, changing: Sequence[Schedule], given: str) -> str:
-    """The function settle(count, step_size, gram, gg, scalars, ..) -> (step_size, scalars, (..)) before a step.
+    """The function settle(count, step_size, parts, gg, scalars, ..) -> (step_size, scalars, (..)) before a step.
 
     Memories move by the batch's squared gradients gg (students,), then values are taken at the new memories and the old
-    Gram matrix (n, n) of whole vectors.  Memories stand last among the scalars.
+    Gram matrix (n, n), or those (L, n, n) of the parts of vectors.  Memories stand last among the scalars.
     """
     count = len(declared.memories)
     tick = "1.0 / dimension[0]" if declared.limit == "online" else "step_size"
-    lines = _moment(declared, changing, values=False)
+    lines = [*_moment(declared, changing, values=False), "gram = whole(parts)"]
     state = _state(declared, seen(declared, changing))
     if count:
         squares = [_square(declared, name) for name in of_squares(declared)]
@@ -106,7 +114,7 @@ def settle(declared: Declaration, changing: Sequence[Schedule], given: str) -> s
     lines += [f"now = values(t, on, {_shared(declared)}, state)"] if changing else []
     lines += [*_placed(declared, changing, "decay"), *_scaled(declared, changing)]
     lines.append(f"return {_step(changing)}, scalars, ({given})")
-    head = f"def settle(count, step_size, gram, gg, scalars, {given}):\n"
+    head = f"{WHOLE}\n\ndef settle(count, step_size, parts, gg, scalars, {given}):\n"
     return head + "".join(f"    {line}\n" for line in lines)
 
 
@@ -184,8 +192,8 @@ def _state(declared: Declaration, names: Sequence[str]) -> list[str]:
         if parameter in blocks:
             places = [(_start(declared, *kind), f"K_{kind[0]}") for kind in blocks[parameter]]
             if indices:
-                inside = ", ".join(f"{begin} + {i - 1}" for (begin, _), i in zip(places, indices, strict=True))
-                texts.append(f"gram[{inside}]")
+                inside = ", ".join(f"{begin} + {i - 1}" for (begin, _), i in zip(places, indices[-2:], strict=True))
+                texts.append(f"parts[{indices[0] - 1}, {inside}]" if len(indices) == 3 else f"gram[{inside}]")
             else:
                 inside = ", ".join(f"{begin} : {begin} + {count}" for begin, count in places)
                 texts.append(f"gram[{inside}].mean()")

@@ -323,13 +323,13 @@ def kinked(parameters: Any) -> bool:
 def entry_of(state: Mapping[str, Any], name: str) -> float:
     """The number of a state that a name such as M_ww[1,2], mean(Q_ww) or b2 stands for.
 
-    Order parameters by eigenspace (L, ..) are summed over these.
+    Order parameters by eigenspace (L, ..) are summed over these, unless a third index, in front, names one.
     """
     found = entry(name)
     if found is None:
         return float(state[name])
     values = np.asarray(state[found[0]], float)
-    values = values.sum(0) if values.ndim == 3 else values
+    values = values.sum(0) if values.ndim == 3 and len(found[1]) < 3 else values
     if not found[1]:
         return float(values.mean())
     if len(found[1]) != values.ndim or any(i > n for i, n in zip(found[1], values.shape, strict=True)):

@@ -34,8 +34,12 @@ ROWS_ADDED = """def rows_added(x):
 CHOSEN = """def chosen(switch, one, other):
     return one if switch > 0.5 else other
 """
-FOR_NUMBA = {"rows_added": ROWS_ADDED, "chosen": CHOSEN}
-"""What stands for helpers of a model in numba, which takes a second to compile the sum of an axis (for its errors)."""
+WHOLE = "def whole(parts):\n    return parts\n"
+FOR_NUMBA = {"rows_added": ROWS_ADDED, "chosen": CHOSEN, "whole": WHOLE}
+"""What stands for helpers of a model in numba, which takes a second to compile the sum of an axis (for its errors).
+
+Inputs with several eigenspaces are trained by JAX alone.
+"""
 STUBS = {
     "draw": "def draw(uniform, normal, *numbers):\n    return uniform\n",
     "mean": "def mean(labels, *numbers):\n    return labels\n",
@@ -45,7 +49,7 @@ AT_ANY_TIME = "def at_time(count, step_size, *numbers):\n    return step_size, n
 """What stands in for `at_time` in a model whose numbers stay the same."""
 
 
-AS_IT_IS = "def settle(count, step_size, gram, gg, scalars, *numbers):\n    return step_size, scalars, numbers\n"
+AS_IT_IS = "def settle(count, step_size, parts, gg, scalars, *numbers):\n    return step_size, scalars, numbers\n"
 """What stands in for `settle` in a model whose numbers do not depend on the state."""
 OVERLAPS = "def overlaps(X):\n    return X @ X.T\n"
 """The Gram matrix of a factor, which `settle` is given."""

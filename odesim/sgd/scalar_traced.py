@@ -22,14 +22,15 @@ HELD = ("values", "coordinates")
 @functools.cache
 def explicit(
     model: ScalarModel, numbers: tuple[Any, ...], trained: int, further: int, d: int, batch: int, dtype: Any,
-    draw: Callable[..., spaces.Drawn],
+    draw: Callable[..., spaces.Drawn], blocks: tuple[int, ...] = (),
 ) -> Callable[..., Any]:  # fmt: skip
     """`advance((weights (R, n, d), scalars (R, s)), keys (R,), arrays, first_step, steps, step_size, *inputs)`.
 
     One step: the batch mean of the derivatives of the samples' losses in the trained vectors and scalars, or of what
     rules say in their place, then update.
     `draw(key, (samples, d), dtype, labels, fixed vectors, *inputs)` gives the samples in pieces, and their labels:
-    `standard` normal samples, those of `Clusters`, or `drawn_rows`.
+    `standard` normal samples, those of `Clusters`, or `drawn_rows`.  `blocks` are the dimensions of the eigenspaces of
+    inputs that have several.
     """
     import jax
     import jax.numpy as jnp
@@ -67,7 +68,10 @@ def explicit(
         means = jnp.concatenate([jnp.zeros(further - scalars.size, dtype), downhill])
         squares = (v * v).sum(1), (v * g).sum(1), (g * g).sum(1)
         if settle is not None:
-            gram = jnp.matmul(weights, weights.T, precision="highest")
+            cuts = np.cumsum(blocks)[:-1]
+            pieces = jnp.split(weights, cuts, axis=1) if blocks else [weights]
+            products = [jnp.matmul(piece, piece.T, precision="highest") for piece in pieces]
+            gram = jnp.stack(products) if blocks else products[0]
             step_size, scalars, numbers = settle(count, step_size, gram, squares[2], scalars, *numbers)
         a, b, scalars = functions["update"](*squares, means, scalars, step_size, *numbers)
         moved = jnp.concatenate([a[:, None] * v + b[:, None] * g, frame])
@@ -179,8 +183,10 @@ class ScalarReplicas:
                     draw, given = drawn_rows, [held.samples(), *([] if held.targets is None else [held.targets()])]
                     self.inputs = tuple(jnp.asarray(each, dtype) for each in given)
                     self.measure, self.count = own_samples.measures(model, known, self.inputs, seed), held.count
-            self.run = explicit(model, known, trained, further, d, batch, dtype, draw)
-            if held is not None and len(held.dimension) > 1:
+            several = held is not None and len(held.dimension) > 1
+            blocks = tuple(held.dimension.tolist()) if held is not None and several else ()
+            self.run = explicit(model, known, trained, further, d, batch, dtype, draw, blocks)
+            if held is not None and several:
                 self.products = functools.partial(grams_by_block, dimension=held.dimension)
         elif held is None:
             require_room(d, batch, trained, fixed)

@@ -223,6 +223,18 @@ def grams_of(values: tuple[np.ndarray, np.ndarray], parts: Parts) -> np.ndarray:
     return gram
 
 
+def _overlaps(X: Any, Y: Any, parts: Parts) -> Any:
+    """The Gram matrices (L, n, n) of one replica's factors (F, n, n) and coordinates (n, D); (n, n) of one block."""
+    import jax.numpy as jnp
+
+    found = {k: X[place] @ X[place].T for place, k in enumerate(parts.factored)}
+    for k in parts.kept:
+        own = Y[:, np.flatnonzero(parts.columns == k)]
+        found[k] = own @ own.T
+    whole = jnp.stack([found[k] for k in range(len(parts.dimensions))])
+    return whole if len(found) > 1 else whole[0]
+
+
 def _product(one: Any, two: Any, kept: Any, other: Any) -> Any:
     """Inner products (k,) of vectors of which (F, k, n) stand in factors and (k, D) are coordinates."""
     return (one * two).sum((0, 2)) + (kept * other).sum(1)
@@ -297,7 +309,7 @@ def compressed(
         v, w = X[:, :trained], Y[:trained]
         squares = _product(v, v, w, w), _product(v, G, w, H), _product(G, G, H, H) + (Z * Z).sum((0, 2))
         if settle is not None:
-            gram = jnp.einsum("lan,lbn->ab", X, X) + Y @ Y.T
+            gram = _overlaps(X, Y, parts)
             step_size, scalars, numbers = settle(count, step_size, gram, squares[2], scalars, *numbers)
         a, b, scalars = functions["update"](*squares, sums / batch, scalars, step_size, *numbers)
         moved = jnp.concatenate([a[:, None] * v + b[:, None] * G, b[:, None] * Z], axis=2)

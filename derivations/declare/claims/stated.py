@@ -216,6 +216,7 @@ def _variable(system: System, variable: str, name: str) -> str:
     """The order parameter that a measure names; M_w stands for M_ww."""
     at: Rows = rows(system.parameters())
     known = [block.name for block in at.moving] + [at.declaration.students[g].named(w) for g, w, _ in at.scalars]
+    known += [memory.name for memory in at.declaration.memories]
     known += ["loss", "error", *(["classification_error"] if at.declaration.labelled() else [])]
     aliases = {"_".join(part for part in (k.rsplit("_", 1)[0], k[-1])): k for k in known if k[-2:] == k[-1] * 2}
     variable = aliases.get(variable, variable)

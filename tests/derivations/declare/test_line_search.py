@@ -1,8 +1,8 @@
-"""Exact line search on two eigenvalues: where its step and its ratio of residuals end, by the equations of a model.
+"""Exact line search on two eigenvalues: where its step and its ratio of residuals end.
 
-A rate that depends on the state cannot be declared.  Its fixed points are zeros of right-hand sides at constant steps:
-the step at a state is the minimiser of d(loss)/dt, a parabola in the step, and the ratio v_2/v_1 of the squared
-residuals in the two blocks rests where both shrink at one rate.
+By right-hand sides at constant steps: the step at a state is the minimiser of d(loss)/dt, a parabola in the step, and
+the ratio v_2/v_1 of the squared residuals in the two blocks rests where both shrink at one rate.  And by a run whose
+step is declared as a function of the order parameters in the two blocks.
 """
 
 import dataclasses
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+import odesim
 from derivations.declare import exact, initial
 from odesim.flow.problem import compile_functions
 from tests.derivations.declare.test_inputs import parameters_of
@@ -87,3 +88,48 @@ def test_another_step_has_another_ratio(low):
         return rates[1] - rates[0]
 
     assert abs(optimize.brentq(drift, ratio / 10, 10 * ratio) / ratio - 1) > 1e-2
+
+
+def searching(low):
+    """The model with the step of line search, written in the residuals of the two blocks."""
+    one, two = (f"(Q_ww[{block},1,1] - 2*M_ww[{block},1,1] + 0.5)" for block in (1, 2))
+    return odesim.declare(
+        name="searching", student={"unit": "w"}, teacher={}, inputs={"blocks": [[1.0, 0.5], ["low", 0.5]]},
+        training={"limit": "online", "step": f"2*({one} + low^2*{two})/(({one} + low*{two})*(1 + low^2))"},
+        parameters={"low": low}, start={"norm": 1e-6, "overlap": 0.0},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("low", "until"), [(1 / 2, 18), (1 / 4, 40), (1 / 8, 90)])
+def test_a_declared_line_search_runs_there(low, until):
+    step, ratio = LIMITS[low]
+    for backend in ("numba", "jax"):
+        run = odesim.integrate(searching(low), d=10**9, until=until, save_points=3, rtol=1e-11, backend=backend)
+        v = (np.asarray(run["Q_ww"]) - 2 * np.asarray(run["M_ww"]))[-1, :, 0, 0] + 0.5
+        # The residuals have fallen to 1e-8, of which rounding leaves eight digits.
+        assert v[1] / v[0] == pytest.approx(ratio, rel=5e-6)
+        assert 2 * (v[0] + low**2 * v[1]) / ((v[0] + low * v[1]) * (1 + low**2)) == pytest.approx(step, rel=1e-6)
+
+
+@pytest.mark.parametrize("method", ["compressed", "explicit"])
+def test_sgd_searches_by_block(method):
+    model, times, count = searching(1 / 2), [0, 0.5, 1, 2], 48
+    flow = odesim.integrate(model, d=10**9, save_at=times)
+    run = odesim.simulate(model, method=method, d=1000, seeds=count, save_at=times)
+    found = []
+    for name in ("Q_ww", "M_ww"):
+        values = np.asarray(run[name])[:, 1:]
+        error = values.std(0, ddof=1) / np.sqrt(count)
+        found.append(((values.mean(0) - np.asarray(flow[name])[1:]) / error).ravel())
+    z = np.concatenate(found)
+    assert np.sqrt((z**2).mean()) < 1.8 and np.abs(z).max() < 4.5
+
+
+def test_blocks_that_are_not_there():
+    with pytest.raises(odesim.UsageError, match="Q_ww is 2 x 1 x 1"):
+        odesim.declare(
+            student={"unit": "w"}, teacher={}, inputs={"blocks": [[1.0, 0.5], [0.5, 0.5]]},
+            training={"limit": "online", "step": "Q_ww[3,1,1]"},
+        )  # fmt: skip
+    with pytest.raises(odesim.UsageError, match="Q_ww is 1 x 1"):
+        odesim.declare(student={"unit": "w"}, teacher={}, training={"limit": "online", "step": "Q_ww[1,1,1]"})

@@ -288,3 +288,20 @@ def test_noise_changes_in_time_alone():
         odesim.declare(student={"unit": "erf(w)"}, teacher={"noise": "M_ww[1,1]"}, training={"limit": "online"})
     with pytest.raises(odesim.UsageError, match="noise changes in time alone"):
         odesim.declare(student={"unit": "erf(w)"}, teacher={"noise": [[0, 0.1], [1, "mean(Q_ww)"]]})
+
+
+@pytest.mark.parametrize("inputs", [None, {"blocks": [[2.0, 0.5], [0.5, 0.5]]}])
+def test_what_is_coupled_counts_the_memories(inputs):
+    more = {} if inputs is None else {"inputs": inputs}
+    model = odesim.declare(
+        name="coupled", student={"units": 2, "unit": "He(2, w)"}, teacher={"units": 2}, start={"overlap": 0.3},
+        training={"rates": "1/(1 + bb)", "weights": "sphere"}, memory={"bb": {"rate": "mean(Q_ww)"}, "cc": {"rate": "bb - cc"}}, **more,
+    )  # fmt: skip
+    initial = state(model.parameters, 2)
+    found = equations(initial.parameters, "exact")
+    y = found.start(initial)
+    assert found.advance.coupled is not None
+    assert found.advance.coupled(initial)(y).shape == y.shape
+    one, two = (odesim.integrate(model, until=1, save_points=3, solver=solver, d=50) for solver in ("NDF", "DOP853"))
+    for name in ("Q_ww", "M_ww", "bb", "cc"):
+        assert np.asarray(one[name])[-1] == pytest.approx(np.asarray(two[name])[-1], rel=1e-4, abs=1e-6)
