@@ -258,7 +258,7 @@ REFUSED = [
     ({"step": "M_ww[2,1]"}, {}, "M_ww is 1 x 1"),
     ({"step": "M_ww[1]"}, {}, "M_ww is 1 x 1"),
     ({"step": "step(M_ww[1,1] - 0.5)"}, {}, "jumps only at times"),
-    ({"step": "M_ww[0,1]"}, {}, "expected the number of a unit, from 1"),
+    ({"step": "M_ww[0,1]"}, {}, "expected the number of a unit or a block, from 1"),
     ({"step": "mean(2)"}, {}, "expected the name of an order parameter"),
     ({"step": "0.1 - M_ww[1,1]"}, {}, "step is -0.4 at t = 0, but must be above 0"),
     ({"step": "1/(1 + bb)"}, {}, "unknown name 'bb'"),
@@ -295,7 +295,8 @@ def test_what_is_coupled_counts_the_memories(inputs):
     more = {} if inputs is None else {"inputs": inputs}
     model = odesim.declare(
         name="coupled", student={"units": 2, "unit": "He(2, w)"}, teacher={"units": 2}, start={"overlap": 0.3},
-        training={"rates": "1/(1 + bb)", "weights": "sphere"}, memory={"bb": {"rate": "mean(Q_ww)"}, "cc": {"rate": "bb - cc"}}, **more,
+        training={"rates": "1/(1 + bb)", "weights": "sphere"},
+        memory={"bb": {"rate": "mean(Q_ww)"}, "cc": {"rate": "bb - cc"}}, **more,
     )  # fmt: skip
     initial = state(model.parameters, 2)
     found = equations(initial.parameters, "exact")
