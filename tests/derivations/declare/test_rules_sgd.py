@@ -68,7 +68,7 @@ def ends(model, name, method, d, **options):
         model, initial=initial(name), method=method, backend="jax", d=d, until=STEPS / d, save_points=2, seeds=REPLICAS,
         **options,
     )  # fmt: skip
-    names = [key for key in run if key.split("_")[0] in ("Q", "M")] + [key for key in ("a", "b") if key in run]
+    names = [key for key in run if key.split("_")[0] in ("Q", "M")] + [key for key in ("a", "b") if key in run.state]
     return np.concatenate([np.asarray(run[key])[:, -1].reshape(REPLICAS, -1) for key in names], axis=1)
 
 
