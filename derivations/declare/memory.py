@@ -16,7 +16,6 @@ from typing import Any
 
 from derivations.declare import fields, named, schedules
 from derivations.declare.declaration import Declaration, Group, Memory, Number, moves
-from derivations.declare.grammar import Tree
 from derivations.declare.schedules import TIME, Names
 
 SQUARE = "g2"
@@ -83,9 +82,3 @@ def vectors_of(declared: Declaration, square: str) -> list[tuple[int, str]]:
     if square == SQUARE:
         return every
     return [(k, s) for k, s in every if square == f"{SQUARE}_{declared.students[k].named(s)}"]
-
-
-def read_by(tree: Tree, declared: Declaration) -> list[str]:
-    """The names of the state, memories and squared gradients that an expression reads."""
-    shared = (TIME, *declared.names)
-    return [name for name in tree.names() if name not in shared]

@@ -66,9 +66,10 @@ def equations(motion: "Motion") -> Iterator[Equation]:
     """The rates of memories; without the second-order term of an online limit, which they read, what adds that does."""
     if motion.declared.limit == "online" and not motion.second:
         return
+    gradients = memory.of_squares(motion.declared)
     for one in motion.declared.memories:
         rate = seen(motion.algebra, schedule_equations.symbolic(one.rate))
-        places = {sp.Symbol(name): square(motion, name) for name in one.seen if name.startswith(memory.SQUARE)}
+        places = {sp.Symbol(name): square(motion, name) for name in one.seen if name in gradients}
         yield Equation(sp.Symbol(one.name), rate.xreplace(places))
 
 

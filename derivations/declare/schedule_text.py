@@ -8,7 +8,7 @@ from typing import Any
 from derivations.declare import symbols
 from derivations.declare.declaration import Declaration
 from derivations.declare.grammar import Tree, entry
-from derivations.declare.memory import SQUARE, of_squares, vectors_of
+from derivations.declare.memory import of_squares, vectors_of
 from derivations.declare.rows import Rows
 from derivations.declare.schedules import BEFORE, TIME, Schedule
 
@@ -33,8 +33,13 @@ def switches(changing: Sequence[Schedule]) -> list[str]:
 
 def seen(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
     """What values and the rates of memories read of a state, in the order in which written functions take it."""
-    names = [name for one in (*changing, *declared.memories) for name in one.seen]
-    return list(dict.fromkeys(name for name in names if not name.startswith(SQUARE)))
+    names, gradients = [name for one in (*changing, *declared.memories) for name in one.seen], of_squares(declared)
+    return list(dict.fromkeys(name for name in names if name not in gradients))
+
+
+def settles(declared: Declaration, changing: Sequence[Schedule]) -> bool:
+    """Whether values are taken between gradient and step: some depend on the state, or there are memories."""
+    return bool(declared.memories) or any(schedule.seen for schedule in changing)
 
 
 def values(changing: Sequence[Schedule], declared: Declaration) -> str:
@@ -77,15 +82,15 @@ def _places(changing: Sequence[Schedule], declared: Declaration) -> dict[str, st
 def at_time(declared: Declaration, changing: Sequence[Schedule], given: str) -> str:
     """The function at_time(count, step_size, ..) -> (step_size, (..)): the arguments of all functions at step `count`.
 
-    A switch is thrown at the first step that is not more than `BEFORE` of a step before it.  Where values see the
-    state, all but the noise is left to `settle`.
+    A switch is thrown at the first step that is not more than `BEFORE` of a step before it.  Where there is a
+    `settle`, all but the noise is left to that.
     """
-    stated = bool(seen(declared, changing))
+    later = settles(declared, changing)
     head = f"def at_time(count, step_size, {given}):\n"
     lines = [*_moment(declared, changing), *_placed(declared, changing, "noise")]
-    if not stated:
+    if not later:
         lines += [*_placed(declared, changing, "decay"), *_scaled(declared, changing)]
-    lines.append(f"return {_step(changing) if not stated else 'step_size'}, ({given})")
+    lines.append(f"return {'step_size' if later else _step(changing)}, ({given})")
     return head + "".join(f"    {line}\n" for line in lines)
 
 

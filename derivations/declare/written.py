@@ -67,11 +67,6 @@ def arguments(declared: Declaration, changing: Sequence[Schedule] = ()) -> list[
     return [*sizes, *shared, "square", "noise", "decay", "first", "moving", "learning", *clock, *fixed]
 
 
-def settles(declared: Declaration, changing: Sequence[Schedule]) -> bool:
-    """Whether values depend on the state or on memories, so that they are taken once the gradient is known."""
-    return bool(declared.memories) or any(schedule.seen for schedule in changing)
-
-
 def norms(declared: Declaration) -> bool:
     """Whether a gradient has a part along its own vector: the loss depends on |u|, and u is not kept on a sphere."""
     if declared.weights == "sphere":
@@ -85,7 +80,7 @@ def module(declared: Declaration, changing: Sequence[Schedule] = ()) -> str:
     texts = [HEAD, *_parts(declared, changing), _coefficients(declared, given)]
     texts += [_draw(declared, given), _update(declared, given)]
     texts += [schedule_text.at_time(declared, changing, given)] if changing or declared.memories else []
-    texts += [schedule_text.settle(declared, changing, given)] if settles(declared, changing) else []
+    texts += [schedule_text.settle(declared, changing, given)] if schedule_text.settles(declared, changing) else []
     return "\n\n".join(text.rstrip() + "\n" for text in texts)
 
 

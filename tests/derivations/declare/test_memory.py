@@ -306,3 +306,33 @@ def test_what_is_coupled_counts_the_memories(inputs):
     one, two = (odesim.integrate(model, until=1, save_points=3, solver=solver, d=50) for solver in ("NDF", "DOP853"))
     for name in ("Q_ww", "M_ww", "bb", "cc"):
         assert np.asarray(one[name])[-1] == pytest.approx(np.asarray(two[name])[-1], rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize(("method", "backend"), [("explicit", "jax"), ("compressed", "jax"), ("compressed", "numba")])
+def test_a_memory_that_nothing_reads_changes_no_step(method, backend):
+    tables = {
+        "name": "unread", "student": {"units": 2, "unit": "erf(w)", "output": "trained"}, "teacher": {"noise": 0.2},
+        "training": {"limit": "online", "step": "0.5/(1 + t)", "decay": "0.1*exp(-t)", "rates": {"w": "1 + t"}},
+    }  # fmt: skip
+    options = {"method": method, "backend": backend, "d": 20, "until": 0.5, "save_points": 3}
+    one = odesim.simulate(odesim.declare(**tables), **options)
+    two = odesim.simulate(odesim.declare(**tables, memory={"b2": {"rate": "g2"}}), **options)
+    for name in ("Q_ww", "M_ww", "a"):
+        assert np.asarray(two[name]) == pytest.approx(np.asarray(one[name]), rel=1e-5)
+    assert (np.asarray(two["b2"])[:, -1] > 0).all()
+
+
+def test_names_that_begin_like_a_squared_gradient_are_none():
+    model = odesim.declare(
+        name="named", student={"g2": {"unit": "erf(w)"}, "other": {"unit": "erf(w)"}}, teacher={"unit": "erf(w)"},
+        training={"limit": "online", "step": "0.5/(1 + g2more)"}, memory={"g2more": {"rate": "g2_Q_ww[1,1] + g2"}},
+    )  # fmt: skip
+    initial = state(model.parameters, 2)
+    unpack = rows(initial.parameters).layout.unpack
+    one, two = (unpack(slope(initial, "exact", backend)) for backend in ("numba", "jax"))
+    fine = dataclasses.replace(initial, parameters=dataclasses.replace(initial.parameters, points=2**16))
+    three = unpack(slope(fine, "sampled", "numba"))
+    assert float(one["g2more"]) == pytest.approx(float(two["g2more"]), rel=1e-12)
+    assert float(three["g2more"]) == pytest.approx(float(one["g2more"]), rel=2e-3)
+    run = odesim.simulate(model, method="compressed", d=20, until=0.5, save_points=3)
+    assert np.isfinite(np.asarray(run["g2more"])).all()
