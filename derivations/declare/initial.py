@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Initial, UsageError
+from derivations.contract import Initial, Labelled, UsageError
 from derivations.declare import data, mixture, schedules, spectra, spread
 from derivations.declare.declaration import Declaration
 from derivations.declare.grammar import number as value_of
@@ -50,7 +50,7 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
         if name not in state:
             value = arrays.get(name, readout(declared, number, found.sizes[number], values))
             constants[name] = _vector(name, np.asarray(value, float), found.sizes[number])
-    constants |= _of_rules(parameters, arrays)
+    constants |= _numbers_of_rules(parameters, arrays)
     for memory in declared.memories:
         state[memory.name] = np.asarray(arrays.get(memory.name, getattr(parameters, memory.name)), float).reshape(())
     if declared.clocked:
@@ -62,7 +62,7 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
     return made
 
 
-def _of_rules(parameters: Any, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _numbers_of_rules(parameters: Any, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The numbers of every unit that rules alone read: given, one for all units, or an expression in j."""
     declared, found = parameters.declaration, {}
     formulas = {number.name: number.formula for number in declared.numbers}
@@ -72,6 +72,16 @@ def _of_rules(parameters: Any, arrays: Mapping[str, np.ndarray]) -> dict[str, np
             if value is None:
                 value = [value_of(formulas[word], {"j": j + 1.0}) for j in range(size)]
             found[name] = _vector(name, np.asarray(arrays.get(name, value), float), size)
+    return found
+
+
+def of_rules(initial: Initial) -> Labelled:
+    """The numbers of every unit that rules alone read, as a run saves them."""
+    at, found = rows(initial.parameters), {}
+    for number, group in enumerate(at.declaration.students):
+        for word in at.declaration.constants(group):
+            values = initial.constants[group.named(word)]
+            found[group.named(word)] = ((at.dimension(number),), values, f"number {word} of unit i")
     return found
 
 

@@ -28,7 +28,7 @@ from derivations.declare import (
     written,
 )
 from derivations.declare.declaration import Declaration, Inputs
-from derivations.declare.initial import stack
+from derivations.declare.initial import of_rules, stack
 from derivations.declare.initial import weights as holds_weights
 from derivations.declare.rows import Rows
 from derivations.declare.schedules import Schedule
@@ -207,7 +207,12 @@ def fixed(initial: Initial) -> Labelled:
         name = group.named("a" if rows.is_student(k) else "a_star")
         if name in initial.constants:
             found[name] = ((rows.dimension(k),), initial.constants[name], f"readout of {rows.dimension(k)} i")
-    return {**found, **spectra.labelled(initial.parameters), **mixture.labelled(initial.parameters)}
+    return {
+        **found,
+        **of_rules(initial),
+        **spectra.labelled(initial.parameters),
+        **mixture.labelled(initial.parameters),
+    }
 
 
 def of_samples(
