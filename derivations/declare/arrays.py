@@ -1,5 +1,6 @@
 """A flat state of a declared model as a Gram matrix and numbers of its units, and their motion as a flat vector."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -100,6 +101,12 @@ def at_time(
     )
 
 
+@functools.lru_cache(maxsize=16)
+def _rows(declared: Declaration, sizes: tuple[int, ...]) -> Rows:
+    """The rows of the Gram matrix for groups of these sizes."""
+    return Rows(declared, (*sizes, *(group.units for group in declared.kinds[len(declared.groups) :])))
+
+
 def state_of(
     declared: Declaration, changing: tuple[Schedule, ...], y: Any, a: Arguments, view: "View"
 ) -> tuple[Any, ...]:  # fmt: skip
@@ -107,7 +114,7 @@ def state_of(
     names = schedule_text.seen(declared, changing)
     if not names:
         return ()
-    at = Rows(declared, (*a.sizes, *(group.units for group in declared.kinds[len(declared.groups) :])))
+    at = _rows(declared, a.sizes)
     G, memories = whole(view.G), [memory.name for memory in declared.memories]
     blocks, found = {block.name: block for block in at.blocks}, []
     for name in names:
@@ -149,7 +156,7 @@ def of_memories(
         each = xp.diagonal(second) * a.rates[2] / a.rates[0] ** 2  # E[c c]/B
     else:
         each = ((pull @ xp.linalg.pinv(view.G, hermitian=True)) * pull).sum(1)
-    starts = Rows(declared, (*a.sizes, *(group.units for group in declared.kinds[len(declared.groups) :]))).starts
+    starts = _rows(declared, a.sizes).starts
     sums = []
     for name in memory.of_squares(declared):
         places = [(starts[kind], a.sizes[kind[0]]) for kind in memory.vectors_of(declared, name)]

@@ -39,8 +39,14 @@ def answers(
     `scalars` (s,) are the trained readouts and scalars, `labels` (1, samples) the noise of the labels, and `given` the
     other numbers by name: sizes K_k, readouts readout_k, the user's numbers n_...
     """
-    groups = list(placed(declared, vectors, scalars, x, given))
-    count, numbers = len(declared.students), _numbers(declared, given)
+    return _answers(declared, list(placed(declared, vectors, scalars, x, given)), labels, _numbers(declared, given))
+
+
+def _answers(
+    declared: Declaration, groups: list["Placed"], labels: Any, numbers: Mapping[str, Any]
+) -> tuple[Any, Any]:  # fmt: skip
+    """f and y of samples on which the groups are placed."""
+    count = len(declared.students)
     f, y = (sum((output(one, numbers) for one in side), 0.0) for side in (groups[:count], groups[count:]))
     return f, y + labels[0]
 
@@ -144,7 +150,7 @@ def moves(
     of_rows, of_scalars = jnp.zeros_like(vectors[:count]), jnp.zeros_like(scalars)
     if any(set(declared.ruled(one.group)) != set(_moving(declared, one.group)) for one in students):
         of_rows, of_scalars = jax.grad(total, (0, 1))(vectors[:count], scalars)
-    f, y = answers(declared, vectors, scalars, x, labels, given)
+    f, y = _answers(declared, groups, labels, numbers)
 
     def loss_of(f: Any) -> Any:
         return sample_loss(declared, f, y, numbers) + 0.0 * f

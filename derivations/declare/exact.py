@@ -137,7 +137,7 @@ def cached_statement(
         source=declared.source,
         clock=system.clock(declared),
         validity=validity(declared),
-        neglects="nothing" if declared.limit == "flow" else "fluctuations of order 1/sqrt(d)",
+        neglects=population.neglected(declared),
         indices=[],
         tier="exact",
         sizes={symbols.size(g).name: count for g, count in enumerate(at.sizes)}

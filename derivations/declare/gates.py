@@ -21,6 +21,10 @@ SERIES = ("logistic", "tanh", "softplus")
 KINDS = (*LADDER, *SERIES, "exp", "cos")
 
 
+SLOPE = "dphi"
+"""The symbol of the unit's own derivative in a rule."""
+
+
 class Open(Exception):
     """Why the means of a unit have no closed form here: a sentence."""
 
@@ -130,7 +134,7 @@ def shape(
         return _terms(sympy.expand(e), z, group.text)
 
     def ruled(slot: str, given: Any) -> Ruled:
-        dphi = sympy.Symbol("dphi", real=True)
+        dphi = sympy.Symbol(SLOPE, real=True)
         if given.psi == dphi:
             return Ruled(slot, given.front, given.met, None, ())
         psi = _gated(_rewritten(given.psi), z, values, gates, group.text)

@@ -47,6 +47,8 @@ LARGEST = 1e100
 """Numbers beyond have no finite powers."""
 LONGEST_NAME = 40
 """Most characters of a name."""
+OF_SAMPLES = (*GATES, "sqrt", "log", "He", "clip")
+"""Functions of what is drawn with a sample, in rules and laws of noise: no share of units, no norm."""
 OF_NUMBERS: dict[str, Callable[[float], float]] = {
     "sqrt": math.sqrt,
     "log": math.log,

@@ -160,6 +160,15 @@ def require_unit(unit: Tree, text: str, slots: Collection[str], values: Mapping[
     return require_finite(unit, repr(text), dict.fromkeys(slots, LINEAR), values)
 
 
+def _answers(declared: Declaration, values: Mapping[str, float], noise: float) -> tuple[Growth, Growth]:
+    """The growths of the network's answer and of the label."""
+    sides = []
+    for groups in (declared.students, declared.teachers):
+        most = max((require_unit(g.unit, g.text, g.slots, values).most for g in groups), default=0.0)
+        sides.append(Growth(most, most))
+    return sides[0], sides[1] + (LINEAR if noise > 0 else FREE)
+
+
 def require_loss(declared: Declaration, values: Mapping[str, float], noise: float) -> None:
     """Raise `UsageError` for an own loss that is not defined for what its network and its labels may be."""
     tree = declared.own_loss
@@ -169,22 +178,14 @@ def require_loss(declared: Declaration, values: Mapping[str, float], noise: floa
         of_label = of(tree, {"f": FREE, "y": LINEAR}, values).most
         if of_label > 1:
             raise UsageError("the loss has no mean: it grows faster than the label, whose noise has no variance")
-    sides = []
-    for groups in (declared.students, declared.teachers):
-        most = max(require_unit(g.unit, g.text, g.slots, values).most for g in groups)
-        sides.append(Growth(most, most))
-    f, y = sides[0], sides[1] + (LINEAR if noise > 0 else FREE)
+    f, y = _answers(declared, values, noise)
     degree = DEGREE * max(f.most, y.most, 1.0)
     require_finite(tree, "the loss", {"f": f, "y": y}, values, degree)
 
 
 def require_rules(declared: Declaration, values: Mapping[str, float], noise: float) -> None:
     """Raise `UsageError` for a rule that is not defined for what it reads, or has no mean."""
-    sides = []
-    for groups in (declared.students, declared.teachers):
-        most = max((require_unit(g.unit, g.text, g.slots, values).most for g in groups), default=0.0)
-        sides.append(Growth(most, most))
-    f, y = sides[0], sides[1] + (LINEAR if noise > 0 else FREE)
+    f, y = _answers(declared, values, noise)
     both = f.most + y.most
     error = {"squared": f + y, "correlation": y}.get(declared.loss, Growth(both, both) if declared.own_loss else FREE)
     degree = 2 * DEGREE * max(f.most, y.most, 1.0)

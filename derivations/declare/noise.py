@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import UsageError
-from derivations.declare import fields, growth, symbols
+from derivations.declare import fields, growth, schedules, symbols
 from derivations.declare.declaration import Declaration, Law
-from derivations.declare.grammar import GATES, number
+from derivations.declare.grammar import OF_SAMPLES, number
 
 XI = "xi"
 """The name of the standard normal number."""
-FUNCTIONS = (*GATES, "sqrt", "log", "He", "clip")
 REACHES = (6.0, 9.0, 12.0)
 """A variance that still grows by `GROWTH` from each of these bounds of xi to the next is infinite."""
 GROWTH = 0.01
@@ -37,16 +36,16 @@ def law(teacher: Mapping[str, Any], known: Mapping[str, float]) -> Law | None:
     `known` are the defaults of the user's numbers.  Raises `fields.Mistake` for one that has another mean than 0.
     """
     given = teacher.get("noise")
-    if not isinstance(given, str) or XI not in fields.expression(given, "teacher", "noise").names():
+    if not isinstance(given, str) or XI not in fields.expression(given, "teacher", "noise", entries=True).names():
         return None
     tree = fields.expression(given, "teacher", "noise")
     if "t" in tree.names() and "t" not in known:
         said = "noise is a law, in xi, or a standard deviation that changes, in t, and not both"
         raise fields.Mistake(said, "teacher", "noise")
     tree = fields.expression(given, "teacher", "noise", (XI, *known))
-    wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in FUNCTIONS]
+    wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in OF_SAMPLES]
     if wrong:
-        said = f"{wrong[0]} has no meaning in a law of noise; its functions are {', '.join(FUNCTIONS)}"
+        said = f"{wrong[0]} has no meaning in a law of noise; its functions are {', '.join(OF_SAMPLES)}"
         raise fields.Mistake(said, "teacher", "noise")
     found = Law(given.strip(), tree)
     try:
@@ -56,6 +55,7 @@ def law(teacher: Mapping[str, Any], known: Mapping[str, float]) -> Law | None:
     return found
 
 
+@functools.lru_cache(maxsize=64)
 def in_force(parameters: Any) -> Declaration:
     """The declaration without its law of noise where a number has taken the place of that."""
     declared: Declaration = parameters.declaration
@@ -63,7 +63,7 @@ def in_force(parameters: Any) -> Declaration:
         return declared
     if parameters.noise is not None:
         return dataclasses.replace(declared, law=None)
-    heavy = not np.isfinite(moment(declared.law, _known(parameters), 2))
+    heavy = not np.isfinite(moment(declared.law, schedules.shared(parameters), 2))
     return dataclasses.replace(declared, law=dataclasses.replace(declared.law, heavy=heavy))
 
 
@@ -86,11 +86,6 @@ def moment(given: Law, known: Mapping[str, float], power: int) -> float:
     return float("inf") if grows else parts[-1]
 
 
-def _known(parameters: Any) -> dict[str, float]:
-    """The user's shared numbers by name."""
-    return {name: float(getattr(parameters, name)) for name in parameters.declaration.names}
-
-
 def check(parameters: Any) -> None:
     """Raise `UsageError` where a law is none at the numbers, or has no moment that the motion takes.
 
@@ -99,7 +94,7 @@ def check(parameters: Any) -> None:
     law = in_force(parameters).law
     if law is None:
         return
-    known, declared = _known(parameters), parameters.declaration
+    known, declared = schedules.shared(parameters), parameters.declaration
     require(law, known)
     power = 2 if declared.limit == "online" else 1
     if np.isfinite(moment(law, known, power)) or growth.bounded_in_label(declared, known):
@@ -112,10 +107,8 @@ def deviation(parameters: Any) -> float:
     """The standard deviation of the noise of a label, 0 of a law that has none; at time 0 where it changes."""
     declared = in_force(parameters)
     if declared.law is None:
-        from derivations.declare import schedules
-
         return float(schedules.at(parameters, 0.0).noise)
-    return 0.0 if declared.law.heavy else moment(declared.law, _known(parameters), 2) ** 0.5
+    return 0.0 if declared.law.heavy else moment(declared.law, schedules.shared(parameters), 2) ** 0.5
 
 
 def scale(parameters: Any) -> float:

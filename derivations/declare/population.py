@@ -8,7 +8,7 @@ import numpy as np
 from derivations.contract import Component, Crossing, Initial, Labelled, UsageError
 from derivations.declare import coupling, mixture, noise, schedules, spectra
 from derivations.declare.declaration import Declaration
-from derivations.declare.initial import teacher_gram
+from derivations.declare.initial import of_rules, teacher_gram
 from derivations.declare.places import known_places
 from derivations.declare.rows import Rows
 from derivations.declare.schedules import TIME
@@ -43,6 +43,11 @@ def validity(declared: Declaration) -> str:
     return (
         "exact for Gaussian inputs at every d, in the limit of small step size (gradient flow on the population loss)"
     )
+
+
+def neglected(declared: Declaration) -> str:
+    """What the dynamics leaves out where its means are exact."""
+    return "nothing" if declared.limit == "flow" else "fluctuations of order 1/sqrt(d)"
 
 
 def state(parameters: Any) -> tuple[Component, ...]:
@@ -112,10 +117,7 @@ def constants(initial: Initial) -> Labelled:
         if name in initial.constants:
             who = "student" if student else "teacher"
             labelled[name] = ((found.dimension(number),), initial.constants[name], f"readout of {who} unit i")
-        for word in p.declaration.constants(group) if student else ():
-            values = initial.constants[group.named(word)]
-            labelled[group.named(word)] = ((found.dimension(number),), values, f"number {word} of unit i")
-    return {**labelled, **spectra.labelled(p), **mixture.labelled(p)}
+    return {**labelled, **of_rules(initial), **spectra.labelled(p), **mixture.labelled(p)}
 
 
 def crossings(declared: Declaration, found: Rows) -> tuple[Crossing, ...]:

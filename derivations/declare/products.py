@@ -12,10 +12,7 @@ from typing import Any
 
 from derivations.declare import symbols
 from derivations.declare.declaration import Declaration, Group
-from derivations.declare.gates import Open
-
-SLOPE = "dphi"
-"""The symbol of the unit's own derivative in psi."""
+from derivations.declare.gates import SLOPE, Open
 
 
 @dataclasses.dataclass(frozen=True)

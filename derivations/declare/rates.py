@@ -4,10 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from derivations.contract import UsageError
 from derivations.declare import fields, noise, schedules
 from derivations.declare.declaration import Group, Law, Number, moves
-from derivations.declare.grammar import entry, read
 from derivations.declare.schedules import Names, Schedule
 
 STEPS = {"online": 1.0, "flow": 1e-3}
@@ -44,13 +42,15 @@ def values(
         raise fields.Mistake(
             "the clock of a flow counts step: write rates = '..' for a speed that changes", "training", "step"
         )
-    _require_time_alone(teacher, memories)
     names, law = Names(known, memories), noise.law(teacher, known)
     found: dict[str, float | Schedule] = {
         "step": _entry(training, "step", "training", STEPS[limit], names, above=True),
         "decay": _entry(training, "decay", "training", 0.0, names),
-        "noise": _entry(teacher, "noise", "teacher", 0.0, Names(known, entries=False)) if law is None else 1.0,
+        "noise": _entry(teacher, "noise", "teacher", 0.0, names) if law is None else 1.0,
     }
+    if isinstance(found["noise"], Schedule) and found["noise"].seen:
+        said = "noise changes in time alone: it is drawn before memories and order parameters are looked at"
+        raise fields.Mistake(said, "teacher", "noise")
     rates = _rates(training, moving, names)
     every = {**found, **{f"rate_{name}": value for name, value in rates.items()}}
     start = {name: _start(value, known) for name, value in every.items()}
@@ -62,27 +62,6 @@ def values(
         tuple(value for value in every.values() if isinstance(value, Schedule)),
         law,
     )
-
-
-def _require_time_alone(teacher: Mapping[str, Any], memories: tuple[str, ...]) -> None:
-    """Refuse label noise that depends on the state."""
-    given = teacher.get("noise")
-    for text in [given, *(part for pair in (given if isinstance(given, list) else []) for part in _parts(pair))]:
-        if isinstance(text, str) and any(entry(name) or name in memories for name in _names(text)):
-            said = "noise changes in time alone: it is drawn before memories and order parameters are looked at"
-            raise fields.Mistake(said, "teacher", "noise")
-
-
-def _parts(pair: Any) -> list[Any]:
-    return pair if isinstance(pair, list) else []
-
-
-def _names(text: str) -> tuple[str, ...]:
-    """The names in an expression; none of a text that is no expression, which is refused elsewhere."""
-    try:
-        return read(text, entries=True).names()
-    except UsageError:
-        return ()
 
 
 def _entry(

@@ -15,12 +15,10 @@ from typing import Any
 
 from derivations.declare import fields
 from derivations.declare.declaration import Group, Number, Rule, moves
-from derivations.declare.grammar import GATES, Tree
+from derivations.declare.grammar import OF_SAMPLES, Tree
 
 SAMPLE = ("f", "y", "a", "l", "dl", "df", "dphi", "grad")
 """What a rule may name beside fields and numbers."""
-FUNCTIONS = (*GATES, "sqrt", "log", "He", "clip")
-"""The functions of a rule."""
 
 
 def rules(
@@ -84,9 +82,9 @@ def _require(text: str, tree: Tree, group: Group, word: str, numbers: tuple[Numb
             said = f"rule names {name!r}, which is no field of this unit, number, or one of {', '.join(SAMPLE)}"
             hint = fields.near(name, known)
             raise fields.Mistake(f"{said}; {hint}" if hint.startswith("did") else said, "training", "rule")
-    wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in FUNCTIONS]
+    wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in OF_SAMPLES]
     if wrong:
-        said = f"{wrong[0]} has no meaning in a rule; its functions are {', '.join(FUNCTIONS)}"
+        said = f"{wrong[0]} has no meaning in a rule; its functions are {', '.join(OF_SAMPLES)}"
         raise fields.Mistake(said, "training", "rule")
     if "dphi" in tree.names() and (word == "a" or group.share is not None):
         said = "the unit itself is no function of its readout" if word == "a" else "a unit with a share has it from all"

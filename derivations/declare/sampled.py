@@ -87,7 +87,7 @@ def neglected(parameters: Any, tier: str) -> str:
     """What a tier neglects."""
     if tier != "exact":
         return f"the error of means over {parameters.points} points, which the summary measures"
-    return "nothing" if parameters.declaration.limit == "flow" else "fluctuations of order 1/sqrt(d)"
+    return population.neglected(parameters.declaration)
 
 
 def _kinked(declared: Declaration) -> bool:

@@ -41,14 +41,10 @@ LOOKED_AT = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Names:
-    """What a value may name beside the time: the user's shared numbers with their defaults, and memories.
-
-    With `entries` also entries and means of order parameters.
-    """
+    """What a value may name beside the time and order parameters: shared numbers with their defaults, and memories."""
 
     numbers: Mapping[str, float]
     memories: tuple[str, ...] = ()
-    entries: bool = True
 
     def seen(self, tree: Tree) -> list[str]:
         """The names of the state in an expression."""
@@ -157,7 +153,7 @@ class _Reader:
         if not isinstance(given, str):
             return Tree("number", value=fields.real({self.key: given}, self.key, self.place))
         known = (TIME, *self.names.numbers, *self.names.memories)
-        tree = fields.expression(given, self.place, self.key, known, entries=self.names.entries)
+        tree = fields.expression(given, self.place, self.key, known, entries=True)
         wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in (*SMOOTH, *SWITCHING)]
         if wrong:
             raise self.refuse(f"{self.key} takes the functions {', '.join((*SMOOTH, *SWITCHING))}, not {wrong[0]}")

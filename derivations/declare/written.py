@@ -195,8 +195,8 @@ def _value(declared: Declaration, k: int) -> Iterator[str]:
 
 
 def _derivatives(declared: Declaration, k: int) -> Iterator[str]:
-    """The rows c, e and d of a group of students."""
-    group = declared.groups[k]
+    """The rows c, e and d of what moves by the loss in a group of students."""
+    group, ruled = declared.groups[k], declared.ruled(declared.groups[k])
     mixed = group.share is not None and group.share.word == "softmax"  # top1 has the derivative 0 almost everywhere
     yield f"weight_{k} = slope * a_{k} + 0.0 * z_{k}_{group.slots[0]}"
     if mixed:
@@ -207,6 +207,8 @@ def _derivatives(declared: Declaration, k: int) -> Iterator[str]:
         return f"weight_{k} * u_{k}_{kind}" + (f" + h_{k} * l_{k}_{kind}" if mixed else "")
 
     for slot in group.slots:
+        if slot in ruled:
+            continue
         here = f"{k}_{slot}"
         yield f"c_{here} = {row(f'z_{slot}')}"
         if declared.weights == "normalised":
@@ -214,14 +216,16 @@ def _derivatives(declared: Declaration, k: int) -> Iterator[str]:
             yield f"c_{here} = c_{here} / r_{here}"
         elif norms(declared):
             yield f"e_{here} = {row(f'q_{slot}')}"
-    if group.output == "trained":
+    if group.output == "trained" and "a" not in ruled:
         yield f"d_{k}_a = slope * phi_{k} + 0.0 * z_{k}_{group.slots[0]}"
     for word in group.scalars:
+        if word in ruled:
+            continue
         yield f"d_{k}_{word} = {row(f's_{word}')}"
 
 
 def _ruled(declared: Declaration, k: int) -> Iterator[str]:
-    """The rows of what moves by rules, in the place of those of `_derivatives`."""
+    """The rows of what moves by rules."""
     group = declared.groups[k]
     slots = [f"z_{k}_{slot}" for slot in group.slots]
     own = [f"s_{k}_{word}" for word in group.scalars]

@@ -120,8 +120,8 @@ def _noise(initial: Initial, normal: np.ndarray) -> np.ndarray:
     law = in_force(p).law
     if law is None:
         return schedules.now(initial).noise * normal
-    known = dict(zip(p.declaration.names, numbers(p), strict=True))
-    return np.asarray(evaluate.value(law.tree, {**known, "xi": normal}, {}, None)) + 0.0 * normal
+    known = {**schedules.shared(p), "xi": normal}
+    return np.asarray(evaluate.value(law.tree, known, {}, None)) + 0.0 * normal
 
 
 def _drawn(initial: Initial, normals: np.ndarray) -> list[Samples]:

@@ -5,15 +5,15 @@ They are written once, in LaTeX; a text page has them by `notation.plain`.  D^s_
 
 import dataclasses
 
-from derivations.declare import memory
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Block, Rows
 from derivations.declare.schedules import Schedule
 from derivations.declare.statements import notation
 from derivations.declare.statements.closed import Names
 from derivations.declare.statements.law import Law
+from derivations.declare.statements.notation import RATE
+from derivations.declare.statements.training import Training
 
-RATE = r"\frac{\mathrm{d}}{\mathrm{d}t} "
 LOSSES = {
     "squared": r"\tfrac12 (f - y)^2", "correlation": "-f y", "logistic": r"\log(1 + \exp(-f\,\text{sign}(y)))",
     "hinge": r"\max(0, 1 - f\,\text{sign}(y))",
@@ -53,6 +53,11 @@ class Writer:
     def law(self) -> Law:
         """The clusters of the inputs."""
         return Law(self.declared, self.space, self.single)
+
+    @property
+    def training(self) -> Training:
+        """Rules, memories and values that change."""
+        return Training(self.declared, self.single, self.changing)
 
     @property
     def online(self) -> bool:
@@ -213,34 +218,11 @@ class Writer:
         if any(group.unit.calls("wick") for group in self.declared.students):
             means += rf" + 2\,\mathrm{{E}}[\partial\ell/\partial({own}\cdot {own})]\,({own}\cdot u)"
         by_loss = rf"{letter} = \partial\ell/\partial({own}\cdot x)"
-        rules = self.rules()
+        rules = self.training.rules()
         if all(slot in self.declared.ruled(group) for group in self.declared.students for slot in group.slots
                if self.declared.moves(group, slot)):  # fmt: skip
             return [*self.constrained(means), *rules]
         return [*self.constrained(means), by_loss, *rules]
-
-    def rules(self) -> list[str]:
-        """The coefficients that rules state, and what they are made of."""
-        lines, words = [], set()
-        for group in self.declared.students:
-            for word in self.declared.ruled(group):
-                rule = self.declared.rule(group, word)
-                assert rule is not None
-                words |= set(rule.tree.names())
-                plain = self.single and not group.name and word in group.slots
-                letter = "c_i" if plain else rf"c^{{{notation.name(group.named(word))}}}_i"
-                lines.append(rf"{letter} = \text{{{notation.escaped(rule.text)}}}")
-        own = {
-            "dl": r"\text{dl} = \partial\ell/\partial f",
-            "df": r"\text{df} = \partial f/\partial z_i",
-            "dphi": r"\text{dphi} = \partial\varphi_i/\partial z_i",
-            "grad": r"\text{grad} = \partial\ell/\partial z_i",
-            "l": r"\text{l} = \ell(f, y)",
-        }
-        said = [line for word, line in own.items() if word in words]
-        if any(word in words for word in ("df", "dphi", "grad")):
-            said.append(r"z_i\text{ the field or number that moves}")
-        return [*lines, *([r",\quad ".join(said)] if said else [])]
 
     def lead(self, letter: str, on: str = "u") -> tuple[str, str]:
         """(drift of student vector i on another vector, that student vector)."""
@@ -271,7 +253,7 @@ class Writer:
 
     def motion(self) -> list[str]:
         """The rates of all order parameters, and what the factors of the step in them are."""
-        return [*(self._rate(block) for block in self.rows.moving), *self._scalars(), *self._speeds()]
+        return [*(self._rate(block) for block in self.rows.moving), *self._scalars(), *self.training.definitions()]
 
     def _rate(self, block: Block) -> str:
         """The rate of one block, by name of its slots."""
@@ -334,39 +316,6 @@ class Writer:
         """The factor of the step of a slot or a number of a group of students; "" where it has none."""
         name = self.declared.rate(self.declared.groups[g], word).removeprefix("rate_")
         return rf"r_{{{notation.name(name)}}}\," if name else ""
-
-    def _speeds(self) -> list[str]:
-        """Definitions of the factors of the step, and of the numbers of training that change in time."""
-        letters = {"step": r"\eta", "noise": r"\sigma", "decay": r"\lambda"}
-        if self.declared.inputs is not None:
-            letters["decay"] = r"\lambda_{\text{decay}}"
-        lines = [
-            rf"{letters[schedule.name]}{'' if schedule.seen else '(t)'} = \text{{{notation.escaped(schedule.text)}}}"
-            for schedule in self.changing
-            if schedule.name in letters
-        ]
-        lines += [
-            rf"{RATE}{notation.name(memory.name)} = \text{{{notation.escaped(memory.text)}}}"
-            for memory in self.declared.memories
-        ]
-        lines += self._squares()
-        texts = {schedule.name: schedule.text for schedule in self.changing}
-        for name, _ in self.declared.rates:
-            word = notation.escaped(name)
-            said = rf"rate\_{word}, the factor of the step for {word}"
-            if f"rate_{name}" in texts:
-                said = rf"{notation.escaped(texts[f'rate_{name}'])}, the factor of the step for {word}"
-            lines.append(rf"r_{{{notation.name(name)}}} = \text{{{said}}}")
-        return lines
-
-    def _squares(self) -> list[str]:
-        """What the squared gradients are that memories read."""
-        lines = []
-        for name in memory.of_squares(self.declared):
-            over = "trained vectors" if name == memory.SQUARE else name.removeprefix(f"{memory.SQUARE}_")
-            mean = r"\mathrm{E}[c_i^2]/B" if self.online else r"|\mathrm{E}[c_i x]|^2"
-            lines.append(rf"\text{{{notation.escaped(name)}}} = \sum_i {mean}\text{{ over {notation.escaped(over)}}}")
-        return lines
 
     def held(self) -> list[str]:
         """What the slopes of kernels in the units' own numbers are."""

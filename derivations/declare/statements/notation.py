@@ -10,6 +10,8 @@ UPRIGHT = {
     "probit": r"\Phi", "logistic": r"\operatorname{logistic}",
 }  # fmt: skip
 """Functions of expressions that have a sign of their own; others are upright words."""
+RATE = r"\frac{\mathrm{d}}{\mathrm{d}t} "
+"""The sign of a rate."""
 BINDING = {"+": 1, "-": 1, "*": 2, "/": 2, "^": 3}
 GREEK = ("alpha", "beta", "gamma", "delta", "kappa", "lambda", "mu", "rho", "sigma", "tau", "theta", "zeta")
 PLAIN = (

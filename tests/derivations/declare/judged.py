@@ -43,6 +43,31 @@ def assert_one_law(one, two):
     assert np.abs(z).max() < 5
 
 
+def committee():
+    """A start of three students and two teachers: overlaps of vectors in thirty dimensions, and readouts."""
+    rng = np.random.default_rng(1)
+    vectors = rng.standard_normal((5, 30))
+    vectors[3:] = np.linalg.qr(vectors[3:].T)[0].T
+    vectors[:3] *= 0.6 / np.linalg.norm(vectors[:3], axis=1, keepdims=True)
+    gram = vectors @ vectors.T
+    return {"Q_ww": gram[:3, :3], "M_ww": gram[:3, 3:], "P_ww": gram[3:, 3:], "a": np.array([0.5, 0.9, -0.3])}
+
+
+def z_of_laws(one, two):
+    """z of the differences of means and of variances of two samples (replicas, numbers), for those that move."""
+    means = (one.mean(0) - two.mean(0)) / np.sqrt((one.var(0) + two.var(0)) / len(one))
+    squares = [(x - x.mean(0)) ** 2 for x in (one, two)]
+    error = np.sqrt((squares[0].var(0) + squares[1].var(0)) / len(one))
+    seen = np.hypot(one.std(0), two.std(0)) > 1e-9
+    return np.concatenate([means[seen], ((squares[0].mean(0) - squares[1].mean(0)) / error)[seen]])
+
+
+def z_of_runs(run, flow, names):
+    """z of the means of replicas against a flow, at all saved times but the first."""
+    pairs = [(np.asarray(run[name])[:, 1:], np.asarray(flow[name])[1:]) for name in names]
+    return np.concatenate([((v.mean(0) - w) / (v.std(0, ddof=1) / np.sqrt(len(v)))).ravel() for v, w in pairs])
+
+
 def z_scores(replicas, wanted):
     """z of the means of replicas (replicas, ..) against numbers (..) that have no error, for those that vary."""
     replicas, wanted = np.asarray(replicas), np.asarray(wanted)

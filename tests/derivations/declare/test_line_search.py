@@ -14,6 +14,7 @@ from scipy import optimize
 import odesim
 from derivations.declare import exact, initial
 from odesim.flow.problem import compile_functions
+from tests.derivations.declare import judged
 from tests.derivations.declare.test_inputs import parameters_of
 
 LIMITS = {
@@ -116,12 +117,7 @@ def test_sgd_searches_by_block(method):
     model, times, count = searching(1 / 2), [0, 0.5, 1, 2], 48
     flow = odesim.integrate(model, d=10**9, save_at=times)
     run = odesim.simulate(model, method=method, d=1000, seeds=count, save_at=times)
-    found = []
-    for name in ("Q_ww", "M_ww"):
-        values = np.asarray(run[name])[:, 1:]
-        error = values.std(0, ddof=1) / np.sqrt(count)
-        found.append(((values.mean(0) - np.asarray(flow[name])[1:]) / error).ravel())
-    z = np.concatenate(found)
+    z = judged.z_of_runs(run, flow, ("Q_ww", "M_ww"))
     assert np.sqrt((z**2).mean()) < 1.8 and np.abs(z).max() < 4.5
 
 

@@ -11,6 +11,7 @@ from derivations.declare.claims.states import state
 from derivations.declare.system import rows
 from derivations.declare.tiers import equations
 from odesim.flow.problem import compile_functions
+from tests.derivations.declare import judged
 
 
 def adagrad(noise):
@@ -82,12 +83,7 @@ def test_a_step_that_depends_on_the_error():
         assert np.asarray(run["error"])[-1] == pytest.approx(0.0360848383071, abs=1e-10)
 
 
-RNG = np.random.default_rng(1)
-START = RNG.standard_normal((5, 30))
-START[3:] = np.linalg.qr(START[3:].T)[0].T
-START[:3] *= 0.6 / np.linalg.norm(START[:3], axis=1, keepdims=True)
-GRAM = START @ START.T
-INITIAL = {"Q_ww": GRAM[:3, :3], "M_ww": GRAM[:3, 3:], "P_ww": GRAM[3:, 3:], "a": np.array([0.5, 0.9, -0.3])}
+INITIAL = judged.committee()
 TABLES = {
     "name": "remembers",
     "student": {"units": 3, "unit": "erf(w/sqrt(2))", "output": "trained"},
@@ -167,12 +163,7 @@ def test_sgd_with_memories_follows_its_limit(method, options, count):
     model, times = declared(), [0, 0.6, 1.2, 3]
     flow = odesim.integrate(model, initial=INITIAL, save_at=times, batch=options.get("batch", 1))
     run = odesim.simulate(model, initial=INITIAL, method=method, seeds=count, save_at=times, **options)
-    found = []
-    for name in ("Q_ww", "M_ww", "a", "b2", "slow"):
-        values = np.asarray(run[name])[:, 1:]
-        error = values.std(0, ddof=1) / np.sqrt(count)
-        found.append(((values.mean(0) - np.asarray(flow[name])[1:]) / error).ravel())
-    z = np.concatenate(found)
+    z = judged.z_of_runs(run, flow, ("Q_ww", "M_ww", "a", "b2", "slow"))
     assert np.sqrt((z**2).mean()) < 1.8 and np.abs(z).max() < 4.5
     # A memory that stays where it started is many standard errors away.
     still = odesim.integrate(model, initial=INITIAL, save_at=times, step=1.5, batch=options.get("batch", 1))
@@ -195,11 +186,7 @@ def test_explicit_and_compressed_have_one_law(batch):
         return np.concatenate([np.asarray(run[name])[:, -1].reshape(REPLICAS, -1) for name in names], axis=1)
 
     one, two = ends("explicit", 0, precision="float64"), ends("compressed", 1)
-    means = (one.mean(0) - two.mean(0)) / np.sqrt((one.var(0) + two.var(0)) / REPLICAS)
-    squares = [(x - x.mean(0)) ** 2 for x in (one, two)]
-    error = np.sqrt((squares[0].var(0) + squares[1].var(0)) / REPLICAS)
-    assert np.abs(means).max() < 4.5
-    assert np.abs((squares[0].mean(0) - squares[1].mean(0)) / error).max() < 4.5
+    assert np.abs(judged.z_of_laws(one, two)).max() < 4.5
 
 
 @pytest.mark.parametrize(("method", "backend"), [("explicit", "jax"), ("compressed", "jax"), ("compressed", "numba")])

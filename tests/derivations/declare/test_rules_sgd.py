@@ -1,19 +1,12 @@
-"""SGD by rules: explicit against compressed in law at seven dimensions, and both against the online limit."""
+"""SGD by rules: explicit against compressed in law at nine dimensions, and both against the online limit."""
 
 import numpy as np
 import pytest
 
 import odesim
+from tests.derivations.declare import judged
 
-RNG = np.random.default_rng(1)
-START = RNG.standard_normal((5, 30))
-START[3:] = np.linalg.qr(START[3:].T)[0].T
-START[:3] *= 0.6 / np.linalg.norm(START[:3], axis=1, keepdims=True)
-GRAM = START @ START.T
-INITIAL = {
-    "Q_ww": GRAM[:3, :3], "M_ww": GRAM[:3, 3:], "P_ww": GRAM[3:, 3:], "a": np.array([0.5, 0.9, -0.3]),
-    "b": np.array([0.1, 0.0, 0.2]),
-}  # fmt: skip
+INITIAL = {**judged.committee(), "b": np.array([0.1, 0.0, 0.2])}
 MODELS = {
     "feedback": {
         "student": {"units": 3, "unit": "erf(w/sqrt(2))", "output": "trained"},
@@ -51,7 +44,7 @@ def declared(name, **more):
     return odesim.declare(**tables, training=training)
 
 
-def initial(name, keep=None):
+def initial(name):
     found = {key: value for key, value in INITIAL.items() if key != "b" or "b" in MODELS[name].get("parameters", {})}
     if MODELS[name]["student"].get("output") != "trained":
         found.pop("a")
@@ -72,15 +65,6 @@ def ends(model, name, method, d, **options):
     return np.concatenate([np.asarray(run[key])[:, -1].reshape(REPLICAS, -1) for key in names], axis=1)
 
 
-def z_of_laws(one, two):
-    """z of the means and of the variances of two samples."""
-    means = (one.mean(0) - two.mean(0)) / np.sqrt((one.var(0) + two.var(0)) / len(one))
-    squares = [(x - x.mean(0)) ** 2 for x in (one, two)]
-    error = np.sqrt((squares[0].var(0) + squares[1].var(0)) / len(one))
-    seen = np.hypot(one.std(0), two.std(0)) > 1e-9
-    return np.concatenate([means[seen], ((squares[0].mean(0) - squares[1].mean(0)) / error)[seen]])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 3, 6])
 @pytest.mark.parametrize("name", MODELS)
@@ -89,10 +73,10 @@ def test_explicit_and_compressed_have_one_law(name, batch):
     model = declared(name)
     explicit = ends(model, name, "explicit", d, batch=batch, precision="float64")
     compressed = ends(model, name, "compressed", d, batch=batch, seed=1)
-    assert np.abs(z_of_laws(explicit, compressed)).max() < 4.5
+    assert np.abs(judged.z_of_laws(explicit, compressed)).max() < 4.5
     # A rule that is a twentieth larger is seen.
     other = ends(declared(name, step=0.84), name, "compressed", d, batch=batch, seed=1)
-    assert np.abs(z_of_laws(explicit, other)).max() > 4.5
+    assert np.abs(judged.z_of_laws(explicit, other)).max() > 4.5
 
 
 @pytest.mark.parametrize(
@@ -110,12 +94,7 @@ def test_sgd_by_rules_follows_its_limit(name, method, options, count):
         model, initial=initial(name), save_at=times, batch=options.get("batch", 1), points=2**16, tier="sampled"
     )
     run = odesim.simulate(model, initial=initial(name), method=method, seeds=count, save_at=times, **options)
-    found = []
-    for parameter in ("Q_ww", "M_ww", "a"):
-        values = np.asarray(run[parameter])[:, 1:]
-        error = values.std(0, ddof=1) / np.sqrt(count)
-        found.append(((values.mean(0) - np.asarray(flow[parameter])[1:]) / error).ravel())
-    z = np.concatenate(found)
+    z = judged.z_of_runs(run, flow, ("Q_ww", "M_ww", "a"))
     # Thirty numbers of the same replicas: their root mean square scatters by a third.
     assert np.sqrt((z**2).mean()) < 1.8 and np.abs(z).max() < 4.5
 

@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 
 import odesim
+from tests.derivations.declare import judged
 
-RNG = np.random.default_rng(1)
-START = RNG.standard_normal((5, 30))
-START[3:] = np.linalg.qr(START[3:].T)[0].T
-START[:3] *= 0.6 / np.linalg.norm(START[:3], axis=1, keepdims=True)
-GRAM = START @ START.T
-INITIAL = {"Q_ww": GRAM[:3, :3], "M_ww": GRAM[:3, 3:], "P_ww": GRAM[3:, 3:], "a": np.array([0.5, 0.9, -0.3])}
+INITIAL = judged.committee()
 TABLES = {
     "name": "scheduled",
     "student": {"units": 3, "unit": "erf(w/sqrt(2))", "output": "trained"},
@@ -25,14 +21,8 @@ ONLINE = {
 }
 
 
-def scores(run, flow, count):
-    """z of the means of replicas, at all saved times but the first."""
-    found = []
-    for name in ("Q_ww", "M_ww", "a"):
-        values = np.asarray(run[name])[:, 1:]
-        error = values.std(0, ddof=1) / np.sqrt(count)
-        found.append(((values.mean(0) - np.asarray(flow[name])[1:]) / error).ravel())
-    return np.concatenate(found)
+def scores(run, flow):
+    return judged.z_of_runs(run, flow, ("Q_ww", "M_ww", "a"))
 
 
 @pytest.mark.parametrize(
@@ -49,11 +39,11 @@ def test_online_sgd_follows_the_schedule(method, options, count):
     times = [0, 1, 3, 5, 8]
     flow = odesim.integrate(model, initial=INITIAL, save_at=times, batch=options.get("batch", 1))
     run = odesim.simulate(model, initial=INITIAL, method=method, seeds=count, save_at=times, **options)
-    z = scores(run, flow, count)
+    z = scores(run, flow)
     assert np.sqrt((z**2).mean()) < 1.5 and np.abs(z).max() < 4.5
     # Without the jumps the flow is many standard errors away.
     other = odesim.integrate(model, initial=INITIAL, save_at=times, step=1.0, rate_w=1.0)
-    assert np.sqrt((scores(run, other, count) ** 2).mean()) > 5
+    assert np.sqrt((scores(run, other) ** 2).mean()) > 5
 
 
 @pytest.mark.parametrize(("method", "backend"), [("explicit", "jax"), ("compressed", "jax"), ("compressed", "numba")])

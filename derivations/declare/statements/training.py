@@ -1,0 +1,77 @@
+"""The formulas of a page that say how training proceeds: rules, memories, rates, and values that change."""
+
+import dataclasses
+
+from derivations.declare import memory
+from derivations.declare.declaration import Declaration
+from derivations.declare.schedules import Schedule
+from derivations.declare.statements import notation
+from derivations.declare.statements.notation import RATE
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """Writes what rules, memories and schedules add to the formulas of a declaration.
+
+    `single` says whether every unit has one vector; `changing` are the schedules in force.
+    """
+
+    declared: Declaration
+    single: bool
+    changing: tuple[Schedule, ...]
+
+    def rules(self) -> list[str]:
+        """The coefficients that rules state, and what they are made of."""
+        lines, words = [], set()
+        for group in self.declared.students:
+            for word in self.declared.ruled(group):
+                rule = self.declared.rule(group, word)
+                assert rule is not None
+                words |= set(rule.tree.names())
+                plain = self.single and not group.name and word in group.slots
+                letter = "c_i" if plain else rf"c^{{{notation.name(group.named(word))}}}_i"
+                lines.append(rf"{letter} = \text{{{notation.escaped(rule.text)}}}")
+        own = {
+            "dl": r"\text{dl} = \partial\ell/\partial f",
+            "df": r"\text{df} = \partial f/\partial z_i",
+            "dphi": r"\text{dphi} = \partial\varphi_i/\partial z_i",
+            "grad": r"\text{grad} = \partial\ell/\partial z_i",
+            "l": r"\text{l} = \ell(f, y)",
+        }
+        said = [line for word, line in own.items() if word in words]
+        if any(word in words for word in ("df", "dphi", "grad")):
+            said.append(r"z_i\text{ the field or number that moves}")
+        return [*lines, *([r",\quad ".join(said)] if said else [])]
+
+    def definitions(self) -> list[str]:
+        """Definitions of the factors of the step, and of the numbers of training that change in time."""
+        letters = {"step": r"\eta", "noise": r"\sigma", "decay": r"\lambda"}
+        if self.declared.inputs is not None:
+            letters["decay"] = r"\lambda_{\text{decay}}"
+        lines = [
+            rf"{letters[schedule.name]}{'' if schedule.seen else '(t)'} = \text{{{notation.escaped(schedule.text)}}}"
+            for schedule in self.changing
+            if schedule.name in letters
+        ]
+        lines += [
+            rf"{RATE}{notation.name(memory.name)} = \text{{{notation.escaped(memory.text)}}}"
+            for memory in self.declared.memories
+        ]
+        lines += self.squares()
+        texts = {schedule.name: schedule.text for schedule in self.changing}
+        for name, _ in self.declared.rates:
+            word = notation.escaped(name)
+            said = rf"rate\_{word}, the factor of the step for {word}"
+            if f"rate_{name}" in texts:
+                said = rf"{notation.escaped(texts[f'rate_{name}'])}, the factor of the step for {word}"
+            lines.append(rf"r_{{{notation.name(name)}}} = \text{{{said}}}")
+        return lines
+
+    def squares(self) -> list[str]:
+        """What the squared gradients are that memories read."""
+        lines = []
+        for name in memory.of_squares(self.declared):
+            over = "trained vectors" if name == memory.SQUARE else name.removeprefix(f"{memory.SQUARE}_")
+            mean = r"\mathrm{E}[c_i^2]/B" if self.declared.limit == "online" else r"|\mathrm{E}[c_i x]|^2"
+            lines.append(rf"\text{{{notation.escaped(name)}}} = \sum_i {mean}\text{{ over {notation.escaped(over)}}}")
+        return lines
