@@ -12,7 +12,7 @@ from odesim.request.case import Case
 from .test_statements import CLOSE, TIERS, distance
 from .tiers import Compiled, parameters
 
-WITHOUT = ("logistic_two_clusters", "softmax_mixture", "tanh_network", "top1_mixture")
+WITHOUT = ("clipped_sgd", "logistic_two_clusters", "softmax_mixture", "tanh_network", "top1_mixture")
 """Models of the gallery whose means are sampled: they have no equations in SymPy."""
 
 
