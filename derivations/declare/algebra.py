@@ -233,13 +233,26 @@ class Algebra:
         return self.spread(one, i, two, j) / (self.norm(one, i) * self.norm(two, j))
 
     def number(self, number: int, word: str, i: Any) -> Any:
-        """A number of unit i of a group of students: its readout "a", or a bias."""
+        """A number of unit i of a group of students: a readout, or a bias."""
         return Base(self.declared.groups[number].named(word))[i]
 
-    def weight(self, number: int, i: Any) -> Any:
-        """The weight of unit i in f - f*: its readout, with a minus sign for a teacher's."""
-        group = self.declared.groups[number]
-        return Base(group.named("a"))[i] if self.is_student(number) else -Base(group.named("a_star"))[i]
+    def weight(self, number: int, i: Any, head: str | None = None) -> Any:
+        """The weight of unit i in f - f* of a head (None: of the one answer): its readout, a teacher's negative."""
+        head = self.declared.heads[0] if head is None else head
+        if self.declared.readout(number, head) is None:
+            return sp.Integer(0)
+        readout = Base(self.declared.readout_name(number, head))[i]
+        return readout if self.is_student(number) else -readout
+
+    def weights(self, one: int, i: Any, two: int, j: Any, heads: Sequence[str] | None = None) -> Any:
+        """The product of the weights of two units, summed over heads (None: those in force)."""
+        heads = self.declared.force if heads is None else heads
+        return sp.Add(*(self.weight(one, i, head) * self.weight(two, j, head) for head in heads))
+
+    def meet(self, one: int, two: int, heads: Sequence[str] | None = None) -> bool:
+        """Whether units of two groups stand in one answer or label of some heads (None: those in force)."""
+        heads = self.declared.force if heads is None else heads
+        return any(all(self.declared.readout(k, head) is not None for k in (one, two)) for head in heads)
 
     def moving(self) -> Iterator[tuple[Vector, Vector]]:
         """The pairs of vectors whose overlaps may move, those of students among each other first."""
@@ -249,10 +262,24 @@ class Algebra:
         yield from (by_name[name] for name in names)
 
     def scaled_weight(self, vector: Vector, i: Any) -> Any:
-        """The weight of unit i over the norm of its vector."""
+        """The weight of unit i over the norm of its vector, of a network with one answer."""
         if self.norm(vector, i) == 1:
             return self.weight(vector.group, i)
         return Base(f"weight_{self.group(vector).named(vector.slot)}")[i]
+
+    def scaled(self, vector: Vector, i: Any, weighted: Any) -> Any:
+        """A value that has the weight of unit i as a factor, over the norm of its vector."""
+        if self.norm(vector, i) == 1:
+            return weighted
+        if self.declared.several:
+            return weighted / self.norm(vector, i)
+        return weighted.xreplace({self.weight(vector.group, i): self.scaled_weight(vector, i)})
+
+    def scaled_weights(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+        """The product of the weights of two units, each over the norm of its vector, summed over the heads in force."""
+        if not self.declared.several:
+            return self.scaled_weight(one, i) * self.scaled_weight(two, j)
+        return self.weights(one.group, i, two.group, j) / (self.norm(one, i) * self.norm(two, j))
 
     def gated(self, number: int) -> bool:
         """Return True for units with a function that is no polynomial: a unit with itself is then a case of its own."""

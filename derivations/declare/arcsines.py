@@ -38,14 +38,17 @@ def definitions(model: Algebra, factors: Factors, squared: bool) -> Iterator[Def
             value = 2 * scales[g][1] * scales[h][1] * model.covariance(_vector(model, g), i, _vector(model, h), j)
             yield Definition((scaled(model, g, i, h, j),), value, "2 s_i s_j Cov(z_i, z_j)")
         i = model.index("i", g)
-        yield Definition((Base(f"v{algebra.below(g)}")[i],), scales[g][0] * model.weight(g, i), "weights in f - f*")
+        if not model.declared.several:
+            yield Definition((_weight(model, g, i),), scales[g][0] * model.weight(g, i), "weights in f - f*")
         if model.mean is not None:
             vector = _vector(model, g)
             value = sp.sqrt(2) * scales[g][1] * model.centre(vector, i) / model.norm(vector, i)
             yield Definition((centre(model, g, i),), value, "sqrt(2) s_i E[z_i]")
+    if model.declared.several:
+        yield from _weights_of_pairs(model, scales, squared)
     for g in model.students:
         for h in model.students[g:]:
-            for k, m in _met(model, squared):
+            for k, m in _met(model, squared, (g, h)):
                 yield _sums(model, g, h, k, m)
             if model.mean is not None and model.labels is not None and squared:
                 for k in model.groups:
@@ -56,9 +59,31 @@ def _vector(model: Algebra, number: int) -> Vector:
     return Vector(number, model.declared.groups[number].slots[0])
 
 
-def _met(model: Algebra, squared: bool) -> Iterator[tuple[int, int]]:
+def _weights_of_pairs(model: Algebra, scales: list[list[Any]], squared: bool) -> Iterator[Definition]:
+    """The weights of units in c_i of a student unit i, summed over the heads in force."""
+    for g in model.students:
+        for k in model.groups:
+            if model.meet(g, k) and (squared or not model.is_student(k)):
+                i, c = model.index("i", g), model.index("k", k)
+                value = scales[k][0] * model.weights(g, i, k, c)
+                yield Definition((Base(f"v{algebra.below(g, k)}")[i, c],), value, "weights in c_i")
+
+
+def _weight(model: Algebra, k: int, c: Any, of: tuple[int, Any] | None = None) -> Any:
+    """The weight of unit c of a group, with several heads in c_i of a unit i (of a group)."""
+    if of is None or not model.declared.several:
+        return Base(f"v{algebra.below(k)}")[c]
+    return Base(f"v{algebra.below(of[0], k)}")[of[1], c]
+
+
+def _met(model: Algebra, squared: bool, students: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """The pairs of groups whose units meet; with several heads those of two students, the first with the first."""
     met = [g for g in model.groups if squared or not model.is_student(g)]
-    yield from ((k, m) for n, k in enumerate(met) for m in met[n:])
+    if not model.declared.several:
+        yield from ((k, m) for n, k in enumerate(met) for m in met[n:])
+        return
+    g, h = students
+    yield from ((k, m) for k in met for m in met if model.meet(g, k) and model.meet(h, m))
 
 
 def scaled(model: Algebra, g: int, i: Any, h: int, j: Any) -> Any:
@@ -79,7 +104,7 @@ def sums(model: Algebra, places: tuple[int, Any, int, Any], *met: int) -> Any:
 
 def _sums(model: Algebra, g: int, h: int, k: int, m: int) -> Definition:
     i, j, c, e = (model.index(letter, n) for letter, n in zip("ijkl", (g, h, k, m), strict=True))
-    weight_k, weight_l = Base(f"v{algebra.below(k)}")[c], Base(f"v{algebra.below(m)}")[e]
+    weight_k, weight_l = _weight(model, k, c, (g, i)), _weight(model, m, e, (h, j))
     places = (g, i, h, j)
     first, last = _tilt(model, places, k, c), _tilt(model, places, m, e)
     between = scaled(model, k, c, m, e) if model.is_student(k) or k <= m else scaled(model, m, e, k, c)
@@ -95,7 +120,7 @@ def _sums(model: Algebra, g: int, h: int, k: int, m: int) -> Definition:
         heights = [_height(model, places, *unit) for unit in ((k, c, first), (m, e, last))]
         mean = _of_both(heights, first[2], last[2], inside)
         meaning, shortcut = "means of tilted pairs", None
-    shortcut = None if model.of_fields else shortcut
+    shortcut = None if model.of_fields or model.declared.several else shortcut
     return Definition(
         (sums(model, places, k, m),), sp.Sum(weight_k * weight_l * mean, c, e), meaning, shortcut=shortcut
     )
@@ -149,21 +174,25 @@ def _exponent(model: Algebra, places: tuple[int, Any, int, Any]) -> Any:
 
 
 def total(model: Algebra, factors: Factors, places: tuple[Vector, Any, Vector, Any], squared: bool) -> Any:
-    """E[phi'_i phi'_j (sum_k w_k phi_k - y + noise)^2], y the label of a cluster, 0 without one."""
+    """E[phi'_i phi'_j (sum_k w_k phi_k - y + noise)^2], y the label of a cluster, 0 without one.
+
+    With several heads it is E[c_i c_j], weights of i and j included.
+    """
     first, i, second, j = places
     at = (first.group, i, second.group, j)
     scale = 4 / sp.pi
     for number in (first.group, second.group):
         for text in factors[number]:
             scale *= symbols.build(read(text), ())
-    residual = NOISE**2
+    several = model.declared.several
+    residual = NOISE**2 * (model.weights(first.group, i, second.group, j) if several else 1)
     if model.labels is not None:
         residual += model.labels**2
         if model.mean is not None and squared:
             residual -= 2 * model.labels * sum(sums(model, at, k) for k in model.groups)
     part = sp.Integer(1) if model.mean is not None else 2 / sp.pi
-    for k, m in _met(model, squared):
-        residual += (1 if k == m else 2) * part * sums(model, at, k, m)
+    for k, m in _met(model, squared, (first.group, second.group)):
+        residual += (1 if k == m or several else 2) * part * sums(model, at, k, m)
     if model.mean is not None:
         scale *= sp.exp(-_exponent(model, at) / 2)
     return scale / sp.sqrt(determinant(model, at)) * residual

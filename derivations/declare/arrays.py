@@ -60,7 +60,7 @@ class Means(NamedTuple):
 
 
 class View(NamedTuple):
-    """One state seen as arrays: Gram matrix (n, n), weights of all units in f - f*, and their own numbers.
+    """One state seen as arrays: Gram matrix (n, n), weights (heads, units) in f - f*, and the units' own numbers.
 
     Of inputs with several eigenspaces the Gram matrices are (L, n, n).  `covariance` are those (n, n) of the fields in
     every cluster, `centre` their means (n,) (None: 0), and `square` (n,) the squared norms of the vectors.
@@ -135,8 +135,9 @@ def _own(declared: Declaration, a: Arguments, view: "View", parameter: str) -> A
     """A readout or a number of the units of students, by its name in a run."""
     unit = row = 0
     for group, count in zip(declared.students, a.sizes, strict=False):
-        if group.named("a") == parameter:
-            return view.w[unit : unit + count]
+        for one in group.readouts:
+            if group.named(one.word) == parameter:
+                return view.w[declared.heads.index(one.head), unit : unit + count]
         for b, word in enumerate(group.scalars):
             if group.named(word) == parameter:
                 return view.bias[row + b, :count]

@@ -50,12 +50,13 @@ def _linear(group: Group) -> bool:
 def closed_form(declared: Declaration, xp: Any, view: View, a: Arguments) -> Any:
     """P(sign f != sign f*) of the laws of fields and the readouts, if `has_closed_form`; 1 where f or f* is 0."""
     S = sum(a.sizes[: len(declared.students)])
-    c = view.w[:S]
+    w = view.w[0]
+    c = w[:S]
     if declared.weights == "normalised":
         c = c / xp.sqrt(view.square[:S])
     if declared.by_cluster:
         return sum(a.probability[k] * _in_cluster(xp, c, view, k, xp.sign(a.label[k])) for k in range(len(a.label)))
-    b, G = -view.w[S:], view.covariance[0]
+    b, G = -w[S:], view.covariance[0]
     sizes_squared = (c @ G[:S, :S] @ c) * (b @ G[S:, S:] @ b)
     cosine = c @ G[:S, S:] @ b / xp.sqrt(xp.where(sizes_squared > 0, sizes_squared, 1.0))
     # An overlap may pass 1 by its error.

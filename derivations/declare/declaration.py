@@ -10,18 +10,23 @@ import dataclasses
 import functools
 from typing import Any, Literal
 
-from derivations.declare.array_files import ArrayFile
 from derivations.declare.grammar import SHARES, Tree
+from derivations.declare.input_law import Cluster as Cluster
+from derivations.declare.input_law import Inputs
+from derivations.declare.input_law import Mean as Mean
+from derivations.declare.readouts import OUTPUTS as OUTPUTS
+from derivations.declare.readouts import Readout, word_of
 from derivations.declare.schedules import Schedule
 
-Loss = Literal["squared", "correlation", "logistic", "hinge", "own"]
-"""squared (f - y)^2 / 2, correlation -f y, logistic log(1 + exp(-f s)), hinge max(0, 1 - f s) with s = sign(y), own."""
+Loss = Literal["squared", "correlation", "logistic", "hinge", "softmax", "own"]
+"""squared (f - y)^2 / 2, correlation -f y, logistic log(1 + exp(-f s)), hinge max(0, 1 - f s) with s = sign(y), own.
+
+softmax: -log of the share of exp(f_h) that the head with the largest label has.
+"""
 Weights = Literal["free", "sphere", "normalised"]
 """free: u moves by the gradient; sphere: by its tangential part, norms kept; normalised: the network divides by |u|."""
 Limit = Literal["flow", "online"]
 """flow: step -> 0, clock = steps x step; online: step eta/d, d -> infinity, clock = steps/d."""
-OUTPUTS = ("sum", "mean", "root", "trained")
-"""The readout a_i of a group of K units: 1, 1/K, 1/sqrt(K), or numbers that are trained or read from a file."""
 
 MEAN = "mean"
 """The name of the group of rows that the named means of the inputs are."""
@@ -33,7 +38,7 @@ class Group:
 
     `name` is empty where there is one group; `slots` are the weight vectors of a unit in order of first use,
     `scalars` its own numbers (biases); `output` one of `OUTPUTS`, or "own" with `readout` an expression in the number
-    j = 1, 2, .. of the unit.
+    j = 1, 2, .. of the unit.  With several heads `heads` has a readout for each, and these two mean nothing.
     """
 
     name: str
@@ -44,6 +49,21 @@ class Group:
     units: int
     output: str = "sum"
     readout: Tree | None = None
+    heads: tuple[Readout, ...] = dataclasses.field(default=(), repr=False)
+
+    @property
+    def readouts(self) -> tuple[Readout, ...]:
+        """The readouts by head; the one of a group that has no heads."""
+        return self.heads or (Readout("", self.output, self.readout),)
+
+    @property
+    def trained_readouts(self) -> tuple[str, ...]:
+        """The names of the readouts that are trained.
+
+        >>> Group("", Tree("name", "w"), "w", ("w",), (), 2, "trained").trained_readouts
+        ('a',)
+        """
+        return tuple(one.word for one in self.readouts if one.trained)
 
     @functools.cached_property
     def share(self) -> Tree | None:
@@ -53,12 +73,12 @@ class Group:
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The numbers that every unit of a group of students has: "a" where the readout is trained, then the scalars.
+        """The numbers that every unit of a group of students has: the readouts that are trained, then the scalars.
 
         >>> Group("", Tree("name", "w"), "w", ("w",), ("b",), 2, "trained").own
         ('a', 'b')
         """
-        return (*(("a",) if self.output == "trained" else ()), *self.scalars)
+        return (*self.trained_readouts, *self.scalars)
 
     def named(self, word: str) -> str:
         """`word` with the group's name in front, as in `fast_Q_ww`.
@@ -70,12 +90,12 @@ class Group:
 
 
 def moves(trained: tuple[str, ...], group: Group, word: str) -> bool:
-    """Return True if a slot, the readout "a" or a scalar of a group of students moves, where `trained` names the rest.
+    """Return True if a slot, a readout or a scalar of a group of students moves, where `trained` names the rest.
 
     >>> moves((), Group("", Tree("name", "w"), "w", ("w",), (), 2, "trained"), "a")
     True
     """
-    if word == "a" and group.output == "trained":
+    if word in group.trained_readouts:
         return True
     return word in trained or group.named(word) in trained
 
@@ -146,13 +166,15 @@ class Event:
 class Start:
     """Where training starts: norms by slot, overlaps drawn at random or one cosine with the unit's teacher.
 
-    `arrays` are order parameters given outright (Q_ww, M_ww, a, ..), which then take the place of a draw.
+    `arrays` are order parameters given outright (Q_ww, M_ww, a, ..), which then take the place of a draw; `readouts`
+    are numbers for the readouts of some heads, by their names in a run, and `readout` is that of all others.
     """
 
     norms: tuple[tuple[str, float], ...]
     overlap: float | None = None
     readout: float = 1.0
     arrays: tuple[tuple[str, Any], ...] = ()
+    readouts: tuple[tuple[str, float], ...] = dataclasses.field(default=(), repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,87 +184,6 @@ class Preset:
     name: str
     meaning: str
     parameters: tuple[tuple[str, Any], ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Mean:
-    """A named vector of which the means of clusters are made: its Euclidean norm and where it points.
-
-    `teacher` are its cosines with the teacher's vectors (empty: orthogonal to them), `spread` the part of its squared
-    norm in every block (empty: in proportion to the shares).  A mean of a user's samples is known by its coordinates,
-    and has no `norm` here.
-    """
-
-    name: str
-    norm: Tree | None
-    teacher: tuple[float, ...] = ()
-    spread: tuple[float, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Cluster:
-    """Inputs N(mean, covariance) that are drawn with a probability.
-
-    `mean` is linear in the named means (None: 0).  The covariance has its own `eigenvalues`, one for each block, or
-    those of all inputs (empty), times `scale`.  With a `label` the samples are labelled by it and not by a teacher.
-    """
-
-    probability: Tree
-    mean: Tree | None = None
-    eigenvalues: tuple[Tree, ...] = ()
-    scale: Tree | None = None
-    label: Tree | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Inputs:
-    """The law of the inputs x: blocks of coordinates, each with one eigenvalue, or a spectrum put into blocks.
-
-    With `clusters` it is a mixture of Gaussians whose covariances have these blocks in common.
-
-    `blocks` are pairs (eigenvalue, share of the coordinates), of which one share may be None, for what the others
-    leave.  `spectrum` is the eigenvalue of coordinate j = 1, .., d, for which at most `bins` blocks stand.  With
-    `trace` all eigenvalues have a common factor, so that their mean is this number; without, they are as written.
-
-    `spread` says how the teacher's vectors are spread over the blocks: "even" (in proportion to the shares), "random"
-    (directions drawn at the start), the share of every block in the squared norm, the size of coordinate j, or the
-    vectors (teachers, d) themselves.
-
-    In the place of a spectrum can be `eigenvalues` (d,), a `covariance` (d, d), or `data`, samples (N, columns) of
-    which theory takes the eigenvalues of the covariance.  `label` (N,) are the samples' labels, few different ones:
-    `classes` are pairs of a label and the number of its samples, and each is a cluster.  With `centre` the mean of all
-    samples is removed.
-    """
-
-    blocks: tuple[tuple[Tree, Tree | None], ...] = ()
-    spectrum: Tree | None = None
-    bins: int = 128
-    trace: Tree | None = None
-    spread: str | tuple[float, ...] | Tree | ArrayFile = "even"
-    eigenvalues: ArrayFile | None = None
-    covariance: ArrayFile | None = None
-    data: ArrayFile | None = None
-    means: tuple[Mean, ...] = ()
-    clusters: tuple[Cluster, ...] = ()
-    label: ArrayFile | None = None
-    classes: tuple[tuple[float, int], ...] = ()
-    centre: bool = True
-
-    @property
-    def labels(self) -> bool:
-        """Whether every cluster has a label, which takes the place of a teacher."""
-        return any(cluster.label is not None for cluster in self.clusters)
-
-    @property
-    def moved(self) -> bool:
-        """Whether fields have means."""
-        return any(cluster.mean is not None for cluster in self.clusters)
-
-    @property
-    def varied(self) -> bool:
-        """Whether clusters differ in their covariances."""
-        own = any(cluster.eigenvalues or cluster.scale is not None for cluster in self.clusters)
-        return own or len(self.classes) > 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -256,7 +197,8 @@ class Declaration:
     that values may read.  `about`
     says what the model shows, `link` is where the source is read, `until` the end time of a run that names none.  A run
     with `decades` goes on over decades of time: its default saved times have early ones, and its picture a logarithmic
-    axis.  `inputs` are None for x ~ N(0, I).  `text` is the normalised TOML text that states the same model
+    axis.  `inputs` are None for x ~ N(0, I).  `head` names the heads in force (none: all).
+     `text` is the normalised TOML text that states the same model
     (`declaration_text`); it is stored with every run.
     """
 
@@ -290,6 +232,7 @@ class Declaration:
     rules: tuple[Rule, ...] = dataclasses.field(default=(), repr=False)
     law: Law | None = dataclasses.field(default=None, repr=False)
     memories: tuple[Memory, ...] = dataclasses.field(default=(), repr=False)
+    head: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     text: str = dataclasses.field(default="", repr=False, compare=False)
 
     @property
@@ -335,13 +278,59 @@ class Declaration:
         """The parameters that are factors of `step`."""
         return tuple(f"rate_{name}" for name, _ in self.rates)
 
+    @functools.cached_property
+    def heads(self) -> tuple[str, ...]:
+        """The names of the answers of the network: ("",) where it has one."""
+        return tuple(dict.fromkeys(one.head for group in self.students for one in group.readouts))
+
+    @property
+    def several(self) -> bool:
+        """Whether answers are those of heads."""
+        return self.heads != ("",)
+
+    @property
+    def force(self) -> tuple[str, ...]:
+        """The heads whose losses are minimised."""
+        return self.head or self.heads
+
+    @property
+    def answers(self) -> tuple[object, ...]:
+        """The heads, those in force, and how every group adds to each of them."""
+        every = tuple(tuple(self.readout(k, head) for head in self.heads) for k in range(len(self.groups)))
+        return self.heads, self.force, every
+
+    def readout(self, number: int, head: str) -> Readout | None:
+        """How the group with this number adds to the answer of a head, or to its label; None where it does not.
+
+        A teacher without a readout for each head is the label of the head that has its name.
+        """
+        group = self.groups[number]
+        if self.several and number >= len(self.students) and not group.heads:
+            return Readout(head, group.output, group.readout) if group.name == head else None
+        return next((one for one in group.readouts if one.head == head), None)
+
+    def readout_name(self, number: int, head: str) -> str:
+        """The name in a run of the readout of a group for a head."""
+        group = self.groups[number]
+        if number < len(self.students):
+            return group.named(word_of(head))
+        return group.named(word_of(head if group.heads else "", "a_star"))
+
+    def fixed_readouts(self) -> tuple[tuple[int, str], ...]:
+        """The readouts that are constants, (number of the group, head), in the order of groups and heads."""
+        every = ((k, head, self.readout(k, head)) for k in range(len(self.groups)) for head in self.heads)
+        return tuple((k, head) for k, head, one in every if one is not None and not one.trained)
+
     def moves(self, group: Group, word: str) -> bool:
-        """Whether a slot, the readout "a" or a scalar of a student group is trained."""
+        """Whether a slot, a readout of a head in force or a scalar of a student group is trained."""
+        if self.head and word in group.trained_readouts and word not in map(word_of, self.head):
+            return False
         return moves(self.trained, group, word)
 
     def rate(self, group: Group, word: str) -> str:
-        """The parameter that multiplies `step` of a slot, the readout "a" or a scalar; "" where none does."""
-        names = (f"rate_{group.named(word)}", f"rate_{word}")
+        """The parameter that multiplies `step` of a slot, a readout or a scalar; "" where none does."""
+        words = (word, "a") if word in group.trained_readouts else (word,)
+        names = tuple(f"rate_{name}" for one in words for name in (group.named(one), one))
         return next((name for name in names if name in self.rate_names), "")
 
     def rule(self, group: Group, word: str) -> Rule | None:
@@ -364,3 +353,7 @@ class Declaration:
     def labelled(self) -> bool:
         """Whether the loss takes the sign of the teacher as a label."""
         return self.loss in ("logistic", "hinge")
+
+    def classifies(self) -> bool:
+        """Whether the share of wrong signs of one answer is watched."""
+        return self.labelled() and not self.several

@@ -10,11 +10,14 @@ from typing import Any
 
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.grammar import Tree
+from derivations.declare.readouts import written_name
 
 
 def losses(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any]) -> Any:
     """The loss (samples,) of every sample x (samples, d), with the arguments of `answers`."""
     f, y = answers(declared, vectors, scalars, x, labels, given)
+    if declared.several:
+        return loss_of_heads(declared, f, y, _numbers(declared, given))
     return sample_loss(declared, f, y, _numbers(declared, given))
 
 
@@ -36,8 +39,10 @@ def answers(
 ) -> tuple[Any, Any]:
     """f and y of every sample x (samples, d), where `vectors` (n, d) are the rows of students and teachers.
 
+    With several heads they are (heads in force, samples), and so are the `labels`.
+
     `scalars` (s,) are the trained readouts and scalars, `labels` (1, samples) the noise of the labels, and `given` the
-    other numbers by name: sizes K_k, readouts readout_k, the user's numbers n_...
+    other numbers by name: sizes K_k, readouts readout_k or readout_k_head, the user's numbers n_...
     """
     return _answers(declared, list(placed(declared, vectors, scalars, x, given)), labels, _numbers(declared, given))
 
@@ -46,9 +51,20 @@ def _answers(
     declared: Declaration, groups: list["Placed"], labels: Any, numbers: Mapping[str, Any]
 ) -> tuple[Any, Any]:  # fmt: skip
     """f and y of samples on which the groups are placed."""
+    import jax.numpy as jnp
+
     count = len(declared.students)
-    f, y = (sum((output(one, numbers) for one in side), 0.0) for side in (groups[:count], groups[count:]))
-    return f, y + labels[0]
+    if not declared.several:
+        f, y = (sum((output(one, numbers) for one in side), 0.0) for side in (groups[:count], groups[count:]))
+        return f, y + labels[0]
+    sides = []
+    for side in (groups[:count], groups[count:]):
+        of_units = [(one, unit(one.group, {**numbers, **one.own, **one.fields}, one.squares)) for one in side]
+        sides.append([
+            sum(((one.heads[head] * phi).sum(0) for one, phi in of_units if head in one.heads), 0.0)
+            for head in declared.force
+        ])  # fmt: skip
+    return jnp.stack(sides[0]), jnp.stack(sides[1]) + labels
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +72,7 @@ class Placed:
     """A group of units on some samples: where its rows and numbers begin, and what its units read.
 
     `fields` (units, samples) and `squares` (units, 1) are by slot; `own` (units, 1) are the numbers of its units, by
-    name, without readouts `a` (units, 1).
+    name, without readouts `a` (units, 1); with several heads these are in `heads`, by head.
     """
 
     group: Group
@@ -66,6 +82,7 @@ class Placed:
     squares: dict[str, Any]
     own: dict[str, Any]
     a: Any
+    heads: dict[str, Any]
 
 
 def placed(declared: Declaration, vectors: Any, scalars: Any, x: Any, given: Mapping[str, Any]) -> Iterator[Placed]:
@@ -88,8 +105,12 @@ def placed(declared: Declaration, vectors: Any, scalars: Any, x: Any, given: Map
             numbers[word] = slice(scalar_at, scalar_at + size)
             own[word] = scalars[numbers[word], None]
             scalar_at += size
-        a = own.pop("a") if group.output == "trained" else given[f"readout_{k}"][:, None]
-        yield Placed(group, places, numbers, fields, squares, own, a)
+        heads = {}
+        for head in declared.heads:
+            one = declared.readout(k, head)
+            if one is not None:
+                heads[head] = own.pop(one.word) if one.trained else given[written_name(k, head)][:, None]
+        yield Placed(group, places, numbers, fields, squares, own, heads.get(""), heads)
 
 
 def output(one: Placed, numbers: Mapping[str, Any]) -> Any:
@@ -128,6 +149,20 @@ def sample_loss(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, Any
             return jax.nn.relu(1 - f * jnp.sign(y))
     assert declared.own_loss is not None
     return value(declared.own_loss, {**numbers, "f": f, "y": y}, {}, None)
+
+
+def loss_of_heads(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, Any]) -> Any:
+    """The loss (samples,) of the answers and labels (heads in force, samples) of several heads."""
+    import jax
+    import jax.numpy as jnp
+
+    if declared.loss == "softmax":
+        right = jax.nn.one_hot(jnp.argmax(y, 0), len(declared.force), axis=0, dtype=f.dtype)
+        return jax.scipy.special.logsumexp(f, axis=0) - (right * f).sum(0)
+    if declared.own_loss is not None and not {"f", "y"} & set(declared.own_loss.names()):
+        known = {f"{word}_{head}": of[k] for word, of in (("f", f), ("y", y)) for k, head in enumerate(declared.force)}
+        return value(declared.own_loss, {**numbers, **known}, {}, None)
+    return sum(sample_loss(declared, one, two, numbers) for one, two in zip(f, y, strict=True))
 
 
 def moves(

@@ -24,7 +24,7 @@ from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
 from derivations.declare.kernels import shapes_of
 from derivations.declare.motion import STEPS, TRAINING, Motion
-from derivations.declare.population import ERROR, validity
+from derivations.declare.population import validity
 from derivations.declare.remembered import kernels
 from derivations.declare.rows import Rows
 from derivations.declare.schedules import TIME
@@ -149,7 +149,7 @@ def cached_statement(
         definitions=(*means.made, *definitions),
         equations=tuple(motion.equations()),
         loss=losses.loss(motion),
-        watched=(losses.watched(motion, ERROR),),
+        watched=tuple(losses.watched(motion, one, heads) for one, heads in population.errors(declared)),
         terms=means.terms,
     )
 
@@ -163,7 +163,7 @@ def state(symbols: Algebra) -> Iterator[Named]:
                     symbol=block.name, symmetric=block.symmetric)  # fmt: skip
     for number, word, _ in symbols.rows.scalars:
         group = symbols.declared.students[number]
-        text = "readout a_i" if word == "a" else f"number {word} of unit i"
+        text = f"readout {word}_i" if word in group.trained_readouts else f"number {word} of unit i"
         target = symbols.number(number, word, symbols.index("i", number))
         yield Named(target, f"{text}, of the student", dims=(group.named("unit"),), bounds=unbounded, symbol=word)
     for memory in symbols.declared.memories:
@@ -189,10 +189,9 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
                 yield Named(symbols.overlap(one, i, two, j), block.meaning)
     for g, group in enumerate(symbols.declared.groups):
         i = symbols.index("i", g)
-        if not symbols.is_student(g):
-            yield Named(Base(group.named("a_star"))[i], "readout of teacher unit i")
-        elif group.output != "trained":
-            yield Named(Base(group.named("a"))[i], "readout of student unit i")
+        for head in (head for number, head in symbols.declared.fixed_readouts() if number == g):
+            who = "student" if symbols.is_student(g) else "teacher"
+            yield Named(Base(symbols.declared.readout_name(g, head))[i], f"readout of {who} unit i")
         for word in symbols.declared.constants(group) if symbols.is_student(g) else ():
             yield Named(Base(group.named(word))[i], f"number {word} of student unit i")
     training = (*TRAINING, *(STEPS if symbols.declared.limit == "online" else ()))

@@ -87,7 +87,7 @@ def _formulas(made: Declaration) -> None:
 
 def _trained(made: Declaration) -> None:
     for group in made.students:
-        words = (*group.slots, *(["a"] if group.output == "trained" else []), *group.scalars)
+        words = (*group.slots, *group.own)
         if not any(made.moves(group, word) for word in words):
             raise fields.Mistake(
                 f"nothing of {group.text!r} is trained: name {', '.join(words)}", "training", "trained"
@@ -98,11 +98,11 @@ def _readouts(made: Declaration, values: dict[str, float]) -> None:
     """Readouts that are an expression in j have a value for every declared unit."""
     from derivations.declare.rows import readout
 
-    for number, group in enumerate(made.groups):
-        if group.output == "own":
-            side = "student" if number < len(made.students) else "teacher"
-            table = f"{side}.{group.name}" if group.name else side
-            _as(table, "output", readout, made, number, group.units, values)
+    for number, head in made.fixed_readouts():
+        group, one = made.groups[number], made.readout(number, head)
+        side = "student" if number < len(made.students) else "teacher"
+        table = f"{side}.{group.name}" if group.name else side
+        _as(table, "output", readout, one, group.units, values)
 
 
 def _names(made: Declaration, parameters: Any) -> None:
@@ -184,7 +184,7 @@ def _start(made: Declaration, parameters: Any) -> None:
     if not made.start.arrays:
         return
     known = [block.name for block in initial.rows(parameters).blocks]
-    readouts = [group.named("a") for group in made.students]
+    readouts = [group.named(word) for group in made.students for word in group.trained_readouts]
     stated = [name for name, _ in made.start.arrays if name not in readouts]
     if not stated:
         return

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from derivations.contract import UsageError
 from derivations.declare.declaration import Declaration
 from derivations.declare.grammar import DEGREE, Tree, number
+from derivations.declare.readouts import word_of
 
 NEVER = -math.inf
 """The growth of a side that has no values: what is never negative has this one below."""
@@ -175,12 +176,18 @@ def require_loss(declared: Declaration, values: Mapping[str, float], noise: floa
     if tree is None:
         return
     if declared.law is not None and declared.law.heavy:
-        of_label = of(tree, {"f": FREE, "y": LINEAR}, values).most
+        of_label = of(tree, _by_head(declared, FREE, LINEAR), values).most
         if of_label > 1:
             raise UsageError("the loss has no mean: it grows faster than the label, whose noise has no variance")
     f, y = _answers(declared, values, noise)
     degree = DEGREE * max(f.most, y.most, 1.0)
-    require_finite(tree, "the loss", {"f": f, "y": y}, values, degree)
+    require_finite(tree, "the loss", _by_head(declared, f, y), values, degree)
+
+
+def _by_head(declared: Declaration, f: Growth, y: Growth) -> dict[str, Growth]:
+    """The growths of answers and labels by the names that a loss has for them."""
+    heads = ["", *declared.heads] if declared.several else [""]
+    return {word_of(head, letter): size for head in heads for letter, size in (("f", f), ("y", y))}
 
 
 def require_rules(declared: Declaration, values: Mapping[str, float], noise: float) -> None:

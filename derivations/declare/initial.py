@@ -42,14 +42,15 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
     for number, word, count in found.scalars:
         group = declared.students[number]
         name = group.named(word)
-        value = np.asarray(arrays.get(name, getattr(parameters, name if word == "a" else word)), float)
+        trained = word in group.trained_readouts
+        value = np.asarray(arrays.get(name, getattr(parameters, name if trained else word)), float)
         state[name] = _vector(name, value, count)
     values = dict(zip(declared.names, numbers(parameters), strict=True))
-    for number, group in enumerate(declared.groups):
-        name = group.named("a" if found.is_student(number) else "a_star")
-        if name not in state:
-            value = arrays.get(name, readout(declared, number, found.sizes[number], values))
-            constants[name] = _vector(name, np.asarray(value, float), found.sizes[number])
+    for number, head in declared.fixed_readouts():
+        name, one = declared.readout_name(number, head), declared.readout(number, head)
+        assert one is not None
+        value = arrays.get(name, readout(one, found.sizes[number], values))
+        constants[name] = _vector(name, np.asarray(value, float), found.sizes[number])
     constants |= _numbers_of_rules(parameters, arrays)
     for memory in declared.memories:
         state[memory.name] = np.asarray(arrays.get(memory.name, getattr(parameters, memory.name)), float).reshape(())
@@ -266,7 +267,8 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
     if declared.clocked:  # the end of a run has its clock, which the new run begins at 0
         arrays = {name: values for name, values in arrays.items() if name != TIME}
     scalars = [declared.students[number].named(word) for number, word, _ in found.scalars]
-    scalars += [g.named("a" if found.is_student(k) else "a_star") for k, g in enumerate(declared.groups)]
+    every = [(k, head) for k in range(len(declared.groups)) for head in declared.heads if declared.readout(k, head)]
+    scalars += [declared.readout_name(k, head) for k, head in every]
     for name, values in arrays.items():
         if not np.isfinite(np.asarray(values, float)).all():
             raise UsageError(f"{name} of the initial file is not finite")

@@ -182,7 +182,7 @@ class Maker:
         # A rule takes the place of the derivative of its slot.
         outputs = [(a if rule is None else rule.value, b) for a, _, rule in first for b in two.slopes]
         outputs += [(bend, two.value) for _, row, rule in first for bend in (row if rule is None else rule.bends)]
-        if self.declared.groups[g].output == "trained":
+        if self.declared.groups[g].trained_readouts:
             outputs.append((one.value, two.value))
         return outputs + [(part, two.value) for part in one.scalars]
 

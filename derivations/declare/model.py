@@ -49,23 +49,19 @@ def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -
         module=__name__,
         helpers=(),
         normalised=False,
-        noise=(0, 1),
+        noise=(0, len(declared.force)),
         sizes=sizes,
         numbers=numbers,
         place=place,
         weights=functools.partial(weights, declared),
         observe=observe,
-        constants=tuple(
-            group.named("a" if k < len(declared.students) else "a_star")
-            for k, group in enumerate(declared.groups)
-            if group.output != "trained"
-        )
+        constants=tuple(declared.readout_name(k, head) for k, head in declared.fixed_readouts())
         + tuple(group.named(word) for group in declared.students for word in declared.constants(group)),
         scalars=scalars,
         further=further,
         losses=functools.partial(of_samples, evaluate.losses, declared, changing),
         moves=functools.partial(of_samples, evaluate.moves, declared, changing) if declared.rules else None,
-        wrong=functools.partial(of_samples, evaluate.wrong, declared, changing) if declared.labelled() else None,
+        wrong=functools.partial(of_samples, evaluate.wrong, declared, changing) if declared.classifies() else None,
         written=functools.partial(written.module, declared, changing),
         stem=f"declared_{signature(declared, changing)}",
         fixed=fixed,
@@ -81,6 +77,7 @@ def signature(declared: Declaration, changing: tuple[Schedule, ...] = ()) -> str
     said = (*said, declared.rules, [declared.ruled(group) for group in declared.students]) if declared.rules else said
     said = (*said, declared.law) if declared.law is not None else said
     said = (*said, declared.memories, declared.limit, declared.rates) if declared.memories else said
+    said = (*said, declared.answers) if declared.several else said
     return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
 
 
@@ -190,7 +187,9 @@ def observe(parameters: Any, saved: np.ndarray) -> Labelled:
     found: dict[str, Any] = {b.name: (b.dims, components[b.name], b.meaning) for b in rows.moving}
     at = 0
     for (k, word, count), name in zip(rows.scalars, scalar_names(rows), strict=True):
-        meaning = "readout of unit i" if word == "a" else f"{word} of unit i"
+        heads = {one.word: one.head for one in rows.declaration.students[k].readouts}
+        meaning = f"{word} of unit i" if word not in heads else "readout of unit i"
+        meaning += f" for head {heads[word]}" if heads.get(word) else ""
         found[name] = ((rows.dimension(k),), values[..., at : at + count], meaning)
         at += count
     for memory in rows.declaration.memories:
@@ -203,10 +202,9 @@ def fixed(initial: Initial) -> Labelled:
     """The overlaps among the teachers, the readouts that do not move, and the blocks of the inputs."""
     rows = system.rows(initial.parameters)
     found: dict[str, Any] = {b.name: (b.dims, initial.constants[b.name], b.meaning) for b in rows.fixed}
-    for k, group in enumerate(rows.declaration.groups):
-        name = group.named("a" if rows.is_student(k) else "a_star")
-        if name in initial.constants:
-            found[name] = ((rows.dimension(k),), initial.constants[name], f"readout of {rows.dimension(k)} i")
+    for k, head in rows.declaration.fixed_readouts():
+        name = rows.declaration.readout_name(k, head)
+        found[name] = ((rows.dimension(k),), initial.constants[name], f"readout of {rows.dimension(k)} i")
     return {
         **found,
         **of_rules(initial),

@@ -21,7 +21,7 @@ Sources: Saad & Solla 1995; Price 1958; Yoshida & Okada 2019 (eigenvalues); Refi
 from collections.abc import Iterator
 from typing import Any
 
-from derivations.declare import memory_equations, ruled, schedule_equations, second_order
+from derivations.declare import field_laws, memory_equations, ruled, schedule_equations, second_order
 from derivations.declare.algebra import Algebra, Vector
 from derivations.declare.gates import Part, Shape
 from derivations.declare.unit_kernels import Kernels, Mean
@@ -55,46 +55,13 @@ class Motion:
 
     def definitions(self) -> tuple[Definition, ...]:
         """All arrays that the equations and the loss read, in order."""
-        self.arrays = [*self._values(), *self._spreads(), *self._centres(), *self._norms()]
+        self.arrays = [*field_laws.definitions(self.algebra, self.schedules)]
         self.arrays += [*self._pairs(), *ruled.definitions(self), *self._outputs(), *self._alone()]
         self.arrays += [*self._bends(), *self._gradients(), *self._pulls(), *self._drifts()]
         if self.second:
             self.arrays += second_order.definitions(self)
         self.arrays += self._along()
         return tuple(self.arrays)
-
-    def _values(self) -> Iterator[Definition]:
-        """The numbers of training that change in time."""
-        for one in self.schedules:
-            yield from memory_equations.values(self.algebra, one)
-
-    def _spreads(self) -> Iterator[Definition]:
-        """The covariances of the fields, where the inputs have eigenvalues."""
-        if self.declared.inputs is None:
-            return
-        for n, one in enumerate(self.algebra.seen):
-            for two in self.algebra.seen[n:]:
-                i, j = self.algebra.index("i", one.group), self.algebra.index("j", two.group)
-                value = self.algebra.over_spaces(self.algebra.eigenvalue * self.algebra.overlap(one, i, two, j))
-                yield Definition((self.algebra.spread(one, i, two, j),), value, "covariances of the fields")
-
-    def _centres(self) -> Iterator[Definition]:
-        """The means of the fields, where clusters have means."""
-        mean = self.algebra.mean
-        if mean is None:
-            return
-        for one in self.algebra.seen:
-            i, k = self.algebra.index("i", one.group), self.algebra.index("r", mean.group)
-            value = sp.Sum(self.algebra.mean_weight(k) * self.algebra.product(one, i, mean, k), k)
-            yield Definition((self.algebra.centre(one, i),), value, "means of the fields")
-
-    def _norms(self) -> Iterator[Definition]:
-        for one in self.algebra.vectors:
-            i = self.algebra.index("i", one.group)
-            if self.algebra.norm(one, i) != 1:
-                yield Definition((self.algebra.norm(one, i),), sp.sqrt(self.algebra.product(one, i, one, i)), "norm")
-                value = self.algebra.weight(one.group, i) / self.algebra.norm(one, i)
-                yield Definition((self.algebra.scaled_weight(one, i),), value, "weight over norm")
 
     def pairs(self) -> Iterator[tuple[int, int]]:
         """The pairs of groups (g, h) that meet in the gradient, g one of students and not after h."""
@@ -110,6 +77,8 @@ class Motion:
         """
         group = self.algebra.declared.groups[g]
         vectors = [Vector(g, s) for s in group.slots if slot in ("", s) and not ruled.own(self.algebra, Vector(g, s))]
+        if not self.algebra.meet(g, h):
+            return False
         by_rule = any(h in ruled.met(self.algebra, one, self.squared) for one in vectors)
         numbers = slot == "" and bool(group.own) and (self.squared or not self.algebra.is_student(h))
         return by_rule or numbers
@@ -177,6 +146,8 @@ class Motion:
         """The mean products of the outputs of two units."""
         for g in self.algebra.groups:
             for h in self.algebra.groups[g:]:
+                if not self.algebra.meet(g, h, self.declared.heads):
+                    continue
                 parts = (self.algebra.shapes[g].value, self.algebra.shapes[h].value)
                 i, j = self.algebra.index("i", g), self.algebra.index("j", h)
                 mean = Mean(f"K_{self.algebra.pair(g, h)}", parts)
@@ -210,10 +181,17 @@ class Motion:
         """An entry of an array of means; 0 where it is 0 everywhere."""
         return sp.Integer(0) if name in self.kernels.zero else Base(name)[(*self.algebra.of_fields, *indices)]
 
-    def total(self, g: int, letter: str, rest: str, i: Any, one: Vector | None = None) -> Any:
+    def weighted(self, g: int, letter: str, rest: str, i: Any, one: Vector | None = None) -> Any:
+        """The sum over the heads in force of the weight of unit i and the `total` of the head."""
+        every = [(head, self.algebra.weight(g, i, head)) for head in self.declared.force]
+        return sp.Add(*(weight * self.total(g, letter, rest, i, one, head) for head, weight in every if weight != 0))
+
+    def total(
+        self, g: int, letter: str, rest: str, i: Any, one: Vector | None = None, head: str | None = None
+    ) -> Any:  # fmt: skip
         """The sum of weight x mean over all units that unit i of group g meets, and over the label of a cluster.
 
-        Vectors that move by a rule may meet others than the loss does.
+        Vectors that move by a rule may meet others than the loss does.  The weights are those of a head.
         """
         found = sp.Integer(0)
         met = [h for h in self.algebra.groups if self.squared or not self.algebra.is_student(h)]
@@ -222,7 +200,8 @@ class Motion:
             found -= self.algebra.labels * self.entry(f"{letter}label_{self.named(letter, g, g, rest)}", i)
         for h in met:
             j = self.algebra.index("j", h)
-            found += sp.Sum(self.algebra.weight(h, j) * self.mean(letter, g, h, rest, i, j), j)
+            if (weight := self.algebra.weight(h, j, head)) != 0:
+                found += sp.Sum(weight * self.mean(letter, g, h, rest, i, j), j)
         return found
 
     def bend(self, one: Vector, slot: str, i: Any) -> Any:
@@ -242,7 +221,7 @@ class Motion:
                     target = self.bend(Vector(g, s), t, i)
                     by_rules = all(ruled.rule(self.algebra, Vector(g, slot)) for slot in (s, t))
                     if target != 0 and not by_rules:
-                        value = self.algebra.weight(g, i) * self.total(g, "W", s + t, i)
+                        value = self.weighted(g, "W", s + t, i)
                         yield Definition((target,), value, "second derivatives of a unit, times all others")
         yield from ruled.bends(self)
 
@@ -255,7 +234,7 @@ class Motion:
                     yield Definition((self.gradient(one, i, two, j),), value, "gradient of the loss by overlaps")
             if self.algebra.moves(one) and self.algebra.mean is not None:
                 i = self.algebra.index("i", one.group)
-                value = self.algebra.scaled_weight(one, i) * self.total(one.group, "U", one.slot, i)
+                value = self.algebra.scaled(one, i, self.weighted(one.group, "U", one.slot, i))
                 yield Definition((self.kappa(one, i),), value, "E[c_i], the mean gradient by a field")
 
     def kappa(self, one: Vector, i: Any) -> Any:
@@ -276,7 +255,7 @@ class Motion:
         both = sp.Integer(0)
         if self.squared or not self.algebra.is_student(h):
             mean = self.mean("V", g, h, slots, i, j, apart=alone)
-            both = self.algebra.scaled_weight(one, i) * self.algebra.scaled_weight(two, j) * mean
+            both = self.algebra.scaled_weights(one, i, two, j) * mean
         if g != h:
             return both
         if alone:
@@ -390,6 +369,7 @@ class Motion:
 
     def _slope(self, g: int, word: str, i: Any) -> Any:
         """The derivative of the loss by a number of unit i: its readout, or a bias."""
-        if word == "a":
-            return self.algebra.over_clusters(self.total(g, "K", "", i))
-        return self.algebra.over_clusters(self.algebra.weight(g, i) * self.total(g, "B", word, i))
+        for one in self.declared.groups[g].readouts:
+            if word == one.word:
+                return self.algebra.over_clusters(self.total(g, "K", "", i, head=one.head))
+        return self.algebra.over_clusters(self.weighted(g, "B", word, i))

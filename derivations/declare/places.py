@@ -20,16 +20,20 @@ class Known:
 
     def keep(self, name: str, factor: float = 1.0) -> np.ndarray:
         """The places of a constant, which is appended times a factor."""
-        found = np.asarray(self.initial.constants[name], float)
+        return self.append(factor * np.asarray(self.initial.constants[name], float))
+
+    def append(self, values: np.ndarray) -> np.ndarray:
+        """The places of some values, which are appended."""
         start = self.size + len(self.values)
-        self.values.extend(factor * found.ravel())
-        return np.arange(start, start + found.size).reshape(found.shape)
+        self.values.extend(values.ravel())
+        return np.arange(start, start + values.size).reshape(values.shape)
 
 
 def known_places(initial: Initial) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The constants, and where every number lies in [state, constants].
 
-    `gram` (n, n), or (L, n, n) with several eigenspaces; `outs` (units,) the weights in f - f*, a teacher's negative;
+    `gram` (n, n), or (L, n, n) with several eigenspaces; `outs` (heads, units) the weights in f - f*, a teacher's
+    negative and 0 where a group has no part in a head;
     `biases` (scalars, most units); `rows`, `columns` of the Gram matrix for the entries of the state (those of
     overlaps, which come first), and `entries`, where they stand among the students' rows, flat; `moves` (students,),
     `moving` (r,): how fast they move (`speeds`).
@@ -69,13 +73,18 @@ def _own(at: Rows, known: Known) -> dict[str, np.ndarray]:
     for number, word, _ in at.scalars:
         group = declared.students[number]
         own[number, word] = at.layout.places(group.named(word), known.size)
-    outs, biases = [], []
+    outs: list[list[int]] = [[] for _ in declared.heads]
+    biases = []
     for number, group in enumerate(declared.groups):
-        student = at.is_student(number)
-        found = own.get((number, "a")) if student else None
-        if found is None:
-            found = known.keep(group.named("a")) if student else known.keep(group.named("a_star"), -1.0)
-        outs += list(found)
+        for head, weights in zip(declared.heads, outs, strict=True):
+            one = declared.readout(number, head)
+            found = own.get((number, one.word)) if one is not None and at.is_student(number) else None
+            if one is None:
+                found = np.full(at.sizes[number], known.append(np.zeros(1))[0])
+            elif found is None:
+                sign = 1.0 if at.is_student(number) else -1.0
+                found = known.keep(declared.readout_name(number, head), sign)
+            weights += list(found)
         for word in group.scalars:
             row = np.zeros(most, np.int64)
             row[: at.sizes[number]] = own[number, word]

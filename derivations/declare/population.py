@@ -10,12 +10,22 @@ from derivations.declare import coupling, mixture, noise, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import of_rules, teacher_gram
 from derivations.declare.places import known_places
+from derivations.declare.readouts import word_of
 from derivations.declare.rows import Rows
 from derivations.declare.schedules import TIME
 from derivations.declare.system import numbers, rows
 
 CLOCK = "time on the clock of the run"
 ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared error without factor and label noise")
+
+
+def errors(declared: Declaration) -> list[tuple[Component, tuple[str, ...] | None]]:
+    """The mean squared errors that are watched, and their heads: of those in force (None), then of every head."""
+    found: list[tuple[Component, tuple[str, ...] | None]] = [(ERROR, None)]
+    for head in declared.heads if declared.several else ():
+        name, symbol = word_of(head, "error"), f"E[(f_{head} - f*_{head})^2]"
+        found.append((Component(name, (), (0.0, np.inf), symbol, f"mean squared error of head {head}"), (head,)))
+    return found
 
 
 def coupled(declared: Declaration, known: tuple[float, ...]) -> Callable[[Initial], Any] | None:
@@ -57,7 +67,7 @@ def state(parameters: Any) -> tuple[Component, ...]:
     blocks = [Component(b.name, b.dims, unbounded, b.name, b.meaning) for b in found.moving]
     for number, word, _ in found.scalars:
         group = declared.students[number]
-        text = "readout a_i" if word == "a" else f"number {word} of unit i"
+        text = f"readout {word}_i" if word in group.trained_readouts else f"number {word} of unit i"
         blocks.append(Component(group.named(word), (group.named("unit"),), unbounded, word, f"{text}, of the student"))
     for memory in declared.memories:
         blocks.append(Component(memory.name, (), unbounded, memory.name, f"memory, with the rate {memory.text}"))
@@ -111,12 +121,9 @@ def constants(initial: Initial) -> Labelled:
     p = initial.parameters
     found = rows(p)
     labelled: dict[str, Any] = {b.name: (b.dims, initial.constants[b.name], b.meaning) for b in found.fixed}
-    for number, group in enumerate(p.declaration.groups):
-        student = found.is_student(number)
-        name = group.named("a" if student else "a_star")
-        if name in initial.constants:
-            who = "student" if student else "teacher"
-            labelled[name] = ((found.dimension(number),), initial.constants[name], f"readout of {who} unit i")
+    for number, head in p.declaration.fixed_readouts():
+        name, who = p.declaration.readout_name(number, head), "student" if found.is_student(number) else "teacher"
+        labelled[name] = ((found.dimension(number),), initial.constants[name], f"readout of {who} unit i")
     return {**labelled, **of_rules(initial), **spectra.labelled(p), **mixture.labelled(p)}
 
 

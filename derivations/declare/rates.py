@@ -101,9 +101,12 @@ def moving_names(students: tuple[Group, ...], trained: tuple[str, ...]) -> list[
     >>> moving_names((Group("fast", read("w + b"), "w + b", ("w",), ("b",), 1, "trained"),), ("w",))
     [('w', 'fast_w'), ('a', 'fast_a')]
     """
-    return [
-        (word, group.named(word))
-        for group in students
-        for word in (*group.slots, *group.own)
-        if moves(trained, group, word)
-    ]
+    found = []
+    for group in students:
+        readouts = group.trained_readouts if group.heads else ()
+        for word in (*group.slots, *group.own):
+            if word in readouts:  # by one name for all heads, and by that of each
+                found += [("a", group.named("a")), ("a", word), ("a", group.named(word))]
+            elif moves(trained, group, word):
+                found.append((word, group.named(word)))
+    return found

@@ -13,6 +13,7 @@ from derivations.declare import (
     fields,
     fits,
     growth,
+    heads,
     inputs,
     memory,
     named,
@@ -22,7 +23,7 @@ from derivations.declare import (
     starts,
     sums,
 )
-from derivations.declare.declaration import OUTPUTS, Declaration, Event, Group, Number
+from derivations.declare.declaration import Declaration, Event, Group, Number
 from derivations.declare.declaration_text import declaration_text
 from derivations.declare.grammar import Tree
 from derivations.declare.model_files import content as content
@@ -36,11 +37,13 @@ TABLES = (
 )  # fmt: skip
 STUDENT = ("unit", "units", "output", "name")
 TEACHER = (*STUDENT, "gram", "noise", "spread")
-TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "rule", "until", "decades")
+TRAINING = (
+    "loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "rule", "until", "decades", "head",
+)  # fmt: skip
 EVENT = ("name", "of", "threshold", "direction", "absolute")
 LARGEST_BATCH = 10**15
 """Most samples of a step, as the parameter `batch` takes them."""
-LOSSES = ("squared", "correlation", "logistic", "hinge")
+LOSSES = ("squared", "correlation", "logistic", "hinge", "softmax")
 
 
 def from_file(path: Path) -> Declaration:
@@ -71,7 +74,9 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
     law = inputs.inputs(tables, numbers, folder)
     labels = law is not None and law.labels
     teachers = _unlabelled(tables) if labels else _groups(tables, "teacher", TEACHER, numbers, students)
-    loss, tree = _loss(training, numbers)
+    heads.require(tables, students, teachers, labels)
+    in_force = heads.force(training, students)
+    loss, tree = _loss(training, numbers, heads.names_of(students), in_force)
     weights: Any = fields.choice(training, "weights", ("free", "sphere", "normalised"), "free", "training")
     limit: Any = fields.choice(training, "limit", ("flow", "online"), "flow", "training")
     trained = _trained(training, students, numbers)
@@ -109,6 +114,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         law=values.law,
         memories=memory.memories(remembering, students, trained, numbers),
         rules=rules.rules(training, students, trained, numbers, weights),
+        head=in_force,
     )
     made = dataclasses.replace(made, text=declaration_text(tables, made))
     if all(map(array_files.at_hand, data.files(law))):  # a stored declaration did when it was made
@@ -158,7 +164,7 @@ def _groups(
             raise fields.Mistake(f"[[{key}]] needs a name of its own in every entry", key)
     elif isinstance(given, Mapping):
         tables_within = {name: entry for name, entry in given.items() if isinstance(entry, Mapping)}
-        inner = {name: entry for name, entry in tables_within.items() if not array_files.is_record(entry)}
+        inner = {name: e for name, e in tables_within.items() if name != "output" and not array_files.is_record(e)}
         rest = {name: entry for name, entry in given.items() if name not in inner}
         named = list(inner.items()) if inner else [("", given)]
         if inner:
@@ -212,8 +218,11 @@ def _group(
         growth.require_unit(unit, text, slots, {n.name: n.default for n in numbers if not n.per_unit})
     except UsageError as error:
         raise fields.Mistake(str(error), table, "unit") from None
-    output, tree = _output(entry, table, list(shared), teacher)
-    return Group(name, unit, text, slots, scalars, fields.whole(entry, "units", table, 1, 100_000), output, tree)
+    given, words = entry.get("output"), list(shared)
+    by_head = heads.readouts(given, table, words, teacher) if isinstance(given, Mapping) else ()
+    output, tree = ("sum", None) if by_head else heads.output(entry, "output", table, words, teacher)
+    units = fields.whole(entry, "units", table, 1, 100_000)
+    return Group(name, unit, text, slots, scalars, units, output, tree, by_head)
 
 
 def _require_slots(unit: Tree, text: str, slots: tuple[str, ...], table: str, moving: Collection[str]) -> None:
@@ -249,29 +258,12 @@ def _require_slots(unit: Tree, text: str, slots: tuple[str, ...], table: str, mo
         )
 
 
-def _output(entry: Mapping[str, Any], table: str, names: list[str], teacher: bool) -> tuple[str, Tree | None]:
-    given = entry.get("output", "sum")
-    if isinstance(given, str) and given in OUTPUTS:
-        if teacher and given == "trained":
-            raise fields.Mistake("a teacher's readout is not trained", table, "output")
-        return given, None
-    if not isinstance(given, str):
-        raise fields.Mistake(
-            f"output is one of {', '.join(OUTPUTS)}, or an expression in j, not {fields.shown(given)}", table, "output"
-        )
-    if re.fullmatch(r"[A-Za-z_]\w*", given.strip()) and given.strip() not in ("j", *names):
-        raise fields.Mistake(
-            f"output is one of {', '.join(OUTPUTS)}, or an expression in j; {fields.near(given, OUTPUTS)}",
-            table,
-            "output",
-        )
-    tree = fields.expression(given, table, "output", ("j", *names))
-    return "own", tree
-
-
-def _loss(training: Mapping[str, Any], numbers: tuple[Number, ...]) -> tuple[Any, Tree | None]:
+def _loss(
+    training: Mapping[str, Any], numbers: tuple[Number, ...], known: tuple[str, ...], in_force: tuple[str, ...]
+) -> tuple[Any, Tree | None]:  # fmt: skip
     given = training.get("loss", "squared")
     if isinstance(given, str) and given in LOSSES:
+        heads.require_loss(given, None, known, in_force, numbers)
         return given, None
     if not isinstance(given, str) or re.fullmatch(r"\s*[A-Za-z_]\w*\s*", given):
         raise fields.Mistake(
@@ -280,8 +272,10 @@ def _loss(training: Mapping[str, Any], numbers: tuple[Number, ...]) -> tuple[Any
             "training",
             "loss",
         )
-    tree = fields.expression(given, "training", "loss", ("f", "y", *(n.name for n in numbers if not n.per_unit)))
-    if "f" not in tree.names():
+    shared = [n.name for n in numbers if not n.per_unit]
+    tree = fields.expression(given, "training", "loss", ("f", "y", *heads.of_loss(known), *shared))
+    heads.require_loss("own", tree, known, in_force, numbers)
+    if not any(name.startswith("f_") or name == "f" for name in tree.names() if name not in shared):
         raise fields.Mistake(f"the loss {given!r} does not depend on f", "training", "loss")
     if any(call.word in ("softmax", "top1", "wick") for call in tree.walk()):
         raise fields.Mistake(f"softmax, top1 and wick have no meaning in a loss, {given!r}", "training", "loss")
@@ -291,7 +285,9 @@ def _loss(training: Mapping[str, Any], numbers: tuple[Number, ...]) -> tuple[Any
 def _trained(training: Mapping[str, Any], students: tuple[Group, ...], numbers: tuple[Number, ...]) -> tuple[str, ...]:
     everything = {word for group in students for word in (*group.slots, *group.scalars)}
     everything |= {group.named(word) for group in students for word in (*group.slots, *group.scalars)}
-    everything |= {word for g in students if g.output == "trained" for word in ("a", g.named("a"))}
+    for group in students:
+        everything |= {name for word in ("a", *group.trained_readouts) if group.trained_readouts
+                       for name in (word, group.named(word))}  # fmt: skip
     given = training.get("trained")
     if given is None:
         return tuple(sorted({word for group in students for word in (*group.slots, *group.scalars)}))

@@ -59,7 +59,8 @@ def _parts(declared: Declaration) -> tuple[object, ...]:
     groups = [(g.text, g.slots, g.scalars, g.output == "trained") for g in declared.groups]
     law = None if declared.inputs is None else (declared.inputs.moved, declared.inputs.labels)
     parts = groups, len(declared.students), declared.loss, declared.weights, declared.limit, declared.names, law
-    return (*parts, *_rules(declared), *([declared.law] if declared.law is not None else []))
+    parts = (*parts, *_rules(declared), *([declared.law] if declared.law is not None else []))
+    return (*parts, declared.answers) if declared.several else parts
 
 
 def _rules(declared: Declaration) -> tuple[object, ...]:

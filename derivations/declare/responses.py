@@ -8,6 +8,7 @@ from typing import Any
 
 from derivations.declare import noise, symbols
 from derivations.declare.declaration import Declaration, Group
+from derivations.declare.readouts import word_of
 
 SAMPLE = ("a", "f", "y", "l", "dl", "df", "dphi")
 """What a rule takes of a sample and its unit, beside fields and numbers."""
@@ -44,23 +45,61 @@ def derivatives(expression: Any, z: list[Any], q: list[Any]) -> list[Any]:
 
 
 def loss(declaration: Declaration) -> str:
-    """`loss(f, y, numbers..)` -> l, dl/df; of a logistic or hinge loss y is the label sign(y)."""
+    """`loss(f.., y.., numbers..)` -> l, dl/df..; of a logistic or hinge loss y is the label sign(y).
+
+    There is one f and one y for each head in force, and l is the sum over these unless a loss reads them together.
+    """
     import sympy
 
-    f, y = sympy.Symbol("f", real=True), sympy.Symbol("y", real=True)
+    heads = declaration.force
+    f, y = ([sympy.Symbol(word_of(head, letter), real=True) for head in heads] for letter in "fy")
+    if declaration.loss == "softmax":
+        given = _softmax(f, y)
+    elif declaration.own_loss is not None:
+        given = _own_loss(declaration, f, y)
+    else:
+        given = sympy.Add(*(_loss_of(declaration.loss, *each) for each in zip(f, y, strict=True)))
+    numbers = [sympy.Symbol(name, real=True) for name in declaration.names]
+    return symbols.function("loss", [*f, *y, *numbers], [given, *(sympy.diff(given, one) for one in f)])
+
+
+def _loss_of(word: str, f: Any, y: Any) -> Any:
+    """The loss of one answer."""
     sign = symbols.own()["sign"](y)
-    made = {
+    return {
         "squared": (f - y) ** 2 / 2,
         "correlation": -f * y,
         "logistic": symbols.own()["softplus"](-f * sign),
         "hinge": symbols.own()["relu"](1 - f * sign),
-    }
-    if declaration.own_loss is not None:
-        given = symbols.build(declaration.own_loss, ())
-    else:
-        given = made[declaration.loss]
-    numbers = [sympy.Symbol(name, real=True) for name in declaration.names]
-    return symbols.function("loss", [f, y, *numbers], [given, sympy.diff(given, f)])
+    }[word]
+
+
+def _own_loss(declaration: Declaration, f: list[Any], y: list[Any]) -> Any:
+    """The own loss: of the answers of heads together where it names them, else summed over the heads in force."""
+    import sympy
+
+    assert declaration.own_loss is not None
+    given = symbols.build(declaration.own_loss, ())
+    if not declaration.several or not {"f", "y"} & set(declaration.own_loss.names()):
+        return given
+    plain = [sympy.Symbol(letter, real=True) for letter in "fy"]
+    each = (given.subs(dict(zip(plain, pair, strict=True)), simultaneous=True) for pair in zip(f, y, strict=True))
+    return sympy.Add(*each)
+
+
+def _softmax(f: list[Any], y: list[Any]) -> Any:
+    """log sum_h exp f_h - f_k, k the head of the largest y, by log(exp a + exp b) = a + softplus(b - a)."""
+    import sympy
+
+    softplus, step = (symbols.own()[word] for word in ("softplus", "step"))
+    total = f[-1]
+    for one in f[-2::-1]:
+        total = one + softplus(total - one)
+    chosen = sympy.Add(*(
+        one * sympy.Mul(*(step(label - other) for other in y if other is not label))
+        for one, label in zip(f, y, strict=True)
+    ))  # fmt: skip
+    return total - chosen
 
 
 def rule(declaration: Declaration, number: int, word: str) -> str:

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import BY_PARTS, PARTS, Dense, Layout, Symmetric
-from derivations.declare.declaration import Declaration, Group
+from derivations.declare.declaration import Declaration
+from derivations.declare.grammar import number as value_of
+from derivations.declare.readouts import Readout
 from derivations.declare.schedules import TIME
 
 SPACE = PARTS
@@ -171,7 +173,7 @@ class Rows:
 
     @property
     def scalars(self) -> tuple[tuple[int, str, int], ...]:
-        """The numbers of the students' units, (group, word, count): readouts "a", then biases, group by group."""
+        """The numbers of the students' units, (group, word, count): trained readouts, then biases, group by group."""
         found = []
         for number, group in enumerate(self.declaration.students):
             found += [(number, word, self.sizes[number]) for word in group.own]
@@ -212,16 +214,13 @@ def _letter(name: str) -> str:
     return name.split("_")[-2]
 
 
-def readout(declaration: Declaration, number: int, size: int, values: Mapping[str, float]) -> np.ndarray:
+def readout(one: Readout, size: int, values: Mapping[str, float]) -> np.ndarray:
     """The readouts (size,) of a group that are not trained: 1, 1/K, 1/sqrt(K), or an expression in j.
 
-    Trained ones start at `start.readout`.
+    >>> readout(Readout("", "mean"), 4, {})
+    array([0.25, 0.25, 0.25, 0.25])
     """
-    from derivations.declare.grammar import number as value_of
-
-    group: Group = declaration.groups[number]
-    if group.output == "own":
-        assert group.readout is not None
-        return np.array([value_of(group.readout, {**values, "j": j + 1.0}) for j in range(size)])
-    scale = {"sum": 1.0, "mean": 1.0 / size, "root": size**-0.5, "trained": declaration.start.readout}
-    return np.full(size, scale[group.output])
+    if one.output == "own":
+        assert one.expression is not None
+        return np.array([value_of(one.expression, {**values, "j": j + 1.0}) for j in range(size)])
+    return np.full(size, {"sum": 1.0, "mean": 1.0 / size, "root": size**-0.5}[one.output])

@@ -73,7 +73,10 @@ def equations(parameters: Any, tier: str) -> Equations:
         arguments=functools.partial(arguments, stated, tier=tier),
         admits=functools.partial(_require_signal, stated, tier),
         crossings=population.crossings(declared, rows(parameters)),
-        watched=(population.ERROR, *([classification.CLASSIFICATION] if declared.labelled() else [])),
+        watched=(
+            *(one for one, _ in population.errors(declared)),
+            *([classification.CLASSIFICATION] if declared.classifies() else []),
+        ),
         observables=Observables(
             observe=observe,
             constants=population.constants,
@@ -103,7 +106,7 @@ def _on_grid(parameters: Any) -> bool:
     A grid then has an error of rounding, for two fields of standard deviations up to about 3 at 16384 points.
     """
     declared: Declaration = in_force(parameters)
-    variables = rows(parameters).fields + _noisy(parameters)
+    variables = rows(parameters).fields + _noisy(parameters) * len(declared.force)
     signed = declared.labelled() and (bool(declared.teachers) or _noisy(parameters))
     trees = [*(group.unit for group in declared.groups), *([declared.own_loss] if declared.own_loss else [])]
     trees += [rule.tree for rule in declared.rules]
@@ -118,18 +121,18 @@ def _noisy(parameters: Any) -> bool:
 
 
 def nodes(parameters: Any, seed: int | None = None, fewer: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Return points (fields + 1, N) of the normal law, the last row for label noise, and weights (N,).
+    """Return points (fields + heads in force, N) of the normal law, the last rows for label noise, and weights (N,).
 
     There are `fewer` times fewer points than asked for, with the same moments exact.
     """
     p, fields, count = parameters, rows(parameters).fields, parameters.points // fewer
-    seed = p.sample_seed if seed is None else seed
+    seed, heads = p.sample_seed if seed is None else seed, len(p.declaration.force)
     if not _on_grid(p):
-        return points(fields + 1, count, seed, degree(fields + 1, p.points))
+        return points(fields + heads, count, seed, degree(fields + heads, p.points))
     if _noisy(p):
-        return grid(fields + 1, count, seed)
+        return grid(fields + heads, count, seed)
     x, weights = grid(fields, count, seed)
-    return np.vstack([x, np.zeros(x.shape[1])]), weights
+    return np.vstack([x, np.zeros((heads, x.shape[1]))]), weights
 
 
 def _drift(parameters: Any) -> Statement:
@@ -198,13 +201,13 @@ def build(
         gain = arrays.packed(xp, declared, D, E, [0.0 * value for value in scalars], a, remembered, clock=0.0)
         return drift(t, y, *split(declared, given)[2]) + gain
 
-    def losses(y: Any, *given: Any) -> tuple[Any, Any, Any]:
+    def losses(y: Any, *given: Any) -> tuple[Any, ...]:
         a, view, places, sample = seen(y, given)
         every = zip(*(sampler.losses(at, *sample) for at in places), strict=True)
-        loss, error, wrong = (_over_clusters(a, each) for each in every)
-        if declared.labelled() and classification.has_closed_form(declared, a.sizes):
+        loss, wrong, *errors = (_over_clusters(a, each) for each in every)
+        if declared.classifies() and classification.has_closed_form(declared, a.sizes):
             wrong = classification.closed_form(declared, xp, view, a)
-        return loss, error, wrong
+        return loss, *errors, *([wrong] if declared.classifies() else [])
 
     both = _once(losses) if xp is np else losses
 
@@ -212,8 +215,7 @@ def build(
         return both(y, *given)[0]
 
     def watch(y: Any, *given: Any) -> Any:
-        found = both(y, *given)
-        return xp.stack(found[1:] if declared.labelled() else found[1:2])
+        return xp.stack(both(y, *given)[1:])
 
     return {"flow": flow, "watch": watch, "loss": loss}
 
@@ -322,7 +324,7 @@ def _scatter(of_points: Callable[[int, int], np.ndarray], initial: Initial) -> t
     seeds = [1 + p.sample_seed + k for k in range(RANDOMISATIONS)]
     each = np.array([of_points(seed, 1) for seed in seeds])
     mean, error = each.mean(0), each.std(0, ddof=1)
-    variables = rows(p).fields + 1
+    variables = rows(p).fields + len(p.declaration.force)
     moments = math.comb(variables + degree(variables, p.points), variables)
     if p.points >= 2 * FEWER * moments:  # else fewer points do not have as many moments
         bias = (np.mean([of_points(seed, FEWER) for seed in seeds], axis=0) - mean) / (FEWER - 1)

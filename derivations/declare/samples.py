@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Student f, teacher y and the students' fields z at some points, and what every group of students gave.
+    """Student f, teacher y (heads, N) and the students' fields z at some points, and what every group of students gave.
 
     `kept` are (number of the group, rows by slot, scales of the fields, a, outputs of the unit, those of its logit).
     """
@@ -61,20 +61,21 @@ class Sampler:
         self._taught: tuple[Any, dict[bytes, Any]] = (None, {})
 
     def means(self, at: Place, points: Any, weights: Any) -> Means:
-        """All means over points (n + 1, N) with weights (N,)."""
+        """All means over points (n + heads in force, N) with weights (N,)."""
         U, S = self._frame(at)
+        n = len(U)
 
         def part(x: Any, w: Any, y: Any) -> Means:
-            seen = self._seen(at, placed(U[:S] @ x[:-1], at.centre, slice(S)), y, derivatives=True)
-            value, slope, label = self._loss(at, seen, x[-1])
+            seen = self._seen(at, placed(U[:S] @ x[:n], at.centre, slice(S)), y, derivatives=True)
+            value, slope, label = self._loss(at, seen, x[n:])
             c, e, scalars = self._gradients(at, seen, (value, slope, label), w)
             weighted = c * w
-            drift = weighted @ x[:-1].T
+            drift = weighted @ x[:n].T
             if isotropic:
                 drift = drift @ U.T + e[:, None] * at.G[:S]
             second = weighted @ c.T if self.declared.limit == "online" else xp.zeros((S, S))
             first = weighted.sum(1)
-            return Means(drift, e, first, second, scalars, value @ w, (seen.f - seen.y) ** 2 @ w)
+            return Means(drift, e, first, second, scalars, value @ w, self._errors(seen, w)[0])
 
         xp, isotropic = self.xp, self.declared.inputs is None
         y = self._teacher(at, U[S:], points)
@@ -83,23 +84,32 @@ class Sampler:
         by_row = [sum(each) for each in zip(*scalars, strict=True)]
         return Means(found, sum(own), sum(first), sum(second), by_row, sum(loss), sum(error))
 
-    def losses(self, at: Place, points: Any, weights: Any) -> tuple[Any, Any, Any]:
-        """(loss, E[(f - f*)^2], share of wrong labels) alone, which need no derivatives."""
+    def losses(self, at: Place, points: Any, weights: Any) -> tuple[Any, ...]:
+        """(loss, share of wrong labels, E[(f - f*)^2], that of every head if there are several), no derivatives."""
         U, S = self._frame(at)
+        n = len(U)
 
-        def part(x: Any, w: Any, y: Any) -> tuple[Any, Any, Any]:
-            seen = self._seen(at, placed(U[:S] @ x[:-1], at.centre, slice(S)), y, derivatives=False)
-            wrong = classification.share_of_wrong_labels(self.xp, seen.f, y, w) if self.declared.labelled() else 0.0
-            return self._loss(at, seen, x[-1])[0] @ w, (seen.f - y) ** 2 @ w, wrong
+        def part(x: Any, w: Any, y: Any) -> tuple[Any, ...]:
+            seen = self._seen(at, placed(U[:S] @ x[:n], at.centre, slice(S)), y, derivatives=False)
+            signs = (seen.f[0], y[0], w) if self.declared.classifies() else None
+            wrong = 0.0 if signs is None else classification.share_of_wrong_labels(self.xp, *signs)
+            return (self._loss(at, seen, x[n:])[0] @ w, wrong, *self._errors(seen, w))
 
-        loss, error, wrong = zip(*self._blocks(part, points, weights, self._teacher(at, U[S:], points)), strict=True)
-        return sum(loss), sum(error), sum(wrong)
+        parts = self._blocks(part, points, weights, self._teacher(at, U[S:], points))
+        return tuple(sum(each) for each in zip(*parts, strict=True))
+
+    def _errors(self, seen: Seen, w: Any) -> list[Any]:
+        """E[(f - f*)^2] summed over the heads in force, then of every head if there are several."""
+        heads = self.declared.heads
+        each = [(f - y) ** 2 @ w for f, y in zip(seen.f, seen.y, strict=True)]
+        total = sum(error for head, error in zip(heads, each, strict=True) if head in self.declared.force)
+        return [total, *(each if self.declared.several else [])]
 
     def _blocks(self, part: Callable[..., Any], points: Any, *others: Any) -> list[Any]:
-        """`part` of the points and of arrays (N,); NumPy takes them in blocks that stay in the processor's cache."""
+        """`part` of the points and of arrays (.., N); NumPy takes them in blocks that stay in the processor's cache."""
         step = BLOCK if self.xp is np else points.shape[1]
         starts = range(0, points.shape[1], step)
-        return [part(points[:, k : k + step], *(one[k : k + step] for one in others)) for k in starts]
+        return [part(points[:, k : k + step], *(one[..., k : k + step] for one in others)) for k in starts]
 
     def _frame(self, at: Place) -> tuple[Any, int]:
         """The frame of all vectors (n, n), and how many are the students'."""
@@ -107,15 +117,16 @@ class Sampler:
         return frame(self.xp, at.G, S), S
 
     def _teacher(self, at: Place, U: Any, points: Any) -> Any:
-        """The teacher y (N,) by its rows of the frame, in which it comes first: they stay the same along a run.
+        """The teacher y (heads, N) by its rows of the frame, in which it comes first: they stay the same along a run.
 
         NumPy evaluates it once for each such rows, of every cluster, and for all points.
         """
         if at.label is not None:
-            return at.label + 0.0 * points[0]
-        first, w = len(at.G) - len(U), at.w[sum(at.sizes[: self.students]) :]
+            return (at.label + 0.0 * points[0])[None]
+        n = len(at.G)
+        first, w = n - len(U), at.w[:, sum(at.sizes[: self.students]) :]
         if self.xp is not np:
-            return self._answer(at, placed(U @ points[:-1], at.centre, slice(first, None)))
+            return self._answer(at, placed(U @ points[:n], at.centre, slice(first, None)))
         centre = np.zeros(0) if at.centre is None else at.centre[first:]
         key = b"".join(
             np.ascontiguousarray(part).tobytes() for part in (U, at.G[first:, first:], centre, w, at.numbers)
@@ -123,25 +134,27 @@ class Sampler:
         if self._taught[0] is not points or len(self._taught[1]) > MOST_CLUSTERS:
             self._taught = (points, {})
         if key not in self._taught[1]:
-            parts = self._blocks(lambda x: self._answer(at, placed(U @ x[:-1], at.centre, slice(first, None))), points)
-            self._taught[1][key] = np.concatenate(parts)
+            parts = self._blocks(lambda x: self._answer(at, placed(U @ x[:n], at.centre, slice(first, None))), points)
+            self._taught[1][key] = np.concatenate(parts, axis=1)
         return self._taught[1][key]
 
-    def _loss(self, at: Place, seen: Seen, noise: Any) -> tuple[Any, Any, Any]:
-        """The loss of every point, its derivative in f, and the label with its noise."""
+    def _loss(self, at: Place, seen: Seen, noise: Any) -> tuple[Any, dict[str, Any], list[Any]]:
+        """The loss of every point, its derivatives in the answers in force, by head, and their labels with noise."""
+        places = [self.declared.heads.index(head) for head in self.declared.force]
         drawn = noise if self.declared.law is None else self.functions["noise_of"](noise, *self._shared(at))[0]
-        label = seen.y + at.noise * drawn
-        value, slope = (part + 0.0 * seen.y for part in self.functions["loss"](seen.f, label, *self._shared(at)))
+        f, y = [seen.f[h] for h in places], [seen.y[h] for h in places]
+        labels = [each + at.noise * own for each, own in zip(y, drawn, strict=True)]
+        value, *slopes = (part + 0.0 * y[0] for part in self.functions["loss"](*f, *labels, *self._shared(at)))
         if self.declared.loss == "squared" and self.declared.law is not None and self.declared.law.heavy:
-            value = (seen.f - seen.y) ** 2 / 2  # noise without a variance has no part in the mean
-        return value, slope, label
+            value = sum((one - two) ** 2 / 2 for one, two in zip(f, y, strict=True))  # such noise has no mean square
+        return value, dict(zip(self.declared.force, slopes, strict=True)), labels
 
     def _shared(self, at: Place) -> list[Any]:
         return [at.numbers[k] for k in range(len(self.declared.names))]
 
     def _answer(self, at: Place, z: Any) -> Any:
-        """The teacher y (N,) on its fields."""
-        y, row = 0.0 * z[0], 0
+        """The teacher y (heads, N) on its fields."""
+        y, row = 0.0 * z[:1], 0
         for number in range(self.students, len(self.declared.groups)):
             rows, row = self._rows(at, number, row)
             y = y - self._group(at, number, z, rows, derivatives=False)[0]
@@ -149,7 +162,8 @@ class Sampler:
 
     def _seen(self, at: Place, z: Any, y: Any, derivatives: bool) -> Seen:
         """Student f beside a teacher y, and what its units give on their fields."""
-        f, row, kept = 0.0, 0, []
+        f: Any = 0.0
+        row, kept = 0, []
         for number in range(self.students):
             rows, row = self._rows(at, number, row)
             part, *found = self._group(at, number, z, rows, derivatives)
@@ -165,7 +179,7 @@ class Sampler:
     def _group(
         self, at: Place, number: int, z: Any, rows: list[slice], derivatives: bool
     ) -> tuple[Any, list[Any], Any, Any, Any]:
-        """(sum of a phi, scales of the fields, a, outputs of the unit, those of its logit) of a group on fields z.
+        """(sums of a phi by head, scales of the fields, a, outputs of the unit, those of its logit) on fields z.
 
         With `derivatives` by `unit_k`, else by `value_k`; norms are read from the Gram matrix, students first.
         """
@@ -178,12 +192,12 @@ class Sampler:
         before = sum(len(g.scalars) for g in self.declared.groups[:number])
         own = [at.bias[before + b, :size][:, None] for b in range(len(group.scalars))]
         unit = sum(at.sizes[:number])
-        a = at.w[unit : unit + size]
+        a = at.w[:, unit : unit + size]
         name = f"unit_{number}" if derivatives else f"value_{number}"
         out, routed = self._unit(name, number, [*fields, *norms], [*own, *self._shared(at)])
         # The output of a unit that no field moves is a number, and no matrix to multiply.
-        total = a @ out[0] if xp.ndim(out[0]) == 2 else (a[:, None] * out[0]).sum(0)
-        return total, scale, a[:, None], out, routed
+        total = [each @ out[0] if xp.ndim(out[0]) == 2 else (each[:, None] * out[0]).sum(0) + 0.0 * z[0] for each in a]
+        return xp.stack(total), scale, a[:, :, None], out, routed
 
     @property
     def _normalised(self) -> bool:
@@ -199,26 +213,27 @@ class Sampler:
         return self.functions[name](*fields, taken, *own), (taken, logits)
 
     def _gradients(
-        self, at: Place, seen: Seen, of_loss: tuple[Any, Any, Any], weights: Any
+        self, at: Place, seen: Seen, of_loss: tuple[Any, dict[str, Any], list[Any]], weights: Any
     ) -> tuple[Any, Any, list[Any]]:
         """c (S, N), E[e] (S,), and the means for the scalars, in the order of rows.
 
-        `of_loss` are the loss of every point, its derivative in f, and the label.
+        `of_loss` are the loss of every point, its derivatives in the answers by head, and the labels.
         """
         xp, z, cs, es, scalars = self.xp, seen.z, [], [], []
-        slope = of_loss[1]
+        slopes = of_loss[1]
+        slope = next(iter(slopes.values()))  # the one of all, where there are rules
         for number, rows, scale, a, out, routed in seen.kept:
             group = self.declared.groups[number]
             slots, ruled = len(group.slots), self.declared.ruled(group)
             # With rules the derivatives of f are wanted by themselves.
-            base = a * slope if not ruled else a + 0.0 * slope
+            base = self._along_answers(number, a, slopes) if not ruled else a[0] + 0.0 * slope
             parts, extra = self._derivatives(group, base, out, routed)
             df: dict[str, Any] = {}
             if ruled:
                 df = dict(zip((*group.slots, *group.scalars), [*parts[:slots], *extra], strict=True))
                 parts = [part * slope if _moves(part) else 0.0 for part in parts]
                 extra = [part * slope for part in extra]
-                df["a"] = out[0]
+                df["a"] = out[0]  # rules are for one answer
             for s, slot in enumerate(group.slots):
                 if slot in ruled:
                     cs.append(self._rule(at, seen, number, slot, of_loss, df[slot]) + 0.0 * base)
@@ -229,11 +244,20 @@ class Sampler:
                 own = -c * z[rows[s]] / at.square[rows[s]][:, None] if scale else parts[slots + s]
                 cs.append(c)
                 es.append(own @ weights if _moves(own) else xp.zeros(base.shape[0]))
-            along = {"a": out[0] * slope, **dict(zip(group.scalars, extra, strict=True))}
+            along = {one.word: out[0] * slopes.get(one.head, 0.0 * slope) for one in group.readouts}
+            along |= dict(zip(group.scalars, extra, strict=True))
             for word in group.own:
                 part = self._rule(at, seen, number, word, of_loss, df[word]) if word in ruled else along[word]
                 scalars.append((part + 0.0 * base) @ weights)
         return xp.concatenate(cs), xp.concatenate(es), scalars
+
+    def _along_answers(self, number: int, a: Any, slopes: Mapping[str, Any]) -> Any:
+        """dl/dphi (units, N) of a group of students: the derivatives of the loss in the answers, by its readouts."""
+        fed = [head for head in self.declared.force if self.declared.readout(number, head) is not None]
+        if not fed:
+            return 0.0 * a[0] * next(iter(slopes.values()))
+        first, *rest = (a[self.declared.heads.index(head)] * slopes[head] for head in fed)
+        return sum(rest, first)
 
     def _derivatives(self, group: Group, base: Any, out: Any, routed: Any) -> tuple[list[Any], list[Any]]:
         """The derivatives of f times a factor in fields, then in squared norms, and those in the unit's own numbers.
@@ -254,7 +278,7 @@ class Sampler:
         return parts, extra
 
     def _rule(self, at: Place, seen: Seen, number: int, word: str, of_loss: tuple[Any, Any, Any], df: Any) -> Any:
-        """The coefficients (units, N) of the rule of a slot or a number of a group."""
+        """The coefficients (units, N) of the rule of a slot or a number of a group, of a network with one answer."""
         group, (value, slope, label) = self.declared.groups[number], of_loss
         (rows, scale, a, out), size = seen.kept[number][1:5], at.sizes[number]
         fields = [seen.z[r] for r in rows]
@@ -266,7 +290,7 @@ class Sampler:
         own = [at.bias[place, :size][:, None] for place in places]
         order = (*group.slots, *(None for _ in group.slots), None, *group.scalars)  # of the outputs after phi
         dphi = out[1 + order.index(word)] if word in order else 0.0
-        given = (a, seen.f, label, value, slope, df, dphi)
+        given = (a[0], seen.f[0], label[0], value, next(iter(slope.values())), df, dphi)
         return self.functions[f"rule_{number}_{word}"](*fields, *own, *given, *self._shared(at))[0]
 
 

@@ -2,8 +2,9 @@
 
 E[c_i c_j] = w_i w_j (sum over units k, l of w_k w_l E[phi'_i phi'_j phi_k phi_l] + noise^2 E[phi'_i phi'_j])
 
-Of a rule its psi and factor stand for phi' and w (`ruled`).  A label y of a cluster in the place of a teacher adds y^2
-to noise^2 and -2 y sum over k of w_k E[phi'_i phi'_j phi_k].
+With several heads it is a sum over two of them, h and g, of w_hi w_gj w_hk w_gl E[..], and the noise of a label is one
+of each head (`quadruples_of_heads`).  Of a rule its psi and factor stand for phi' and w (`ruled`).  A label y of a
+cluster in the place of a teacher adds y^2 to noise^2 and -2 y sum over k of w_k E[phi'_i phi'_j phi_k].
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,6 +41,14 @@ def definitions(motion: "Motion") -> Iterator[Definition]:
             if symbols.moves(one) and symbols.moves(two):
                 i, j = symbols.index("i", one.group), symbols.index("j", two.group)
                 places = (one, i, two, j)
+                if symbols.declared.several:
+                    value = (
+                        arcsines.total(symbols, factors, places, squared)
+                        if factors
+                        else quadruples_of_heads(symbols, kernels, places, squared)
+                    )
+                    yield Definition((entry(symbols, one, i, two, j),), value, "E[c_i c_j]")
+                    continue
                 if factors:
                     value = arcsines.total(symbols, factors, places, squared)
                 else:
@@ -70,6 +79,31 @@ def quadruples(symbols: Algebra, kernels: Kernels, places: tuple[Vector, Any, Ve
             found += (1 if k == m or first != second else 2) * sp.Sum(weights * value, c, e)
     if given != 0:
         found -= 2 * given * _triples(symbols, kernels, places, slopes, first)
+    return found
+
+
+def quadruples_of_heads(
+    symbols: Algebra, kernels: Kernels, places: tuple[Vector, Any, Vector, Any], squared: bool
+) -> Any:  # fmt: skip
+    """E[c_i c_j] of several heads and units that are polynomials, c_i = phi'_i sum_h w_hi (sum_k w_hk phi_k + noise_h).
+
+    With w_ik = sum_h w_hi w_hk over the heads in force it is the sum over units k and l of
+    w_ik w_jl E[phi'_i phi'_j phi_k phi_l], and noise^2 w_ij E[phi'_i phi'_j].
+    """
+    one, i, two, j = places
+    slopes = [ruled.slope(symbols, v) for v in (one, two)]
+    pair = mean(symbols, kernels, (one.group, two.group), slopes, (i, j))
+    found = NOISE**2 * symbols.weights(one.group, i, two.group, j) * pair
+    met = [g for g in symbols.groups if squared or not symbols.is_student(g)]
+    for k in met:
+        for m in met:
+            if not (symbols.meet(one.group, k) and symbols.meet(two.group, m)):
+                continue
+            c, e = symbols.index("k", k), symbols.index("l", m)
+            parts = (*slopes, symbols.shapes[k].value, symbols.shapes[m].value)
+            value = mean(symbols, kernels, (one.group, two.group, k, m), parts, (i, j, c, e))
+            weights = symbols.weights(one.group, i, k, c) * symbols.weights(two.group, j, m, e)
+            found += sp.Sum(weights * value, c, e)
     return found
 
 

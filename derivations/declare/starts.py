@@ -22,11 +22,13 @@ def start(table: Mapping[str, Any], students: tuple[Group, ...], weights: str) -
     overlap = table.get("overlap", "random")
     if overlap != "random":
         overlap = fields.real(table, "overlap", "start", minimum=-1.0, maximum=1.0)
-    if "a" in table and not any(group.output == "trained" for group in students):
+    if "a" in table and not any(group.trained_readouts for group in students):
         raise fields.Mistake("a is where trained readouts start, but no output is 'trained'", "start", "a")
     arrays, listed = _readouts(table, students)
     readout = 1.0 if "a" in listed else fields.real(table, "a", "start", 1.0)
-    others = {key: value for key, value in table.items() if key not in ("norm", "overlap", "a", *listed)}
+    single = _of_heads(table, students, listed)
+    known = ("norm", "overlap", "a", *listed, *(name for name, _ in single))
+    others = {key: value for key, value in table.items() if key not in known}
     scalars = {word for group in students for word in group.scalars}
     for key, value in others.items():
         if key in scalars:
@@ -40,15 +42,23 @@ def start(table: Mapping[str, Any], students: tuple[Group, ...], weights: str) -
                 f"unknown key {key!r}; {fields.near_key(key, ['norm', 'overlap', 'a', 'Q_ww', 'M_ww'])}", "start", key
             )
         arrays.append((key, fields.matrices(value, "start", key)))
-    return Start(tuple(norms), None if overlap == "random" else overlap, readout, tuple(arrays))
+    return Start(tuple(norms), None if overlap == "random" else overlap, readout, tuple(arrays), single)
+
+
+def _of_heads(
+    table: Mapping[str, Any], students: tuple[Group, ...], listed: list[str]
+) -> tuple[tuple[str, float], ...]:  # fmt: skip
+    """The numbers at which all readouts of a head start, by the name of the readouts in a run."""
+    names = [group.named(word) for group in students if group.heads for word in group.trained_readouts]
+    return tuple((name, fields.real(table, name, "start")) for name in names if name in table and name not in listed)
 
 
 def _readouts(table: Mapping[str, Any], students: tuple[Group, ...]) -> tuple[list[tuple[str, Any]], list[str]]:
     """The trained readouts that [start] gives one by one, by their names in a run, and the keys that do."""
     found, keys = [], []
-    for group in students:
-        name = group.named("a")
-        if group.output != "trained" or not isinstance(table.get(name), list):
+    every = [(group, group.named(word)) for group in students for word in group.trained_readouts]
+    for group, name in every:
+        if not isinstance(table.get(name), list):
             continue
         values = [fields.real({name: value}, name, "start") for value in table[name]]
         if len(values) != group.units:

@@ -19,6 +19,7 @@ def conventions(parameters: Any) -> dict[str, str]:
     made = {
         "squared": "(f - y)^2 / 2", "correlation": "-f y", "logistic": "log(1 + exp(-f sign(y)))",
         "hinge": "max(0, 1 - f sign(y))", "own": "as declared",
+        "softmax": "-log softmax(f) at the head of the largest y",
     }  # fmt: skip
     words = {
         "sum": "sum",
@@ -45,12 +46,15 @@ def conventions(parameters: Any) -> dict[str, str]:
         heavy = ", without a variance, which the loss leaves out" if law.heavy else ""
         rates["noise"] = f"{law.text}, xi ~ N(0, 1){heavy}"
     rates |= {f"rule of {rule.name}": rule.text for rule in declared.rules}
+    said = ", ".join(declared.force) + ("" if declared.force == declared.heads else f" of {', '.join(declared.heads)}")
+    heads = {"heads": f"the loss is over {said}, and each label has noise of its own"} if declared.several else {}
     return {
         **several,
         **inputs,
         **rates,
         "loss": made[declared.loss],
-        "output": ", ".join(dict.fromkeys(words[group.output] for group in declared.students)),
+        "output": ", ".join(dict.fromkeys(words[one.output] for group in declared.students for one in group.readouts)),
+        **heads,
         "clock": clock,
         "weights": declared.weights,
     }
@@ -75,7 +79,7 @@ def critical_step(parameters: Any) -> float | None:
     linear = len(declared.students) == 1 and declared.students[0].unit.kind == "name"
     plain = declared.loss == "squared" and declared.weights == "free" and declared.limit == "online"
     plain = plain and declared.inputs is None and not declared.rates and not declared.schedules and not declared.rules
-    if not linear or not plain or declared.students[0].output != "sum" or parameters.decay > 0:
+    if not linear or not plain or declared.several or declared.students[0].output != "sum" or parameters.decay > 0:
         return None
     return 2.0 * parameters.batch / getattr(parameters, declared.students[0].named("units"))
 

@@ -63,6 +63,7 @@ def system(declared: Declaration, reference: str = "") -> System:
     kind = parameters_of(declared)
     said = f"{declared}{declared.inputs or ''}{declared.rates or ''}{declared.schedules or ''}{declared.rules or ''}"
     said += f"{declared.law or ''}{declared.memories or ''}"
+    said += f"{declared.answers}{declared.start.readouts}" if declared.several else ""
     said += "".join(f"{number.name} {number.formula}" for number in declared.numbers if number.formula)
     source = Source(declared.source or "declared by the user", declared.title, "", 0, link=declared.link)
     return System(
@@ -214,11 +215,12 @@ def _add_start(declared: Declaration, add: Callable[..., None]) -> None:
             minimum=-1.0, maximum=1.0, start=True,
         )  # fmt: skip
     for group in declared.students:
-        name = group.named("a")
-        if group.output == "trained" and any(name == other for other, _ in declared.start.arrays):
-            add(name, float | None, None, "readouts at the start (none: the list that is declared)", start=True)
-        elif group.output == "trained":
-            add(name, float, declared.start.readout, "readouts at the start", start=True)
+        for name in map(group.named, group.trained_readouts):
+            if any(name == other for other, _ in declared.start.arrays):
+                add(name, float | None, None, "readouts at the start (none: the list that is declared)", start=True)
+            else:
+                value = dict(declared.start.readouts).get(name, declared.start.readout)
+                add(name, float, value, "readouts at the start", start=True)
     for memory in declared.memories:
         add(memory.name, float, memory.start, f"memory at the start, with the rate {memory.text}", start=True)
 

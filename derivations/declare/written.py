@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from derivations.declare import noise, responses, schedule_text, symbols
 from derivations.declare.declaration import Declaration
+from derivations.declare.readouts import word_of, written_name
 from derivations.declare.schedules import Schedule
 
 HELPERS = {
@@ -60,7 +61,7 @@ def arguments(declared: Declaration, changing: Sequence[Schedule] = ()) -> list[
     numbers of units that rules alone read.
     """
     sizes = [f"K_{k}" for k in range(len(declared.groups))]
-    fixed = [f"readout_{k}" for k, group in enumerate(declared.groups) if group.output != "trained"]
+    fixed = [written_name(k, head) for k, head in declared.fixed_readouts()]
     fixed += [f"own_{k}_{word}" for k, group in enumerate(declared.students) for word in declared.constants(group)]
     shared = [f"n_{name}" for name in declared.names]
     clock = ["dimension", "turns", "before", "after"] if changing or declared.memories else []
@@ -124,11 +125,7 @@ def _coefficients(declared: Declaration, given: str) -> str:
     """`coefficients(fields, labels, vv, scalars, ..)`: c of every slot, then e, then the slopes of the scalars."""
     lines = [line for k in range(len(declared.groups)) for line in (*_read(declared, k), *_value(declared, k))]
     students = len(declared.students)
-    shared = "".join(f", n_{name}" for name in declared.names)
-    answers = [" + ".join(f"total(a_{k} * phi_{k})" for k in side) for side in _sides(declared)]
-    value = "value" if any("l" in rule.tree.names() for rule in declared.rules) else "_"
-    lines += [f"f = {answers[0]}", f"y = {answers[1]} + labels[0:1]", f"{value}, slope = loss(f, y{shared})"]
-    lines.append("slope = slope + 0.0 * y")
+    lines += _answers(declared)
     along, sizes, slopes = [], [], []
     for k in range(students):
         group = declared.groups[k]
@@ -136,7 +133,7 @@ def _coefficients(declared: Declaration, given: str) -> str:
         lines += _ruled(declared, k)
         along += [f"c_{k}_{slot}" for slot in group.slots]
         sizes += [f"e_{k}_{slot}" for slot in group.slots] if norms(declared) else []
-        slopes += [f"d_{k}_a"] if group.output == "trained" else []
+        slopes += [f"d_{k}_{word}" for word in group.trained_readouts]
         slopes += [f"d_{k}_{word}" for word in group.scalars]
     head = f"def coefficients(fields, labels, vv, scalars, {given}):\n"
     slopes += ["0.0 * fields[:1]"] * len(declared.memories)  # no sample moves a memory
@@ -144,9 +141,27 @@ def _coefficients(declared: Declaration, given: str) -> str:
     return head + "".join(f"    {line}\n" for line in body)
 
 
-def _sides(declared: Declaration) -> tuple[range, range]:
+def _answers(declared: Declaration) -> Iterator[str]:
+    """The answers f and labels y of the heads in force, and the derivatives of the loss in the answers."""
     students = len(declared.students)
-    return range(students), range(students, len(declared.groups))
+    sides = range(students), range(students, len(declared.groups))
+    for place, head in enumerate(declared.force):
+        f, y = (
+            " + ".join(f"total({_named('a', k, head)} * phi_{k})" for k in side if declared.readout(k, head))
+            for side in sides
+        )
+        yield f"{word_of(head, 'f')} = {f or '0.0 * labels[0:1]'}"
+        yield f"{word_of(head, 'y')} = {y} + labels[{place}:{place + 1}]"
+    value = "value" if any("l" in rule.tree.names() for rule in declared.rules) else "_"
+    f, y, slope = ([word_of(head, word) for head in declared.force] for word in ("f", "y", "slope"))
+    shared = [f"n_{name}" for name in declared.names]
+    yield f"{', '.join([value, *slope])} = loss({', '.join([*f, *y, *shared])})"
+    yield from (f"{one} = {one} + 0.0 * {two}" for one, two in zip(slope, y, strict=True))
+
+
+def _named(letter: str, k: int, head: str) -> str:
+    """The name of the readout, or another number, of a group for a head."""
+    return f"{letter}_{k}_{head}" if head else f"{letter}_{k}"
 
 
 def _read(declared: Declaration, k: int) -> Iterator[str]:
@@ -162,13 +177,13 @@ def _read(declared: Declaration, k: int) -> Iterator[str]:
         if k < students and declared.weights == "normalised":
             yield f"r_{k}_{slot} = np.sqrt(q_{k}_{slot})"
             yield f"z_{k}_{slot} = z_{k}_{slot} / r_{k}_{slot}"
-    if group.output != "trained":
-        yield f"a_{k} = column(readout_{k}, fields)"
+    for head in (head for number, head in declared.fixed_readouts() if number == k):
+        yield f"{_named('a', k, head)} = column({written_name(k, head)}, fields)"
     if k < students:
-        counts = [(g.output == "trained") + len(g.scalars) for g in declared.groups[:k]]
-        words = [*(["a"] if group.output == "trained" else []), *group.scalars]
-        for place, word in enumerate(words):
-            name = f"a_{k}" if place == 0 and group.output == "trained" else f"s_{k}_{word}"
+        counts = [len(g.own) for g in declared.groups[:k]]
+        readouts = {one.word: one.head for one in group.readouts}
+        for place, word in enumerate(group.own):
+            name = _named("a", k, readouts[word]) if word in readouts else f"s_{k}_{word}"
             yield f"{name} = column(scalars[{_rows(counts, k, place)}], fields)"
 
 
@@ -198,10 +213,15 @@ def _derivatives(declared: Declaration, k: int) -> Iterator[str]:
     """The rows c, e and d of what moves by the loss in a group of students."""
     group, ruled = declared.groups[k], declared.ruled(declared.groups[k])
     mixed = group.share is not None and group.share.word == "softmax"  # top1 has the derivative 0 almost everywhere
-    yield f"weight_{k} = slope * a_{k} + 0.0 * z_{k}_{group.slots[0]}"
-    if mixed:
+    fed = [head for head in declared.force if declared.readout(k, head)]
+    weights = [f"{word_of(head, 'slope')} * {_named('a', k, head)}" for head in fed]
+    yield f"weight_{k} = {' + '.join([*weights, f'0.0 * z_{k}_{group.slots[0]}'])}"
+    if mixed and not declared.several:
         yield f"A_{k} = a_{k} * u_{k}_p"
         yield f"h_{k} = slope * p_{k} * (A_{k} - total(p_{k} * A_{k}))"
+    elif mixed:
+        yield f"A_{k} = weight_{k} * u_{k}_p"
+        yield f"h_{k} = p_{k} * (A_{k} - total(p_{k} * A_{k}))"
 
     def row(kind: str) -> str:
         return f"weight_{k} * u_{k}_{kind}" + (f" + h_{k} * l_{k}_{kind}" if mixed else "")
@@ -216,8 +236,10 @@ def _derivatives(declared: Declaration, k: int) -> Iterator[str]:
             yield f"c_{here} = c_{here} / r_{here}"
         elif norms(declared):
             yield f"e_{here} = {row(f'q_{slot}')}"
-    if group.output == "trained" and "a" not in ruled:
-        yield f"d_{k}_a = slope * phi_{k} + 0.0 * z_{k}_{group.slots[0]}"
+    for one in group.readouts:
+        if one.trained and one.word not in ruled:
+            slope = f"{word_of(one.head, 'slope')} * " if one.head in declared.force else "0.0 * "
+            yield f"d_{k}_{one.word} = {slope}phi_{k} + 0.0 * z_{k}_{group.slots[0]}"
     for word in group.scalars:
         if word in ruled:
             continue

@@ -17,6 +17,7 @@ import numpy as np
 from derivations.contract import Initial
 from derivations.declare import evaluate, mixture, schedules, spectra, speeds
 from derivations.declare.noise import in_force
+from derivations.declare.readouts import written_name
 from derivations.declare.rows import Rows
 from derivations.declare.system import numbers, rows
 from derivations.vectors import root
@@ -54,20 +55,21 @@ def moments(initial: Initial, seed: int) -> Moments:
     count = frame_of(initial)[0].shape[1]
     equal, made = np.full(POINTS, 1 / POINTS), []
     for k in range(BATCHES):
-        points = _normals(count + 1, [seed, 5, k])
-        made.append(_means(initial, _drawn(initial, points[:, :-1]), points[:, -1], equal))
+        points = _normals(count + len(initial.parameters.declaration.force), [seed, 5, k])
+        made.append(_means(initial, _drawn(initial, points[:, :count]), points[:, count:], equal))
     return Moments(*(np.array(each) for each in zip(*made, strict=True)))
 
 
 def at_points(initial: Initial, points: np.ndarray, weights: np.ndarray) -> Moments:
-    """Return the means over given points (N, F + 1) of F fields, the last number of each being that of the label noise.
+    """Return the means over given points (N, F + H) of F fields, the last numbers being the noise of the labels.
 
-    A point fixes the fields of a sample alone.  On inputs with eigenvalues the sample is the mean of all that have
-    these.
+    H is the number of heads in force.  A point fixes the fields of a sample alone.  On inputs with eigenvalues the
+    sample is the mean of all that have these.
     """
     isotropic = mixture.mixture(initial.parameters) is None
-    samples = (_drawn if isotropic else _of_fields)(initial, points[:, :-1])
-    return Moments(*(each[None] for each in _means(initial, samples, points[:, -1], weights)))
+    fields = rows(initial.parameters).fields
+    samples = (_drawn if isotropic else _of_fields)(initial, points[:, :fields])
+    return Moments(*(each[None] for each in _means(initial, samples, points[:, fields:], weights)))
 
 
 def frame_of(initial: Initial) -> tuple[np.ndarray, np.ndarray, int]:
@@ -87,7 +89,7 @@ def frame_of(initial: Initial) -> tuple[np.ndarray, np.ndarray, int]:
 def _means(
     initial: Initial, samples: list[Samples], noise: np.ndarray, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the three means over samples with label noise (N,) and weights (N,), the same in every cluster."""
+    """Return the three means over samples with label noise (N, heads) and weights (N,), the same in every cluster."""
     import jax
 
     p, at = schedules.now(initial), rows(initial.parameters)
@@ -170,11 +172,11 @@ def _gradient(declared: Any, sizes: tuple[int, ...]) -> Any:
 
     def loss(students: Any, scalars: Any, teachers: Any, x: Any, label: Any, given: Any) -> Any:
         every = jnp.concatenate([students, teachers])
-        return evaluate.losses(declared, every, scalars, x[None], label[None, None], {**given, **counts})[0]
+        return evaluate.losses(declared, every, scalars, x[None], label[:, None], {**given, **counts})[0]
 
     def ruled(students: Any, scalars: Any, teachers: Any, x: Any, label: Any, given: Any) -> Any:
         every = jnp.concatenate([students, teachers])
-        return evaluate.moves(declared, every, scalars, x[None], label[None, None], {**given, **counts})
+        return evaluate.moves(declared, every, scalars, x[None], label[:, None], {**given, **counts})
 
     by_sample = ruled if declared.rules else jax.grad(loss, argnums=(0, 1))
     return jax.jit(jax.vmap(by_sample, in_axes=(None, None, None, 0, 0, None)))
@@ -185,11 +187,11 @@ def _given(initial: Initial) -> dict[str, Any]:
     at = rows(initial.parameters)
     names = at.declaration.names
     given: dict[str, Any] = {f"n_{n}": v for n, v in zip(names, numbers(initial.parameters), strict=True)}
-    for k, group in enumerate(at.declaration.groups):
-        name = group.named("a" if at.is_student(k) else "a_star")
-        if name in initial.constants:
-            given[f"readout_{k}"] = np.asarray(initial.constants[name], float)
-        for word in at.declaration.constants(group) if at.is_student(k) else ():
+    for k, head in at.declaration.fixed_readouts():
+        name = at.declaration.readout_name(k, head)
+        given[written_name(k, head)] = np.asarray(initial.constants[name], float)
+    for k, group in enumerate(at.declaration.students):
+        for word in at.declaration.constants(group):
             given[f"own_{k}_{word}"] = np.asarray(initial.constants[group.named(word)], float)
     return given
 

@@ -217,7 +217,7 @@ def _variable(system: System, variable: str, name: str) -> str:
     at: Rows = rows(system.parameters())
     known = [block.name for block in at.moving] + [at.declaration.students[g].named(w) for g, w, _ in at.scalars]
     known += [memory.name for memory in at.declaration.memories]
-    known += ["loss", "error", *(["classification_error"] if at.declaration.labelled() else [])]
+    known += ["loss", "error", *(["classification_error"] if at.declaration.classifies() else [])]
     aliases = {"_".join(part for part in (k.rsplit("_", 1)[0], k[-1])): k for k in known if k[-2:] == k[-1] * 2}
     variable = aliases.get(variable, variable)
     if variable not in known:

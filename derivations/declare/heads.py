@@ -1,0 +1,146 @@
+"""Several answers of one network: output = {one = "trained", two = "sum"}, and the heads whose losses are minimised.
+
+    f_h(x) = sum over groups of sum_i a_hi phi(u_i . x, ..),   loss = sum over the heads in force of l(f_h, y_h)
+
+A group of teachers with the name of a head is its label; one with a table `output` adds to the labels that it names.
+Source: Lee, Goldt & Saxe 2021.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from derivations.declare import fields
+from derivations.declare.declaration import Group, Number
+from derivations.declare.grammar import Tree
+from derivations.declare.readouts import OUTPUTS, Readout
+
+MOST_HEADS = 8
+JOINT = re.compile(r"[fy]_([A-Za-z0-9]+)")
+"""The answer or label of a head in an own loss."""
+RESERVED = ("star",)
+"""Names that a head cannot have: its readout would be that of a teacher."""
+
+
+def readouts(given: Mapping[str, Any], table: str, names: list[str], teacher: bool) -> tuple[Readout, ...]:
+    """The readouts of a group by head.  Raises `fields.Mistake` for a name that is none, and as `output` does."""
+    place = f"{table}.output"
+    if not 0 < len(given) <= MOST_HEADS:
+        said = f"output has 1 to {MOST_HEADS} heads, such as {{one = 'trained', two = 'sum'}}, not {len(given)}"
+        raise fields.Mistake(said, table, "output")
+    found = []
+    for head, value in given.items():
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{0,19}", head):
+            said = f"a head's name is made of at most 20 letters and digits, but {fields.shown(head)} was given"
+            raise fields.Mistake(said, place, str(head))
+        if head in RESERVED:
+            raise fields.Mistake(f"head {head} would be called a_{head}, which is taken", place, head)
+        found.append(Readout(head, *output({head: value}, head, place, names, teacher)))
+    return tuple(found)
+
+
+def output(
+    entry: Mapping[str, Any], key: str, table: str, names: list[str], teacher: bool
+) -> tuple[str, Tree | None]:  # fmt: skip
+    """One readout: a word of `OUTPUTS`, or "own" with its expression in the number j of a unit."""
+    given = entry.get(key, "sum")
+    if isinstance(given, str) and given in OUTPUTS:
+        if teacher and given == "trained":
+            raise fields.Mistake("a teacher's readout is not trained", table, key)
+        return given, None
+    said = f"output is one of {', '.join(OUTPUTS)}, or an expression in j"
+    if not isinstance(given, str):
+        raise fields.Mistake(f"{said}, not {fields.shown(given)}", table, key)
+    if re.fullmatch(r"[A-Za-z_]\w*", given.strip()) and given.strip() not in ("j", *names):
+        raise fields.Mistake(f"{said}; {fields.near(given, OUTPUTS)}", table, key)
+    return "own", fields.expression(given, table, key, ("j", *names))
+
+
+def names_of(students: tuple[Group, ...]) -> tuple[str, ...]:
+    """The heads of some groups of students; none where there is one answer."""
+    return tuple(dict.fromkeys(one.head for group in students for one in group.heads))
+
+
+def require(
+    tables: Mapping[str, Any], students: tuple[Group, ...], teachers: tuple[Group, ...], labelled: bool
+) -> None:  # fmt: skip
+    """Refuse groups that know no heads beside such as do, labels that no head has, and what heads do not go with."""
+    heads, taught = names_of(students), names_of(teachers)
+    if not heads and not taught:
+        return
+    if not heads:
+        raise fields.Mistake("the teacher has heads, but no group of students has", "teacher", "output")
+    without = next((group for group in students if not group.heads), None)
+    if without is not None:
+        said = f"group {without.name} of students needs output = {{{heads[0]} = 'sum'}}, say, since others have heads"
+        raise fields.Mistake(said, f"student.{without.name}", "output")
+    if labelled:
+        raise fields.Mistake("heads and labels of clusters do not go together yet: give [teacher]", "inputs", "cluster")
+    if "rule" in fields.table(tables, "training"):
+        raise fields.Mistake("heads and rules do not go together yet: leave out rule or the heads", "training", "rule")
+    for group in teachers:
+        if not group.heads and group.name not in heads:
+            who = f"teacher group {group.name}" if group.name else "the teacher"
+            said = f"{who} feeds no head: call it like a head or give output = {{{heads[0]} = 'sum'}}"
+            raise fields.Mistake(said, f"teacher.{group.name}" if group.name else "teacher")
+        wrong = next((one.head for one in group.heads if one.head not in heads), None)
+        if wrong is not None:
+            said = f"the teacher feeds head {wrong!r}, which no student has; {fields.near(wrong, heads)}"
+            raise fields.Mistake(said, f"teacher.{group.name}" if group.name else "teacher", "output")
+    fed = {one.head for group in teachers for one in group.heads} | {g.name for g in teachers if not g.heads}
+    missing = next((head for head in heads if head not in fed), None)
+    if missing is not None:
+        said = f"head {missing} has no label: write [teacher.{missing}], or an output of a teacher with that name"
+        raise fields.Mistake(said, "teacher")
+
+
+def force(training: Mapping[str, Any], students: tuple[Group, ...]) -> tuple[str, ...]:
+    """The heads in force, in the order of the heads; none where all of them are.
+
+    Raises `fields.Mistake` for a name that is no head.
+    """
+    given = training.get("head")
+    if given is None:
+        return ()
+    heads = names_of(students)
+    if not heads:
+        said = "head names heads of the network, but output gives it one answer: output = {one = 'trained'}"
+        raise fields.Mistake(said, "training", "head")
+    asked = [given] if isinstance(given, str) else given
+    if not isinstance(asked, list) or not asked or not all(isinstance(one, str) for one in asked):
+        said = f"head is a name or a list of names, but {fields.shown(given)} was given"
+        raise fields.Mistake(said, "training", "head")
+    for one in asked:
+        if one not in heads:
+            raise fields.Mistake(f"training asks for head {one!r}; {fields.near(one, heads)}", "training", "head")
+    found = tuple(head for head in heads if head in asked)
+    return () if found == heads else found
+
+
+def require_loss(
+    loss: str, tree: Tree | None, heads: tuple[str, ...], in_force: tuple[str, ...], numbers: tuple[Number, ...]
+) -> None:  # fmt: skip
+    """Refuse softmax of one answer, and an own loss of heads that are not there or not in force."""
+    if loss == "softmax" and len(in_force or heads) < 2:
+        raise fields.Mistake("softmax needs two heads", "training", "loss")
+    if tree is None:
+        return
+    known = {name for head in in_force or heads for name in (f"f_{head}", f"y_{head}")}
+    read = [name for name in tree.names() if JOINT.fullmatch(name) and name not in {n.name for n in numbers}]
+    for name in read:
+        if name not in known:
+            hint = fields.near(name, known) if known else "the network has one answer, f"
+            said = f"the loss names {name}, which is no answer or label in force; {hint}"
+            raise fields.Mistake(said, "training", "loss")
+    if read and {"f", "y"} & set(tree.names()):
+        said = f"the loss names {read[0]} and f or y: write it of one answer, or of all by their heads"
+        raise fields.Mistake(said, "training", "loss")
+
+
+def of_loss(heads: Collection[str]) -> tuple[str, ...]:
+    """What an own loss may name beside f and y.
+
+    >>> of_loss(("one",))
+    ('f_one', 'y_one')
+    """
+    return tuple(f"{letter}_{head}" for head in heads for letter in "fy")

@@ -1,0 +1,54 @@
+"""How groups of units add to answers: the readout of a group, for the one answer of a network or for each of its heads.
+
+    f_h(x) = sum over groups of sum_i a_hi phi(u_i . x, ..)
+
+A network with one answer has the head "" alone, whose readout is called `a`; that of a head `one` is `a_one`.
+"""
+
+import dataclasses
+
+from derivations.declare.grammar import Tree
+
+OUTPUTS = ("sum", "mean", "root", "trained")
+"""The readout a_i of a group of K units: 1, 1/K, 1/sqrt(K), or numbers that are trained or read from a file."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Readout:
+    """The readout of a group for a head: one of `OUTPUTS`, or "own" with an `expression` in the unit's number j."""
+
+    head: str
+    output: str
+    expression: Tree | None = None
+
+    @property
+    def trained(self) -> bool:
+        """Whether it is trained."""
+        return self.output == "trained"
+
+    @property
+    def word(self) -> str:
+        """The name of the readout among the numbers of a student unit.
+
+        >>> Readout("", "sum").word, Readout("one", "trained").word
+        ('a', 'a_one')
+        """
+        return word_of(self.head)
+
+
+def word_of(head: str, letter: str = "a") -> str:
+    """The name of the readout for a head, or of another quantity of the head.
+
+    >>> word_of(""), word_of("one"), word_of("one", "error")
+    ('a', 'a_one', 'error_one')
+    """
+    return f"{letter}_{head}" if head else letter
+
+
+def written_name(number: int, head: str) -> str:
+    """The name of a readout that does not move among the arguments of a model.
+
+    >>> written_name(1, ""), written_name(1, "two")
+    ('readout_1', 'readout_1_two')
+    """
+    return f"readout_{number}_{head}" if head else f"readout_{number}"
