@@ -15,7 +15,7 @@ Where clusters of the inputs have laws of their own, all of it has their index. 
 another way.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from derivations.declare import algebra, symbols
@@ -59,7 +59,7 @@ def _vector(model: Algebra, number: int) -> Vector:
     return Vector(number, model.declared.groups[number].slots[0])
 
 
-def _weights_of_pairs(model: Algebra, scales: list[list[Any]], squared: bool) -> Iterator[Definition]:
+def _weights_of_pairs(model: Algebra, scales: Sequence[Sequence[Any]], squared: bool) -> Iterator[Definition]:
     """The weights of units in c_i of a student unit i, summed over the heads in force."""
     for g in model.students:
         for k in model.groups:

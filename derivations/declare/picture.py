@@ -107,11 +107,11 @@ def _panels(run: Any, loss: str) -> list[str]:
         if name in overlaps and at_plateau(_matched(run, name)):
             found.append(GAP + name)
     # A loss of labels has no use for f near f*: f grows as long as training goes on.
-    signed = loss in ("logistic", "hinge")
+    signed = loss in ("logistic", "hinge", "softmax")
     scalars = [n for n in ("error", "classification_error") if n in run and not (signed and n == "error")]
-    if "loss" in run and (loss in ("logistic", "hinge", "own") or "error" not in run):
+    if "loss" in run and (loss in ("logistic", "hinge", "softmax", "own") or "error" not in run):
         scalars.append("loss")
-    scalars = [n for n in scalars if not is_still(run[n].values)]
+    scalars = [n for n in scalars if not all(is_still(run[one].values) for one in [n, *_of_heads(run, n)])]
     found = [*found[: MOST - len(scalars)], *scalars]
     return found or [max(ways, key=lambda name: ways[name])] if ways else found or ["loss"]
 
@@ -202,9 +202,17 @@ def _units(axis: Any, run: Any, name: str, shades: Mapping[str, tuple[str, ...]]
     axis.set_ylabel(f"${_of_unit(name, _is_norm(run, name))}$")
 
 
+def _of_heads(run: Any, name: str) -> list[str]:
+    """The errors of the heads of a network, which have one panel."""
+    return [other for other in run.data_vars if other.startswith("error_")] if name == "error" else []
+
+
 def _of_unit(name: str, norm: bool) -> str:
     """A squared norm, or a number of a unit, in mathematics."""
     words = name.split("_")
+    if words[-1] != "a" and "a" in words and not norm:  # the readout of a head: a_one, fast_a_one
+        below = [rf"\mathrm{{{word}}}" for word in words if word != "a"]
+        return rf"a_{{{','.join(['i', *below])}}}"
     letter, group = words[-1], " ".join(words[: -2 if norm else -1])
     below = rf",\mathrm{{{group}}}" if group else ""
     if norm:
@@ -216,9 +224,12 @@ def _of_unit(name: str, norm: bool) -> str:
 def _scalar(axis: Any, run: Any, name: str, loss: str) -> None:
     """Error, share of wrong labels or loss; logarithmic where positive over a decade."""
     words = {"error": r"error $E(f-f^*)^2$", "classification_error": "share of wrong labels"}
-    values = run[name].values
-    if spans_decade(values):
+    heads = _of_heads(run, name)
+    curves = [run[one].values for one in heads] or [run[name].values]
+    if any(map(spans_decade, curves)):
         axis.set_yscale("log")
-        values = until_rounding(values)
-    axis.plot(run["time"], values, color=BLACK)
+        curves = [until_rounding(values) for values in curves]
+    shades = colours(len(curves)) if heads else (BLACK,)
+    for values, shade, head in zip(curves, shades, heads or [None], strict=True):
+        axis.plot(run["time"], values, color=shade, label=head and f"head {head.removeprefix('error_')}")
     axis.set_ylabel(words.get(name, f"{LOSSES.get(loss, 'loss')} $L$"))

@@ -5,19 +5,15 @@ They are written once, in LaTeX; a text page has them by `notation.plain`.  D^s_
 
 import dataclasses
 
-from derivations.declare.declaration import Declaration
+from derivations.declare.declaration import Declaration, Group
 from derivations.declare.rows import Block, Rows
 from derivations.declare.schedules import Schedule
 from derivations.declare.statements import notation
+from derivations.declare.statements.answers import Answers
 from derivations.declare.statements.closed import Names
 from derivations.declare.statements.law import Law
 from derivations.declare.statements.notation import RATE
 from derivations.declare.statements.training import Training
-
-LOSSES = {
-    "squared": r"\tfrac12 (f - y)^2", "correlation": "-f y", "logistic": r"\log(1 + \exp(-f\,\text{sign}(y)))",
-    "hinge": r"\max(0, 1 - f\,\text{sign}(y))",
-}  # fmt: skip
 
 
 def squared(factor: str) -> str:
@@ -58,6 +54,11 @@ class Writer:
     def training(self) -> Training:
         """Rules, memories and values that change."""
         return Training(self.declared, self.single, self.changing)
+
+    @property
+    def answers(self) -> Answers:
+        """Readouts, answers and losses."""
+        return Answers(self.declared)
 
     @property
     def online(self) -> bool:
@@ -135,26 +136,22 @@ class Writer:
         lines, declared = [], self.declared
         for number, group in enumerate(declared.groups):
             student = number < len(declared.students)
-            function, index = ("f", "i") if student else ("f^*", "j")
+            index = "i" if student else "j"
             mark = f"_{{\\text{{{group.name}}}}}" if group.name else ""
             fields = ", ".join(rf"{s}{'' if student else '^*'}_{index}\cdot x" for s in group.slots)
-            weight = "a" if student else "b"
             phi = r"\varphi" + ("" if student else "^*") + mark
             unit = notation.expression(group.unit) if self.tex else group.text
-            whole = rf"{function}{mark}(x) = \sum_{{{index}}} {weight}_{index}\,{phi}({fields})"
             value = f"{phi}({', '.join(group.slots)}) = {unit}"
-            lines.append(rf"{whole},\quad {value},\quad {notation.readout(group, student)}")
-        for side, letter in ((declared.students, "f"), (declared.teachers, "f^*")):
-            if len(side) > 1:
-                lines.append(f"{letter} = " + " + ".join(rf"{letter}_{{\text{{{g.name}}}}}" for g in side))
-        noise = rf"y = {self.law.label or 'f^*(x)'} + \sigma \epsilon,\quad \epsilon \sim \mathcal{{N}}(0, 1)"
+            lines += self.answers.groups(number, mark, phi, fields, value)
+        lines += self.answers.sums()
+        noise = self.answers.label(self.law.label)
         lines += [rf"{self.inputs()},\quad {noise}"] if not self.space else [self.inputs(), noise]
-        own = notation.expression(declared.own_loss) if declared.own_loss else LOSSES.get(declared.loss, "")
-        lines.append(rf"L = \mathrm{{E}}[\ell(f, y)],\quad \ell(f, y) = {own}")
-        return lines
+        return [*lines, self.answers.loss()]
 
     def loss(self) -> list[str]:
         """Loss and error as sums over pairs of units."""
+        if self.declared.several:
+            return self.answers.errors()
         if self.law.mixed:
             return self.law.loss()
         error = r"\mathrm{E}[(f - f^*)^2] = \sum_{i,k} a_i a_k K_{ik} - 2 \sum_{i,j} a_i b_j K_{ij}"
@@ -198,8 +195,9 @@ class Writer:
             own = rf"\,{self.product('r_i', 'u')}"
             student = rf"\sum_t V^{{st}}_{{ik}}\,{self.product('t_k', 'u')} + \sum_r W^{{sr}}_{{ik}}{own}"
             teacher = rf"\sum_t V^{{st}}_{{ij}}\,{self.product('t^*_j', 'u')} + \sum_r W^{{sr}}_{{ij}}{own}"
-        first = rf"a_i \sum_k a_k \bigl({student}\bigr)"
-        second = rf"a_i \sum_j b_j \bigl({teacher}\bigr)"
+        front, weights = self.answers.front, self.answers.weight
+        first = rf"{front} \sum_k {weights('a', 'k')} \bigl({student}\bigr)"
+        second = rf"{front} \sum_j {weights('b', 'j')} \bigl({teacher}\bigr)"
         if self.law.label:
             own = "w" if self.single else "s"
             second = rf"a_i\,{self.law.label}\,W_i\,{self.product(f'{self.lead(own)[1]}', 'u')}"
@@ -292,25 +290,31 @@ class Writer:
         return next(key for key, start in self.rows.starts.items() if start == row)
 
     def _scalars(self) -> list[str]:
+        """The rates of readouts and of the units' own numbers."""
         lines = []
         for g, word, _ in self.rows.scalars:
             group, closed = self.declared.students[g], self.closed and self.declared.loss in ("squared", "correlation")
+            left = f"{RATE}{self.answers.number(group, word)}"
             if not self.declared.moves(group, word):
-                lines.append(rf"{RATE}{notation.name(group.named(word))}_i = 0")
+                lines.append(f"{left} = 0")
                 continue
             if word in self.declared.ruled(group):
                 mean = rf"\mathrm{{E}}[c^{{{notation.name(group.named(word))}}}_i]"
-                lines.append(rf"{RATE}{notation.name(group.named(word))}_i = -{self.eta}{self.speed(g, word)}{mean}")
+                lines.append(f"{left} = -{self.eta}{self.speed(g, word)}{mean}")
                 continue
-            inner = r"\varphi_i" if word == "a" else rf"a_i\,\partial_{{{notation.name(word)}}}\varphi_i"
-            slope = rf"\mathrm{{E}}[\partial_f\ell(f, y)\,{inner}]"
-            if closed:
-                K, front = ("K", "") if word == "a" else (rf"\partial_{{{notation.name(word)}_i}} K", r"a_i\,")
-                first = "" if self.declared.loss == "correlation" else rf"\sum_k a_k {K}_{{ik}} - "
-                second = rf"{self.law.label}\,{K}_i" if self.law.label else rf"\sum_j b_j {K}_{{ij}}"
-                slope = rf"{self.law.average}{front}\bigl({first or '-'}{second}\bigr)"
-            lines.append(rf"{RATE}{notation.name(group.named(word))}_i = -{self.eta}{self.speed(g, word)}{slope}")
+            slope = self._closed_slope(group, word) if closed else self.answers.slope(group, word)
+            lines.append(f"{left} = -{self.eta}{self.speed(g, word)}{slope}")
         return lines
+
+    def _closed_slope(self, group: Group, word: str) -> str:
+        """The derivative of the loss by a readout or a number of unit i, in kernels."""
+        readout, weight = word in group.trained_readouts, self.answers.weight
+        K = "K" if readout else rf"\partial_{{{notation.name(word)}_i}} K"
+        front = "" if readout else rf"{self.answers.front}\,"
+        head = self.answers.head(group, word)
+        first = "" if self.declared.loss == "correlation" else rf"\sum_k {weight('a', 'k', head)} {K}_{{ik}} - "
+        second = rf"{self.law.label}\,{K}_i" if self.law.label else rf"\sum_j {weight('b', 'j', head)} {K}_{{ij}}"
+        return rf"{self.law.average}{front}\bigl({first or '-'}{second}\bigr)"
 
     def speed(self, g: int, word: str) -> str:
         """The factor of the step of a slot or a number of a group of students; "" where it has none."""
@@ -319,7 +323,9 @@ class Writer:
 
     def held(self) -> list[str]:
         """What the slopes of kernels in the units' own numbers are."""
-        words = [w for g, w, _ in self.rows.scalars if w != "a" and self.declared.moves(self.declared.students[g], w)]
+        groups = self.declared.students
+        moving = [(groups[g], word) for g, word, _ in self.rows.scalars if self.declared.moves(groups[g], word)]
+        words = [word for group, word in moving if word not in group.trained_readouts]
         return [
             rf"\partial_{{{name}_i}} K_{{ik}} = \mathrm{{E}}[\partial_{{{name}}}\varphi_i\,\varphi_k],\quad "
             rf"{name}_k\text{{ held, also for }}k = i"
@@ -329,6 +335,8 @@ class Writer:
     def letters(self) -> str:
         """What stands in the second-order term, as the rest of its head."""
         over = ", $g_m = a_m$ for a student and $-b_m$ for a teacher" if self.declared.loss == "squared" else ""
+        if self.declared.several:
+            over = self.answers.letters()
         return rf"$\eta$ the step, $B$ the batch{over}"
 
     def second(self) -> list[str]:
@@ -340,11 +348,15 @@ class Writer:
             return [rf"E{self.above('st')}_{{ik}} = \mathrm{{E}}[{one} {two}]"]
         letter = "c_i" if self.single else "c^s_i"
         other = "c_k" if self.single else "c^t_k"
-        lines = [rf"E{self.above('st')}_{{ik}} = \mathrm{{E}}[{letter} {other}],\quad {letter} = a_i\,"
-                 + (r"\varphi_i'" if self.single else r"\partial_s\varphi_i") + r"\,\partial_f\ell(f, y)"
+        slope = r"\partial\ell/\partial f_{o}" if self.declared.several else r"\partial_f\ell(f, y)"
+        lines = [rf"E{self.above('st')}_{{ik}} = \mathrm{{E}}[{letter} {other}],\quad {letter} = {self.answers.front}\,"
+                 + (r"\varphi_i'" if self.single else r"\partial_s\varphi_i") + rf"\,{slope}"
                  + (f"/|{self.lead('A')[1]}|" if self.declared.weights == "normalised" else "")]  # fmt: skip
         over = {"squared": r"\sum_{m,n} g_m g_n", "correlation": r"\sum_{j,l} b_j b_l"}.get(self.declared.loss)
-        if over:
+        if over and self.declared.several:
+            slopes = r"\varphi_i' \varphi_k'" if self.single else r"\partial_s\varphi_i\,\partial_t\varphi_k"
+            lines.append(self.answers.second(f"E{self.above('st')}_{{ik}}", slopes, f"V{self.above('st')}_{{ik}}"))
+        elif over:
             one, two = "mn" if self.declared.loss == "squared" else "jl"
             slopes = r"\varphi_i' \varphi_k'" if self.single else r"\partial_s\varphi_i\,\partial_t\varphi_k"
             label = self.law.label

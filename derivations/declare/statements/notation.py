@@ -2,7 +2,6 @@
 
 import re
 
-from derivations.declare.declaration import Group
 from derivations.declare.grammar import Tree
 
 UPRIGHT = {
@@ -113,13 +112,3 @@ def _call(tree: Tree) -> str:
         return rf"\lvert {inner} \rvert"
     left, right = (r"\left(", r"\right)") if "\\sqrt" in inner or "^" in inner else ("(", ")")
     return f"{UPRIGHT.get(tree.word, rf'{chr(92)}operatorname{{{tree.word}}}')}{left}{inner}{right}"
-
-
-def readout(group: Group, student: bool) -> str:
-    """What the readouts of a group are, in a formula."""
-    letter = "a_i" if student else "b_j"
-    if group.output == "own":
-        assert group.readout is not None
-        return f"{letter} = {expression(group.readout)}" + (r"\text{ with }j = i" if student else "")
-    said = {"sum": " = 1", "mean": " = 1/K", "root": r" = 1/\sqrt{K}", "trained": r"\text{ trained}"}
-    return letter + said[group.output]

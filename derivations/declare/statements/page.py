@@ -239,7 +239,8 @@ def units(declared: Declaration) -> list[str]:
     found = []
     for number, group in enumerate(declared.groups):
         who = "student" if number < len(declared.students) else "teacher"
-        found.append(f"{who}{f' {group.name}' if group.name else ''}: {group.text}, output {group.output}")
+        output = ", ".join(f"{one.output} for {one.head}" for one in group.heads) or group.output
+        found.append(f"{who}{f' {group.name}' if group.name else ''}: {group.text}, output {output}")
     return found
 
 
@@ -260,7 +261,7 @@ def parameters_of(at: Rows) -> list[str]:
     lines = [f"{b.name} ({', '.join(b.dims)}): {b.meaning}" for b in at.blocks]
     for group, word, _ in at.scalars:
         owner = at.declaration.students[group]
-        said = "readout a_i" if word == "a" else f"number {word} of unit i"
+        said = f"readout {word}_i" if word in owner.trained_readouts else f"number {word} of unit i"
         moves = "trained" if at.declaration.moves(owner, word) else "fixed"
         lines.append(f"{owner.named(word)} ({at.dimension(group)}): {said}, {moves}")
     lines += [f"{memory.name} (memory): {memory.start:g} at the start" for memory in at.declaration.memories]

@@ -1,0 +1,137 @@
+"""The formulas of a page that say what a network answers: one answer f, or one f_o for each head o."""
+
+import dataclasses
+
+from derivations.declare.declaration import Declaration, Group
+from derivations.declare.readouts import Readout
+from derivations.declare.statements import notation
+
+LOSSES = {
+    "squared": r"\tfrac12 (f - y)^2", "correlation": "-f y", "logistic": r"\log(1 + \exp(-f\,\text{sign}(y)))",
+    "hinge": r"\max(0, 1 - f\,\text{sign}(y))",
+}  # fmt: skip
+HEAD = "o"
+"""The letter of a head."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """Writes readouts, answers and losses of a declaration, of whose heads those in force are summed over."""
+
+    declared: Declaration
+
+    def weight(self, letter: str, index: str, head: str = HEAD) -> str:
+        """The readout of a unit, with several heads for one of them."""
+        return rf"{letter}^{{{head}}}_{index}" if self.declared.several else f"{letter}_{index}"
+
+    @property
+    def front(self) -> str:
+        """The readout of unit i as a factor of what follows, with several heads summed over them."""
+        return rf"\sum_o {self.weight('a', 'i')}" if self.declared.several else "a_i"
+
+    def groups(self, number: int, mark: str, phi: str, fields: str, value: str) -> list[str]:
+        """What a group adds to the answers: a formula for each of its readouts, its unit in the first."""
+        declared, lines = self.declared, []
+        student = number < len(declared.students)
+        function, letter, index = ("f", "a", "i") if student else ("f^*", "b", "j")
+        for head in declared.heads:
+            one = declared.readout(number, head)
+            if one is None:
+                continue
+            of_head = f"_{{{self._marked(number, head)}}}" if head else mark
+            weight = self.weight(letter, index, rf"\text{{{head}}}")
+            whole = rf"{function}{of_head}(x) = \sum_{{{index}}} {weight}\,{phi}({fields})"
+            parts = [whole, *([value] if not lines else []), self._readout(one, weight, student)]
+            lines.append(r",\quad ".join(parts))
+        return lines
+
+    def _marked(self, number: int, head: str) -> str:
+        """The head of an answer, behind the name of a group that is not alone in it."""
+        name = self.declared.groups[number].name
+        return rf"\text{{{head}}}" if not name or name == head else rf"\text{{{name},{head}}}"
+
+    def _readout(self, one: Readout, weight: str, student: bool) -> str:
+        if one.output == "own":
+            assert one.expression is not None
+            return f"{weight} = {notation.expression(one.expression)}" + (r"\text{ with }j = i" if student else "")
+        said = {"sum": " = 1", "mean": " = 1/K", "root": r" = 1/\sqrt{K}", "trained": r"\text{ trained}"}
+        return weight + said[one.output]
+
+    def sums(self) -> list[str]:
+        """Answers and labels of several groups as sums over these."""
+        declared, lines = self.declared, []
+        sides = ((range(len(declared.students)), "f"), (range(len(declared.students), len(declared.groups)), "f^*"))
+        for side, letter in sides:
+            for head in declared.heads:
+                fed = [k for k in side if declared.readout(k, head) is not None]
+                if len(fed) < 2:
+                    continue
+                marks = [self._marked(k, head) if head else rf"\text{{{declared.groups[k].name}}}" for k in fed]
+                left = rf"{letter}_{{\text{{{head}}}}}" if head else letter
+                lines.append(f"{left} = " + " + ".join(rf"{letter}_{{{mark}}}" for mark in marks))
+        return lines
+
+    def label(self, label: str) -> str:
+        """What a label is, with its noise."""
+        if self.declared.several:
+            return r"y_{o} = f^*_{o}(x) + \sigma \epsilon_{o},\quad \epsilon_{o} \sim \mathcal{N}(0, 1)"
+        return rf"y = {label or 'f^*(x)'} + \sigma \epsilon,\quad \epsilon \sim \mathcal{{N}}(0, 1)"
+
+    def loss(self) -> str:
+        """The loss that is minimised."""
+        declared = self.declared
+        own = notation.expression(declared.own_loss) if declared.own_loss else LOSSES.get(declared.loss, "")
+        if not declared.several:
+            return rf"L = \mathrm{{E}}[\ell(f, y)],\quad \ell(f, y) = {own}"
+        names = ", ".join(rf"\text{{{head}}}" for head in declared.force)
+        over = rf"o \in \{{{names}\}}"
+        if declared.loss == "softmax":
+            own = r"\log \sum_o \exp(f_{o}) - f_{k},\quad k\text{ the head of the largest }y_{o}"
+            return rf"L = \mathrm{{E}}[\ell],\quad \ell = {own},\quad {over}"
+        if declared.own_loss is not None and not {"f", "y"} & set(declared.own_loss.names()):
+            return rf"L = \mathrm{{E}}[\ell],\quad \ell = {own}"
+        return rf"L = \sum_o \mathrm{{E}}[\ell(f_{{o}}, y_{{o}})],\quad \ell(f, y) = {own},\quad {over}"
+
+    def errors(self) -> list[str]:
+        """Loss and errors of several heads as sums over pairs of units."""
+        a_i, a_k, b_j, b_l = (self.weight(*one) for one in ("ai", "ak", "bj", "bl"))
+        error = rf"\mathrm{{E}}[(f_{{o}} - f^*_{{o}})^2] = \sum_{{i,k}} {a_i} {a_k} K_{{ik}}"
+        error += rf" - 2 \sum_{{i,j}} {a_i} {b_j} K_{{ij}} + \sum_{{j,l}} {b_j} {b_l} K_{{jl}}"
+        if self.declared.loss == "correlation":
+            return [rf"L = -\sum_o \sum_{{i,j}} {a_i} {b_j} K_{{ij}}", error]
+        return [r"L = \tfrac12 \sum_o \bigl(\mathrm{E}[(f_{o} - f^*_{o})^2] + \sigma^2\bigr)", error]
+
+    def head(self, group: Group, word: str) -> str:
+        """The head of a readout of a group, above a weight; of other numbers the one that is summed over."""
+        named = next((one.head for one in group.readouts if one.word == word), "")
+        return rf"\text{{{named}}}" if named else HEAD
+
+    def number(self, group: Group, word: str) -> str:
+        """A readout or a number of unit i of a group."""
+        if not group.heads or word not in group.trained_readouts:
+            return f"{notation.name(group.named(word))}_i"
+        return self.weight(notation.name(group.named("a")), "i", self.head(group, word))
+
+    def slope(self, group: Group, word: str) -> str:
+        """The derivative of the loss by a readout or a number of unit i, as a mean over samples."""
+        readout, head = word in group.trained_readouts, self.head(group, word)
+        inner = r"\varphi_i" if readout else rf"\partial_{{{notation.name(word)}}}\varphi_i"
+        if not self.declared.several:
+            front = "" if readout else r"a_i\,"
+            return rf"\mathrm{{E}}[\partial_f\ell(f, y)\,{front}{inner}]"
+        front = "" if readout else rf"{self.front}\,"
+        return rf"\mathrm{{E}}[{front}\partial\ell/\partial f_{{{head}}}\,{inner}]"
+
+    def letters(self) -> str:
+        """What stands in the second-order term of several heads, as the rest of its head."""
+        if self.declared.loss not in ("squared", "correlation"):
+            return ""
+        teacher = "-b" if self.declared.loss == "squared" else "b"
+        weights = rf"$g^{{o}}_m = a^{{o}}_m$ for a student and ${teacher}^{{o}}_m$ for a teacher"
+        return rf", {weights}, $g_{{im}} = \sum_o a^{{o}}_i g^{{o}}_m$"
+
+    def second(self, target: str, slopes: str, kernel: str) -> str:
+        """The second-order term of several heads as a sum over pairs of units, teachers alone of a correlation loss."""
+        one, two = "mn" if self.declared.loss == "squared" else "jl"
+        means = rf"\mathrm{{E}}[{slopes}\,\varphi_{one} \varphi_{two}]"
+        return rf"{target} = \sum_{{{one},{two}}} g_{{i{one}}} g_{{k{two}}}\,{means} + \sigma^2 g_{{ik}}\,{kernel}"
