@@ -9,6 +9,7 @@ from derivations.contract import Initial, Labelled
 from derivations.declare import classes, data, mixture, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.noise import in_force
+from derivations.declare.readouts import word_of
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
 
@@ -153,7 +154,8 @@ def summarise(tier: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dic
     warned = leading.warning(initial)
     if warned:
         told["sgd"] = warned
-    for name in ("loss", "error", "classification_error"):
+    heads = [word_of(head, "error") for head in declared.heads] if declared.several else []
+    for name in ("loss", "error", *heads, "classification_error"):
         if name in run:
             told |= {f"{name}_initial": float(run[name][0]), f"{name}_final": float(run[name][-1])}
     if "best_cosine" in run:
