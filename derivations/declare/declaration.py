@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from derivations.declare.array_files import ArrayFile
 from derivations.declare.grammar import SHARES, Tree
+from derivations.declare.momentum import Momentum
 from derivations.declare.schedules import Schedule
 
 Loss = Literal["squared", "correlation", "logistic", "hinge", "own"]
@@ -290,6 +291,7 @@ class Declaration:
     rules: tuple[Rule, ...] = dataclasses.field(default=(), repr=False)
     law: Law | None = dataclasses.field(default=None, repr=False)
     memories: tuple[Memory, ...] = dataclasses.field(default=(), repr=False)
+    momentum: Momentum | None = dataclasses.field(default=None, repr=False)
     text: str = dataclasses.field(default="", repr=False, compare=False)
 
     @property
@@ -329,6 +331,11 @@ class Declaration:
     def clocked(self) -> bool:
         """Whether the time is an order parameter: values change, or there are memories."""
         return bool(self.schedules or self.memories)
+
+    @property
+    def timed(self) -> bool:
+        """Whether momentum has a time, so that velocities are order parameters."""
+        return self.momentum is not None and self.momentum.timed
 
     @property
     def rate_names(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled, UsageError
-from derivations.declare import data, mixture, schedules, spectra, spread
+from derivations.declare import data, mixture, schedules, spectra, spread, velocity_blocks
 from derivations.declare.declaration import Declaration
 from derivations.declare.grammar import number as value_of
 from derivations.declare.rows import Rows, readout
@@ -51,6 +51,7 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
             value = arrays.get(name, readout(declared, number, found.sizes[number], values))
             constants[name] = _vector(name, np.asarray(value, float), found.sizes[number])
     constants |= _numbers_of_rules(parameters, arrays)
+    state |= velocity_blocks.start(found, {} if previous is None else arrays)
     for memory in declared.memories:
         state[memory.name] = np.asarray(arrays.get(memory.name, getattr(parameters, memory.name)), float).reshape(())
     if declared.clocked:

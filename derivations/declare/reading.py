@@ -15,6 +15,7 @@ from derivations.declare import (
     growth,
     inputs,
     memory,
+    momentum,
     named,
     presets,
     rates,
@@ -36,7 +37,7 @@ TABLES = (
 )  # fmt: skip
 STUDENT = ("unit", "units", "output", "name")
 TEACHER = (*STUDENT, "gram", "noise", "spread")
-TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "rule", "until", "decades")
+TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "rule", "until", "decades", "momentum", "nesterov")
 EVENT = ("name", "of", "threshold", "direction", "absolute")
 LARGEST_BATCH = 10**15
 """Most samples of a step, as the parameter `batch` takes them."""
@@ -108,6 +109,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         schedules=values.schedules,
         law=values.law,
         memories=memory.memories(remembering, students, trained, numbers),
+        momentum=momentum.momentum(training, weights, law),
         rules=rules.rules(training, students, trained, numbers, weights),
     )
     made = dataclasses.replace(made, text=declaration_text(tables, made))

@@ -39,7 +39,8 @@ def small_dimension(parameters: Any) -> int:
     fixed = data.dimension(inputs)
     if fixed is not None:
         return fixed
-    return max(SMALL, 2 * rows(parameters).total, 0 if inputs is None else len(inputs.blocks))
+    at = rows(parameters)
+    return max(SMALL, 2 * at.total + (at.students if parameters.declaration.momentum else 0), 0 if inputs is None else len(inputs.blocks))
 
 
 def start(kind: type, seed: int, **changed: Any) -> Initial:
