@@ -11,6 +11,7 @@ from derivations.broken import break_measure
 from derivations.claim import Claim, Grid
 from derivations.contract import Initial, System
 from derivations.declare import data, sampled, schedules
+from derivations.declare.claims import velocity_gradient
 from derivations.declare.initial import enter
 from derivations.declare.system import rows
 
@@ -48,7 +49,8 @@ def start(kind: type, seed: int, **changed: Any) -> Initial:
     parameters: Any = kind()
     random = {"overlap": None} if parameters.declaration.teachers else {}
     parameters = dataclasses.replace(parameters, d=small_dimension(parameters), **random, **changed)
-    return enter(parameters, None, np.random.default_rng([seed, 11]))
+    found = enter(parameters, None, np.random.default_rng([seed, 11]))
+    return velocity_gradient.pushed(found, np.random.default_rng([seed, 13]))
 
 
 def flat(found: Initial, state: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -8,7 +8,7 @@ import dataclasses
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Block, Rows
 from derivations.declare.schedules import Schedule
-from derivations.declare.statements import notation
+from derivations.declare.statements import notation, velocities
 from derivations.declare.statements.closed import Names
 from derivations.declare.statements.law import Law
 from derivations.declare.statements.notation import RATE
@@ -67,7 +67,7 @@ class Writer:
     @property
     def eta(self) -> str:
         """The factor of the drift."""
-        return r"\eta " if self.online else ""
+        return r"\eta " if self.online or velocities.is_fixed(self.declared) else ""
 
     @property
     def space(self) -> str:
@@ -253,7 +253,7 @@ class Writer:
 
     def motion(self) -> list[str]:
         """The rates of all order parameters, and what the factors of the step in them are."""
-        return [*(self._rate(block) for block in self.rows.moving), *self._scalars(), *self.training.definitions()]
+        return [*(self._rate(block) for block in self.rows.moving), *self._scalars(), *velocities.motion(self), *self.training.definitions()]
 
     def _rate(self, block: Block) -> str:
         """The rate of one block, by name of its slots."""
@@ -267,14 +267,14 @@ class Writer:
             above = (lambda slot: "") if self.single else (lambda slot: f"^{{{slot}}}")
         terms, one, two = [], self.speed(g, r), self.speed(h, s) if h < students else ""
         if declared.moves(declared.groups[g], r):
-            terms.append(f"{one}D{above(r)}_{i}[{s}{star}_{k}]")
+            terms.append(one + velocities.term(self, above(r), i, f"{s}{star}_{k}"))
         if h < students and declared.moves(declared.groups[h], s):
-            terms.append(f"{two}D{above(s)}_{k}[{r}_{i}]")
+            terms.append(two + velocities.term(self, above(s), k, f"{r}_{i}"))
         if not terms:
             return f"{RATE}{self.entry(block, i, k)} = 0"
         drift = f"-{self.eta}{terms[0]}" if len(terms) == 1 else rf"-{self.eta}\bigl({' + '.join(terms)}\bigr)"
         line = f"{RATE}{self.entry(block, i, k)} = {drift}"
-        if not self.online:
+        if not self.online or self.declared.timed:
             return line
         both = len(terms) == 2
         gain = (r"f_{l}\," if self.space else "") + self.law.average + self.eigenvalue
@@ -300,7 +300,7 @@ class Writer:
                 continue
             if word in self.declared.ruled(group):
                 mean = rf"\mathrm{{E}}[c^{{{notation.name(group.named(word))}}}_i]"
-                lines.append(rf"{RATE}{notation.name(group.named(word))}_i = -{self.eta}{self.speed(g, word)}{mean}")
+                lines += velocities.numbers(self, group.named(word), f"-{self.eta}{self.speed(g, word)}", mean)
                 continue
             inner = r"\varphi_i" if word == "a" else rf"a_i\,\partial_{{{notation.name(word)}}}\varphi_i"
             slope = rf"\mathrm{{E}}[\partial_f\ell(f, y)\,{inner}]"
@@ -309,7 +309,7 @@ class Writer:
                 first = "" if self.declared.loss == "correlation" else rf"\sum_k a_k {K}_{{ik}} - "
                 second = rf"{self.law.label}\,{K}_i" if self.law.label else rf"\sum_j b_j {K}_{{ij}}"
                 slope = rf"{self.law.average}{front}\bigl({first or '-'}{second}\bigr)"
-            lines.append(rf"{RATE}{notation.name(group.named(word))}_i = -{self.eta}{self.speed(g, word)}{slope}")
+            lines += velocities.numbers(self, group.named(word), f"-{self.eta}{self.speed(g, word)}", slope)
         return lines
 
     def speed(self, g: int, word: str) -> str:
@@ -329,7 +329,8 @@ class Writer:
     def letters(self) -> str:
         """What stands in the second-order term, as the rest of its head."""
         over = ", $g_m = a_m$ for a student and $-b_m$ for a teacher" if self.declared.loss == "squared" else ""
-        return rf"$\eta$ the step, $B$ the batch{over}"
+        step = r"$\eta$ the step" + (f" over ${velocities.FACTOR}$" if velocities.is_fixed(self.declared) else "")
+        return rf"{step}, $B$ the batch{over}"
 
     def second(self) -> list[str]:
         """The second-order term of the online limit."""
