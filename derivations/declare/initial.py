@@ -268,6 +268,7 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
         arrays = {name: values for name, values in arrays.items() if name != TIME}
     scalars = [declared.students[number].named(word) for number, word, _ in found.scalars]
     scalars += [g.named("a" if found.is_student(k) else "a_star") for k, g in enumerate(declared.groups)]
+    scalars += [name for name, *_ in velocity_blocks.described(found)]
     for name, values in arrays.items():
         if not np.isfinite(np.asarray(values, float)).all():
             raise UsageError(f"{name} of the initial file is not finite")
@@ -288,6 +289,7 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
         _require_means(found, arrays)
     resized = dataclasses.replace(parameters, **_sizes(parameters, arrays, explicit))
     given = enter(resized, arrays, np.random.default_rng(0))
+    velocity_blocks.require(rows(resized), given)
     for name, values in {**given.state, **given.constants}.items():
         block = next((b for b in rows(resized).blocks if b.name == name), None)
         if block is not None and block.symmetric:

@@ -130,10 +130,10 @@ def convention(parameters: Any) -> dict[str, str]:
         return {}
     value = f"{getattr(parameters, stated.parameter):g}"
     if stated.timed:
-        step = "(1 - beta) g + beta v" if stated.nesterov else "v"
-        said = f"v <- beta v + (1 - beta) g, u <- u - h ({step}), beta = 1 - (time of a step)/{value}"
+        step = "((1 - beta) g + beta v)" if stated.nesterov else "v"
+        said = f"v <- beta v + (1 - beta) g, u <- u - h {step}, beta = 1 - (time of a step)/{value}"
     else:
-        said = f"v <- {value} v + g, u <- u - h ({f'g + {value} v' if stated.nesterov else 'v'})"
+        said = f"v <- {value} v + g, u <- u - h {f'(g + {value} v)' if stated.nesterov else 'v'}"
     return {"momentum": said}
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import Dense, Symmetric
+from derivations.contract import Dense, Initial, Symmetric, UsageError
 
 if TYPE_CHECKING:
     from derivations.declare.rows import Rows
@@ -19,6 +19,8 @@ Place = tuple[int, str]
 """The number of a group, and a slot."""
 VELOCITY = "velocity_"
 """Prefix of the velocity of a number."""
+ROUGH = 1e-5
+"""How far below 0, as a part of the largest, an eigenvalue of the Gram matrix of a state may be: runs have errors."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,8 +108,6 @@ def described(at: "Rows") -> Iterator[tuple[str, tuple[str, ...], str]]:
 
 def start(at: "Rows", arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The velocities at the start: those of an earlier run, else 0.  Raises `UsageError` for arrays of other shapes."""
-    from derivations.contract import UsageError
-
     found = {}
     for part in parts(at):
         values = np.asarray(arrays.get(part.name, np.zeros(part.shape)), float)
@@ -115,6 +115,19 @@ def start(at: "Rows", arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
             raise UsageError(f"{part.name} must have shape {part.shape}, but has {values.shape}")
         found[part.name] = values
     return found
+
+
+def require(at: "Rows", initial: Initial) -> None:
+    """Raise `UsageError` for velocities that belong to no vectors, to the digits that a run has."""
+    if not at.velocities:
+        return
+    gram = extended(at, at.gram({**initial.state, **initial.constants}), initial.state)
+    least, most = np.linalg.eigvalsh(gram)[[0, -1]]
+    if least < -ROUGH * most:
+        raise UsageError(
+            f"the velocities of the start belong to no vectors: with them the least eigenvalue of the Gram matrix is "
+            f"{least:.3g}; give {', '.join(block.name for block in at.velocities)} of one state"
+        )
 
 
 def extended(at: "Rows", gram: np.ndarray, state: Mapping[str, Any]) -> np.ndarray:
