@@ -81,7 +81,7 @@ class ScalarModel(Model):
     where labels have no signs.
 
     SGD with momentum has velocities of the trained vectors and numbers.  `velocities(initial)` are then the Gram matrix
-    (n + S, n + S) of all rows with the velocities behind them, and the velocities (s,) of the numbers; None: no momentum.
+    (n + S, n + S) of all rows with the velocities behind them, and the velocities (s,) of the numbers; None without.
     In the place of `update` is
     accelerate(means, scalars, velocities, step_size, *numbers) -> (parts of v, u and the gradient in the new v (S,),
         the same in the new u, new scalars, new velocities), and `observe` takes Gram matrices and scalars with them.

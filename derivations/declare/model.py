@@ -115,7 +115,9 @@ def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
         np.array([float(now.decay)]),
         np.sqrt(square[: rows.students]),
         speeds.of_steps(parameters),
-        np.append(np.repeat(speeds.of_scalar_steps(parameters), counts), np.zeros(len(parameters.declaration.memories))),
+        np.append(
+            np.repeat(speeds.of_scalar_steps(parameters), counts), np.zeros(len(parameters.declaration.memories))
+        ),
         *momentum.constants(parameters),
         *_clock(parameters),
     )

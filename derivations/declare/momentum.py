@@ -48,7 +48,9 @@ def momentum(training: Mapping[str, Any], weights: str, inputs: Any) -> Momentum
     nesterov = fields.flag(training, "nesterov", "training")
     if "momentum" not in training:
         if "nesterov" in training:
-            raise fields.Mistake("nesterov is a form of momentum: write momentum = 0.9 beside it", "training", "nesterov")
+            raise fields.Mistake(
+                "nesterov is a form of momentum: write momentum = 0.9 beside it", "training", "nesterov"
+            )
         return None
     given, timed = training["momentum"], isinstance(training["momentum"], Mapping)
     if timed:
@@ -77,7 +79,7 @@ def _require(value: float) -> None:
         raise fields.Mistake(f"momentum is at least 0 and below 1, but {value:g} was given", "training", "momentum")
 
 
-def add(declared: Any, add_parameter: Callable[..., None]) -> None:
+def add_number(declared: Any, add_parameter: Callable[..., None]) -> None:
     """Add the number of the declared momentum to the parameters."""
     stated: Momentum | None = declared.momentum
     if stated is None:
@@ -88,8 +90,8 @@ def add(declared: Any, add_parameter: Callable[..., None]) -> None:
         add_parameter("momentum", float, stated.value, "part beta of the velocity that a step keeps", minimum=0.0)
 
 
-def check(parameters: Any) -> None:
-    """Raise `UsageError` for a momentum out of its domain, and a time that is shorter than a step of an online limit."""
+def check_number(parameters: Any) -> None:
+    """Raise `UsageError` for a momentum out of its domain, and a time shorter than a step of an online limit."""
     declared = parameters.declaration
     if declared.momentum is None:
         return

@@ -386,10 +386,9 @@ class Motion:
             i = self.algebra.index("i", g)
             for word in self.declared.groups[g].own:
                 if self._trained(g, word):
-                    slope = velocity_equations.push(self.algebra, g, word, i) if self.declared.timed else self.slope(g, word, i)
+                    slope = velocity_equations.pace(self, g, word, i)
                     yield Equation(self.algebra.number(g, word, i), -self.rate(g, word) * slope)
-        yield from velocity_equations.equations(self)
-        yield from memory_equations.equations(self)
+        yield from (*velocity_equations.equations(self), *memory_equations.equations(self))
         if self.declared.clocked:
             yield Equation(schedule_equations.CLOCK, sp.Integer(1))
 

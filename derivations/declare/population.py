@@ -91,7 +91,9 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     online = declared.limit == "online"
     p = schedules.at(p, 0.0)
     gain = p.step**2 / p.batch if online else 0.0
-    rates = np.array([p.step if online else 1.0, p.decay, gain, noise.scale(p), *([p.momentum_time] if declared.timed else [])])
+    rates = np.array(
+        [p.step if online else 1.0, p.decay, gain, noise.scale(p), *([p.momentum_time] if declared.timed else [])]
+    )
     return (
         constant, places["gram"], places["outs"], places["biases"], places["entries"], places["moves"],
         places["moving"], rates, *_law(p), np.array(numbers(p), float), np.array(switches, float), *at.units,

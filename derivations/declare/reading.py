@@ -37,7 +37,21 @@ TABLES = (
 )  # fmt: skip
 STUDENT = ("unit", "units", "output", "name")
 TEACHER = (*STUDENT, "gram", "noise", "spread")
-TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "rule", "until", "decades", "momentum", "nesterov")
+TRAINING = (
+    "loss",
+    "weights",
+    "limit",
+    "step",
+    "batch",
+    "decay",
+    "trained",
+    "rates",
+    "rule",
+    "until",
+    "decades",
+    "momentum",
+    "nesterov",
+)
 EVENT = ("name", "of", "threshold", "direction", "absolute")
 LARGEST_BATCH = 10**15
 """Most samples of a step, as the parameter `batch` takes them."""

@@ -185,7 +185,7 @@ class Rows:
 
     @property
     def layout(self) -> Layout:
-        """The flat state: moving blocks (symmetric ones with their diagonal), scalars, velocities, memories, the time."""
+        """The flat state: moving blocks (symmetric: with their diagonal), scalars, velocities, memories, the time."""
         parts: list[Any] = [
             Symmetric(block.name, block.shape[-1], block.stack) if block.symmetric else Dense(block.name, block.shape)
             for block in self.moving

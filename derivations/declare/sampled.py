@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Code, Equations, Initial, Observables, Smooth, Tier, UsageError, Written
-from derivations.declare import arrays, classification, exact, population, quadrature, remembered, schedules, velocity_arrays
+from derivations.declare import (
+    arrays,
+    classification,
+    exact,
+    population,
+    quadrature,
+    remembered,
+    schedules,
+    velocity_arrays,
+)
 from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Open
 from derivations.declare.noise import in_force

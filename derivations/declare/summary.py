@@ -78,7 +78,12 @@ def critical_step(parameters: Any) -> float | None:
     plain = plain and declared.inputs is None and not declared.rates and not declared.schedules and not declared.rules
     if not linear or not plain or declared.timed or declared.students[0].output != "sum" or parameters.decay > 0:
         return None
-    return 2.0 / momentum.acceleration(parameters) * parameters.batch / getattr(parameters, declared.students[0].named("units"))
+    return (
+        2.0
+        / momentum.acceleration(parameters)
+        * parameters.batch
+        / getattr(parameters, declared.students[0].named("units"))
+    )
 
 
 LARGEST_STEP = 0.05

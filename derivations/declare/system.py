@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Dynamics, Source, System, UsageError, parameter
-from derivations.declare import array_files, classes, data, growth, mixture, momentum, noise, reading, schedules, spectra
+from derivations.declare import array_files, classes, data, growth, mixture, noise, reading, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.fields import MOST
+from derivations.declare.momentum import add_number, check_number, require_step
 from derivations.declare.rows import Rows
 
 TIERS = ("exact", "mixed", "sampled", "leading")
@@ -177,7 +178,7 @@ def _add_training(declared: Declaration, add: Callable[..., None]) -> None:
     for name, value in declared.rates:
         text = f"factor of step for {name} (0: it does not move)"
         _add_value(declared, add, f"rate_{name}", value, text, minimum=0.0)
-    momentum.add(declared, add)
+    add_number(declared, add)
     if declared.teachers and (declared.gram is None or isinstance(declared.gram, float)):
         text = "overlap of any two teacher vectors (0: orthonormal)"
         add("gram", float, declared.gram or 0.0, text, minimum=-1.0, maximum=1.0)
@@ -299,7 +300,7 @@ def check(parameters: Any, drawn: bool = True) -> None:
     """Raise `UsageError` when the parameters do not fit together: vectors in general position need d of them."""
     noisy = parameters.noise is None
     noise.check(parameters)
-    momentum.check(parameters)
+    check_number(parameters)
     parameters = schedules.at(parameters, 0.0)
     require_room(parameters)
     for field in dataclasses.fields(parameters):
@@ -379,7 +380,7 @@ def stepped(parameters: Any, step_size: float, explicit: frozenset[str]) -> Any:
 
     Raises `UsageError` where `step` was given too and is another.
     """
-    momentum.require_step(parameters, step_size)
+    require_step(parameters, step_size)
     if parameters.declaration.limit != "online":
         return parameters
     eta = step_size * parameters.d

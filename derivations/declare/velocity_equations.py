@@ -1,7 +1,8 @@
 """Velocities in the equations of motion, for a momentum with a time tau: dv/dt = (g - v)/tau, du/dt = -eta v.
 
     d(v_a . b)/dt   = (E[c_a x] . b + lambda u_a . b - v_a . b)/tau + the motion of b
-    d(v_a . v_b)/dt = (D_a v_b + D_b v_a - 2 v_a . v_b)/tau + E[c_a c_b]/(B tau^2),   D_a v = E[c_a x] . v + lambda u_a . v
+    d(v_a . v_b)/dt = (D_a v_b + D_b v_a - 2 v_a . v_b)/tau + E[c_a c_b]/(B tau^2)
+    D_a v           = E[c_a x] . v + lambda u_a . v
     d(u_a . b)/dt   = -eta_a v_a . b + the motion of b,   d v_s/dt = (E[dl/ds] - v_s)/tau,   ds/dt = -eta_s v_s
 
 A step of SGD moves u by eta/d times v, which has no noise of its own, so that no term of second order acts on u . u.  A
@@ -19,6 +20,7 @@ from derivations.statement import Base, Definition, Equation, Named, sp
 if TYPE_CHECKING:
     from derivations.declare.motion import Motion
 
+INFINITE = (-float("inf"), float("inf"))
 BETA, TIME, DECAY, BATCH = sp.symbols("momentum momentum_time decay batch")
 
 
@@ -36,16 +38,14 @@ def constants(declared: Declaration) -> tuple[Named, ...]:
 
 def state(symbols: Algebra) -> Iterator[Named]:
     """The velocities, behind readouts and biases."""
-    at, infinite = symbols.rows, (-float("inf"), float("inf"))
-    for block in at.velocities:
-        one, two = Vector(*block.first), Vector(*block.second)
-        target = Base(block.name)[symbols.index("i", one.group), symbols.index("j", two.group)]
-        yield Named(target, block.meaning, dims=block.dims, bounds=infinite, symbol=block.name, symmetric=block.symmetric)  # fmt: skip
-    described = {name: (dims, text) for name, dims, text in velocity_blocks.described(at)}
-    for number, word, _ in velocity_blocks.pushes(at):
-        name = velocity_blocks.push_name(at, number, word)
-        dims, text = described[name]
-        yield Named(push(symbols, number, word, symbols.index("i", number)), text, dims=dims, bounds=infinite, symbol=name)  # fmt: skip
+    at, blocks = symbols.rows, {block.name: block for block in symbols.rows.velocities}
+    numbers = {velocity_blocks.push_name(at, g, word): (g, word) for g, word, _ in velocity_blocks.pushes(at)}
+    for name, dims, text in velocity_blocks.described(at):
+        same, groups = False, [numbers[name][0]] if name in numbers else []
+        if name in blocks:
+            same, groups = blocks[name].symmetric, [blocks[name].first[0], blocks[name].second[0]]
+        target = Base(name)[tuple(symbols.index(role, g) for role, g in zip("ij", groups, strict=False))]
+        yield Named(target, text, dims=dims, bounds=INFINITE, symbol=name, symmetric=same)
 
 
 def _name(symbols: Algebra, letter: str, one: Vector, two: Vector) -> str:
@@ -71,9 +71,9 @@ def push(symbols: Algebra, number: int, word: str, i: Any) -> Any:
     return Base(velocity_blocks.push_name(symbols.rows, number, word))[i]
 
 
-def moved(motion: "Motion", one: Vector, i: Any, two: Vector, j: Any) -> Any:
-    """u_i' . v_j by the motion of u_i alone, without its speed."""
-    return product(motion.algebra, one, i, two, j)
+def pace(motion: "Motion", number: int, word: str, i: Any) -> Any:
+    """What a number of unit i moves by, times its rate: its velocity, or the slope of the loss."""
+    return push(motion.algebra, number, word, i) if motion.declared.timed else motion.slope(number, word, i)
 
 
 def _pairs(symbols: Algebra) -> Iterator[tuple[Vector, Vector]]:

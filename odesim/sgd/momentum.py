@@ -27,8 +27,8 @@ def require_room(d: int, batch: int, trained: int, fixed: int) -> None:
     if d < needed:
         raise UsageError(
             f"compressed SGD with momentum needs d >= {needed} here ({trained} trained vectors, as many velocities, "
-            f"{fixed} fixed vectors, and a gradient of rank {min(batch, trained)} outside their span), but d = {d}; use "
-            "--method explicit at small d"
+            f"{fixed} fixed vectors, and a gradient of rank {min(batch, trained)} outside their span), but d = {d}; "
+            "use --method explicit at small d"
         )
 
 

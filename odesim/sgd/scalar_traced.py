@@ -207,7 +207,7 @@ class ScalarReplicas:
             self.run = spaces.compressed(model, known, trained, fixed, further, parts, batch)
             self.products = functools.partial(spaces.grams_of, parts=parts)
         scalars = np.array([model.scalars(initial) for initial in initials])
-        if model.velocities is not None:
+        if model.velocities is not None and isinstance(values, np.ndarray):
             values, scalars = momentum.start(model, initials, values, scalars, rows is None)
         self.at = (jax.tree.map(lambda x: jnp.asarray(x, dtype), (values, scalars)), 0)
         self.arrays = [jnp.asarray(np.array(a), dtype) for a in zip(*map(traced.arrays_of, numbers), strict=True)]

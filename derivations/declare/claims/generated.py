@@ -36,7 +36,9 @@ def claims(system: System) -> tuple[Claim, ...]:
     tier, flow = settled(parameters), declared.limit == "flow"
     found = [_numba_jax(system), _integrators(system)]
     isotropic, pushed = declared.inputs is None, declared.momentum is not None
-    if isotropic or (declared.inputs.data is None and not pushed):  # SGD on a user's samples is not SGD on Gaussian ones
+    if isotropic or (
+        declared.inputs.data is None and not pushed
+    ):  # SGD on a user's samples is not SGD on Gaussian ones
         found.append(training.microscope_claim(system))
     if tier == "exact" and flow and not declared.rules and not declared.timed:
         found.append(_gradient(system))
@@ -47,7 +49,7 @@ def claims(system: System) -> tuple[Claim, ...]:
         found.append(_second(system))
     if tier in ("exact", "mixed"):
         found.append(_tiers(system))
-    if pushed and not declared.timed and isotropic and parameters.momentum > 0:
+    if pushed and not declared.timed and inputs is None and parameters.momentum > 0:
         found.append(momentum.momentum_claim(system))
     if parameters.d >= 2 and flow and not pushed:  # what SGD keeps of momentum takes many steps
         found.append(training.small_step_claim(system))

@@ -41,7 +41,11 @@ def small_dimension(parameters: Any) -> int:
     if fixed is not None:
         return fixed
     at = rows(parameters)
-    return max(SMALL, 2 * at.total + (at.students if parameters.declaration.momentum else 0), 0 if inputs is None else len(inputs.blocks))
+    return max(
+        SMALL,
+        2 * at.total + (at.students if parameters.declaration.momentum else 0),
+        0 if inputs is None else len(inputs.blocks),
+    )
 
 
 def start(kind: type, seed: int, **changed: Any) -> Initial:

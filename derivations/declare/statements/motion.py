@@ -253,7 +253,12 @@ class Writer:
 
     def motion(self) -> list[str]:
         """The rates of all order parameters, and what the factors of the step in them are."""
-        return [*(self._rate(block) for block in self.rows.moving), *self._scalars(), *velocities.motion(self), *self.training.definitions()]
+        return [
+            *(self._rate(block) for block in self.rows.moving),
+            *self._scalars(),
+            *velocities.motion(self),
+            *self.training.definitions(),
+        ]
 
     def _rate(self, block: Block) -> str:
         """The rate of one block, by name of its slots."""

@@ -19,7 +19,7 @@ def is_fixed(declared: Declaration) -> bool:
 
 
 def term(writer: "Writer", above: str, i: str, on: str) -> str:
-    """The motion of a student vector, without its step, as seen from another vector: D_i[u], or that of its velocity."""
+    """The motion of a student vector, without its step, seen from another vector: D_i[u], or of its velocity."""
     return rf"(\nu{above}_{i}\cdot {on})" if writer.declared.timed else f"D{above}_{i}[{on}]"
 
 

@@ -46,18 +46,23 @@ def test_a_fixed_momentum_is_a_larger_step():
 
 def test_a_fixed_momentum_of_a_flow_speeds_its_clock():
     tables = {
-        "student": {"units": 2, "unit": "erf(w)", "output": "trained"}, "teacher": {"units": 2}, "start": {"overlap": 0.2},
-    }  # fmt: skip
+        "student": {"units": 2, "unit": "erf(w)", "output": "trained"},
+        "teacher": {"units": 2},
+        "start": {"overlap": 0.2},
+    }
     for tier, rtol in (("exact", 1e-9), ("sampled", 1e-7)):
         model = odesim.declare(name="slow", **tables, training={"decay": 0.1, "momentum": 0.75})
         one = odesim.integrate(model, tier=tier, save_at=[0, 1], rtol=rtol)
-        two = odesim.integrate(odesim.declare(name="fast", **tables, training={"decay": 0.1}), tier=tier, save_at=[0, 4], rtol=rtol)  # fmt: skip
+        other = odesim.declare(name="fast", **tables, training={"decay": 0.1})
+        two = odesim.integrate(other, tier=tier, save_at=[0, 4], rtol=rtol)
         for name in ("M_ww", "Q_ww", "a"):
             assert np.asarray(one[name])[-1] == pytest.approx(np.asarray(two[name])[-1], abs=1e-5)
 
 
 def test_a_short_time_of_momentum_is_none():
-    run = odesim.integrate(committee(step=1.0, momentum={"time": 2}), momentum_time=1e-3, save_at=[0, 10], solver="Radau")
+    run = odesim.integrate(
+        committee(step=1.0, momentum={"time": 2}), momentum_time=1e-3, save_at=[0, 10], solver="Radau"
+    )
     assert np.asarray(run["M_ww"])[-1] == pytest.approx(np.array(KNOWN[0][1]), abs=2e-3)
 
 
@@ -117,7 +122,7 @@ def test_a_time_of_momentum_is_for_isotropic_inputs():
 
 def test_numbers_of_a_run_are_looked_at():
     model = committee(momentum=0.9, step=0.1)
-    with pytest.raises(odesim.UsageError, match="momentum is at least 0 and below 1, but 1.5 was given"):
+    with pytest.raises(odesim.UsageError, match=r"momentum is at least 0 and below 1, but 1\.5 was given"):
         odesim.integrate(model, momentum=1.5)
     with pytest.raises(odesim.UsageError, match="SGD with momentum runs in JAX only"):
         odesim.simulate(model, method="compressed", backend="numba", until=0.1)
@@ -126,10 +131,10 @@ def test_numbers_of_a_run_are_looked_at():
     with pytest.raises(odesim.UsageError, match=r"momentum needs d >= 7 here"):
         odesim.simulate(model, method="compressed", d=6, until=0.5)
     timed = committee(**TIMED)
-    with pytest.raises(odesim.UsageError, match="the time of momentum, 0.01, is shorter than one step"):
+    with pytest.raises(odesim.UsageError, match=r"the time of momentum, 0\.01, is shorter than one step"):
         odesim.integrate(timed, momentum_time=0.01, d=50)
     flow = odesim.declare(student={"unit": "erf(w)"}, teacher={}, training={"momentum": {"time": 0.1}})
-    with pytest.raises(odesim.UsageError, match="is shorter than one step of SGD, which takes 0.5"):
+    with pytest.raises(odesim.UsageError, match=r"is shorter than one step of SGD, which takes 0\.5"):
         odesim.simulate(flow, method="compressed", step_size=0.5, until=2.0, d=20)
     assert np.isfinite(np.asarray(odesim.integrate(flow, until=1.0)["M_ww"])).all()
 

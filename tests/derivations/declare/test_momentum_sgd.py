@@ -16,8 +16,9 @@ REPLICAS, STEPS, D = 20_000, 5, 7
 
 def declared(form, **more):
     return odesim.declare(
-        name="law", student={"units": 2, "unit": "tanh(w)", "output": "trained"}, teacher={"unit": "tanh(2*w)", "noise": 0.2},
-        training={"limit": "online", "step": 0.84, "decay": 0.05, "rates": {"a": 0.5}, **FORMS[form], **more}, start=START,
+        name="law", student={"units": 2, "unit": "tanh(w)", "output": "trained"}, start=START,
+        teacher={"unit": "tanh(2*w)", "noise": 0.2},
+        training={"limit": "online", "step": 0.84, "decay": 0.05, "rates": {"a": 0.5}, **FORMS[form], **more},
     )  # fmt: skip
 
 
@@ -110,7 +111,9 @@ def test_the_committee_follows_its_limit(nesterov):
     )  # fmt: skip
     times = [0, 1, 3, 6, 10]
     run = odesim.simulate(model, method="compressed", d=3000, seeds=100, save_at=times)
-    z = judged.z_of_runs(run, odesim.integrate(model, save_at=times, rtol=1e-9), ("Q_ww", "M_ww", "VV_ww", "VQ_ww", "VM_ww"))
+    z = judged.z_of_runs(
+        run, odesim.integrate(model, save_at=times, rtol=1e-9), ("Q_ww", "M_ww", "VV_ww", "VQ_ww", "VM_ww")
+    )
     assert 0.7 < judged.root_mean_square(z) < 1.3
 
 

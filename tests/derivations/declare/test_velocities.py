@@ -1,4 +1,4 @@
-"""Velocities as order parameters: beside samples, in every tier, with what is frozen, changes, remembers, or is a rule."""
+"""Velocities as order parameters: beside samples, in every tier, with frozen slots, schedules, memories and rules."""
 
 import dataclasses
 
@@ -26,13 +26,16 @@ MODELS = {
         "training": {"momentum": {"time": 2.0}, "decay": 0.1},
     },
     "frozen, sampled": {"student": {"units": 2, "unit": "logistic(v)*w"}, "training": {**TIME, "trained": ["w"]}},
-    "frozen": {"student": {"units": 2, "unit": "v*w"}, "teacher": {"noise": 0.1}, "training": {**TIME, "trained": ["w"]}},
+    "frozen": {
+        "student": {"units": 2, "unit": "v*w"}, "teacher": {"noise": 0.1}, "training": {**TIME, "trained": ["w"]},
+    },
     "groups": {
         "student": {"fast": {"unit": "erf(w)", "units": 2, "output": "trained"}, "slow": {"unit": "2*erf(w)"}},
         "teacher": {"unit": "erf(w)"}, "training": {**TIME, "rates": {"fast_w": 2.0}},
     },
     "mixed": {
-        "student": {"units": 2, "unit": "relu(w)", "output": "trained"}, "teacher": {"unit": "relu(w)"}, "training": TIME,
+        "student": {"units": 2, "unit": "relu(w)", "output": "trained"}, "teacher": {"unit": "relu(w)"},
+        "training": TIME,
     },
     "memory and pairs": {
         "student": ERF, "teacher": {}, "memory": {"b2": {"start": 0.3, "rate": "g2"}},
