@@ -35,10 +35,9 @@ def claims(system: System) -> tuple[Claim, ...]:
     declared: Declaration = parameters.declaration
     tier, flow = settled(parameters), declared.limit == "flow"
     found = [_numba_jax(system), _integrators(system)]
-    isotropic, pushed = declared.inputs is None, declared.momentum is not None
-    if isotropic or (
-        declared.inputs.data is None and not pushed
-    ):  # SGD on a user's samples is not SGD on Gaussian ones
+    inputs, pushed = declared.inputs, declared.momentum is not None
+    # SGD on a user's samples is not SGD on Gaussian ones.
+    if inputs is None or (inputs.data is None and not pushed):
         found.append(training.microscope_claim(system))
     if tier == "exact" and flow and not declared.rules and not declared.timed:
         found.append(_gradient(system))
