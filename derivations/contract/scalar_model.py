@@ -80,6 +80,12 @@ class ScalarModel(Model):
     `wrong`, with the same arguments, is 1 for a sample whose label has another sign than the network's answer; None
     where labels have no signs.
 
+    SGD with momentum has velocities of the trained vectors and numbers.  `velocities(initial)` are then the Gram matrix
+    (n + S, n + S) of all rows with the velocities behind them, and the velocities (s,) of the numbers; None without.
+    In the place of `update` is
+    accelerate(means, scalars, velocities, step_size, *numbers) -> (parts of v, u and the gradient in the new v (S,),
+        the same in the new u, new scalars, new velocities), and `observe` takes Gram matrices and scalars with them.
+
     `observe` takes `packed` Gram matrices and scalars; `fixed(initial)` are the constants that are saved with a run.
     Where `spaces(parameters)` is not None the inputs have its law in place of N(0, I); with several eigenspaces
     `place` gives one Gram matrix for each, of the parts of the vectors in it, and so are those that are saved.
@@ -94,3 +100,4 @@ class ScalarModel(Model):
     spaces: Callable[[Any], Eigenspaces | None] = lambda parameters: None
     wrong: Callable[..., Any] | None = None
     moves: Callable[..., tuple[Any, Any]] | None = None
+    velocities: Callable[[Initial], tuple[np.ndarray, np.ndarray]] | None = None

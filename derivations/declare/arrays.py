@@ -14,7 +14,9 @@ from derivations.declare.schedules import Schedule
 
 
 class Arguments(NamedTuple):
-    """The run-time arguments of the sampled flow; `rates` = (rate, decay, eta^2/B, noise), sizes of the groups last.
+    """The run-time arguments of the sampled flow, sizes of the groups last.
+
+    `rates` = (rate, decay, eta^2/B, noise), and the time of momentum where it has one.
 
     `entries` are the places of the overlaps of the state in the students' rows of the Gram matrix.  `eigenvalue`
     (C, L, 1, 1) and `share` (L, 1, 1) are those of the eigenspaces of the inputs, with one Gram matrix for all
@@ -84,7 +86,7 @@ def at_time(
         values = schedule_text.functions(changing, declared, xp)["values"]
         values = values(y[-1], a.switches, a.numbers, state_of(declared, changing, y, a, view))
     now = {schedule.name: value + 0.0 * y[-1] for schedule, value in zip(changing, values, strict=True)}
-    step, decay, gain, noise = a.rates
+    step, decay, gain, noise = a.rates[:4]
     step, gain = now.get("step", step), gain * now["step"] ** 2 / step**2 if "step" in now else gain
     moves, moving, row, scalar = [], [], 0, 0
     for group, count in zip(declared.students, a.sizes, strict=False):
@@ -95,14 +97,14 @@ def at_time(
             moving.append(a.moving[scalar : scalar + 1] * now.get(declared.rate(group, word), 1.0))
             scalar += 1
     return a._replace(
-        rates=xp.stack([step, now.get("decay", decay), gain, now.get("noise", noise)]),
+        rates=xp.stack([step, now.get("decay", decay), gain, now.get("noise", noise), *a.rates[4:]]),
         moves=xp.concatenate(moves),
         moving=xp.concatenate(moving) if moving else a.moving,
     )
 
 
 @functools.lru_cache(maxsize=16)
-def _rows(declared: Declaration, sizes: tuple[int, ...]) -> Rows:
+def rows_of(declared: Declaration, sizes: tuple[int, ...]) -> Rows:
     """The rows of the Gram matrix for groups of these sizes."""
     return Rows(declared, (*sizes, *(group.units for group in declared.kinds[len(declared.groups) :])))
 
@@ -114,7 +116,7 @@ def state_of(
     names = schedule_text.seen(declared, changing)
     if not names:
         return ()
-    at = _rows(declared, a.sizes)
+    at = rows_of(declared, a.sizes)
     G, memories = whole(view.G), [memory.name for memory in declared.memories]
     blocks, found = {block.name: block for block in at.blocks}, []
     for name in names:
@@ -157,7 +159,7 @@ def of_memories(
         each = xp.diagonal(second) * a.rates[2] / a.rates[0] ** 2  # E[c c]/B
     else:
         each = ((pull @ xp.linalg.pinv(view.G, hermitian=True)) * pull).sum(1)
-    starts = _rows(declared, a.sizes).starts
+    starts = rows_of(declared, a.sizes).starts
     sums = []
     for name in memory.of_squares(declared):
         places = [(starts[kind], a.sizes[kind[0]]) for kind in memory.vectors_of(declared, name)]
@@ -194,7 +196,7 @@ def packed(
 ) -> Any:  # fmt: skip
     """dy/dt of the flat state from the motion of the students and the derivatives of the loss in their numbers.
 
-    `memories` are the rates of these, and `clock` is that of the time, where the state has it.
+    `memories` are the rates of velocities and of these, and `clock` is that of the time, where the state has it.
     """
     S = a.moves.shape[0]
     among = D[..., :S] + xp.swapaxes(D[..., :S], -1, -2) + E
@@ -202,7 +204,7 @@ def packed(
     counts = [a.sizes[g] for g, group in enumerate(declared.students) for _ in group.own]
     parts = [-a.rates[0] * a.moving[r] * scalars[r][:count] for r, count in enumerate(counts)]
     last = [xp.full(1, clock)] if declared.clocked else []
-    last = [*(xp.reshape(rate, (1,)) for rate in memories), *last]
+    last = [*(xp.reshape(rate, (-1,)) for rate in memories), *last]
     return xp.concatenate([rates[a.entries], *parts, *last])
 
 

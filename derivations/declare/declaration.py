@@ -14,6 +14,7 @@ from derivations.declare.grammar import SHARES, Tree
 from derivations.declare.input_law import Cluster as Cluster
 from derivations.declare.input_law import Inputs
 from derivations.declare.input_law import Mean as Mean
+from derivations.declare.momentum import Momentum
 from derivations.declare.readouts import OUTPUTS as OUTPUTS
 from derivations.declare.readouts import Readout, word_of
 from derivations.declare.schedules import Schedule
@@ -233,6 +234,7 @@ class Declaration:
     law: Law | None = dataclasses.field(default=None, repr=False)
     memories: tuple[Memory, ...] = dataclasses.field(default=(), repr=False)
     head: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+    momentum: Momentum | None = dataclasses.field(default=None, repr=False)
     text: str = dataclasses.field(default="", repr=False, compare=False)
 
     @property
@@ -272,6 +274,11 @@ class Declaration:
     def clocked(self) -> bool:
         """Whether the time is an order parameter: values change, or there are memories."""
         return bool(self.schedules or self.memories)
+
+    @property
+    def timed(self) -> bool:
+        """Whether momentum has a time, so that velocities are order parameters."""
+        return self.momentum is not None and self.momentum.timed
 
     @property
     def rate_names(self) -> tuple[str, ...]:

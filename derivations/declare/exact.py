@@ -18,6 +18,7 @@ from derivations.declare import (
     schedules,
     spectra,
     system,
+    velocity_equations,
 )
 from derivations.declare.algebra import Algebra, entry_of
 from derivations.declare.declaration import Declaration
@@ -48,6 +49,8 @@ def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str
     found |= {name: float(getattr(now, name)) for name in ("step", "decay", "batch")}
     found["noise"] = noise.deviation(p)
     found |= {name: float(getattr(now, name)) for name in (*symbols.declared.names, *symbols.declared.rate_names)}
+    if symbols.declared.momentum is not None:
+        found[symbols.declared.momentum.parameter] = float(getattr(p, symbols.declared.momentum.parameter))
     if symbols.declared.clocked:
         found |= schedules.switched(p, float(initial.state[TIME]))
     found[memory_equations.UNDEFINED.name] = float("nan")
@@ -166,6 +169,7 @@ def state(symbols: Algebra) -> Iterator[Named]:
         text = f"readout {word}_i" if word in group.trained_readouts else f"number {word} of unit i"
         target = symbols.number(number, word, symbols.index("i", number))
         yield Named(target, f"{text}, of the student", dims=(group.named("unit"),), bounds=unbounded, symbol=word)
+    yield from velocity_equations.state(symbols)
     for memory in symbols.declared.memories:
         yield Named(sp.Symbol(memory.name), "memory", bounds=unbounded, symbol=memory.name)
     if symbols.declared.clocked:
@@ -195,6 +199,7 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
         for word in symbols.declared.constants(group) if symbols.is_student(g) else ():
             yield Named(Base(group.named(word))[i], f"number {word} of student unit i")
     training = (*TRAINING, *(STEPS if symbols.declared.limit == "online" else ()))
+    training += velocity_equations.constants(symbols.declared)
     training += tuple(Named(sp.Symbol(name), "factor of the step") for name in symbols.declared.rate_names)
     yield from (named for named in training if key_of(named.target) not in changing)
     if any(one.seen for one in symbols.declared.schedules if one.name in changing):

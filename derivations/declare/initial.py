@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled, UsageError
-from derivations.declare import data, mixture, schedules, spectra, spread
+from derivations.declare import data, mixture, schedules, spectra, spread, velocity_blocks
 from derivations.declare.declaration import Declaration
 from derivations.declare.grammar import number as value_of
 from derivations.declare.rows import Rows, readout
@@ -52,6 +52,7 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
         value = arrays.get(name, readout(one, found.sizes[number], values))
         constants[name] = _vector(name, np.asarray(value, float), found.sizes[number])
     constants |= _numbers_of_rules(parameters, arrays)
+    state |= velocity_blocks.start(found, {} if previous is None else arrays)
     for memory in declared.memories:
         state[memory.name] = np.asarray(arrays.get(memory.name, getattr(parameters, memory.name)), float).reshape(())
     if declared.clocked:
@@ -269,6 +270,7 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
     scalars = [declared.students[number].named(word) for number, word, _ in found.scalars]
     every = [(k, head) for k in range(len(declared.groups)) for head in declared.heads if declared.readout(k, head)]
     scalars += [declared.readout_name(k, head) for k, head in every]
+    scalars += [name for name, *_ in velocity_blocks.described(found)]
     for name, values in arrays.items():
         if not np.isfinite(np.asarray(values, float)).all():
             raise UsageError(f"{name} of the initial file is not finite")
@@ -289,6 +291,7 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
         _require_means(found, arrays)
     resized = dataclasses.replace(parameters, **_sizes(parameters, arrays, explicit))
     given = enter(resized, arrays, np.random.default_rng(0))
+    velocity_blocks.require(rows(resized), given)
     for name, values in {**given.state, **given.constants}.items():
         block = next((b for b in rows(resized).blocks if b.name == name), None)
         if block is not None and block.symmetric:

@@ -19,12 +19,14 @@ from derivations.declare import (
     data,
     evaluate,
     mixture,
+    momentum,
     noise,
     schedules,
     spectra,
     speeds,
     spread,
     system,
+    velocity_blocks,
     written,
 )
 from derivations.declare.declaration import Declaration, Inputs
@@ -66,6 +68,7 @@ def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -
         stem=f"declared_{signature(declared, changing)}",
         fixed=fixed,
         spaces=spaces,
+        velocities=velocities if declared.momentum is not None else None,
     )
 
 
@@ -78,6 +81,7 @@ def signature(declared: Declaration, changing: tuple[Schedule, ...] = ()) -> str
     said = (*said, declared.law) if declared.law is not None else said
     said = (*said, declared.memories, declared.limit, declared.rates) if declared.memories else said
     said = (*said, declared.answers) if declared.several else said
+    said = (*said, declared.momentum.timed, declared.momentum.nesterov, declared.limit) if declared.momentum else said
     return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
 
 
@@ -107,8 +111,11 @@ def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
         np.array([noise.scale(parameters)]),
         np.array([float(now.decay)]),
         np.sqrt(square[: rows.students]),
-        speeds.of_vectors(parameters),
-        np.append(np.repeat(speeds.of_scalars(parameters), counts), np.zeros(len(parameters.declaration.memories))),
+        speeds.of_steps(parameters),
+        np.append(
+            np.repeat(speeds.of_scalar_steps(parameters), counts), np.zeros(len(parameters.declaration.memories))
+        ),
+        *momentum.constants(parameters),
         *_clock(parameters),
     )
 
@@ -182,7 +189,8 @@ def weights(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> np.ndarr
 def observe(parameters: Any, saved: np.ndarray) -> Labelled:
     """The blocks Q and M, readouts and scalars, from packed Gram matrices and scalars (.., n n + s)."""
     rows = system.rows(parameters)
-    gram, values = unpacked(saved, rows.total, rows.stack)
+    count = rows.students if rows.declaration.momentum is not None else 0  # rows of velocities
+    gram, values = unpacked(saved, rows.total + count, rows.stack)
     components = rows.components(gram)
     found: dict[str, Any] = {b.name: (b.dims, components[b.name], b.meaning) for b in rows.moving}
     at = 0
@@ -195,7 +203,29 @@ def observe(parameters: Any, saved: np.ndarray) -> Labelled:
     for memory in rows.declaration.memories:
         found[memory.name] = ((), values[..., at], f"memory, with the rate {memory.text}")
         at += 1
-    return found
+    return found | _observed_velocities(rows, gram, values[..., at:])
+
+
+def _observed_velocities(rows: Rows, gram: np.ndarray, values: np.ndarray) -> Labelled:
+    """The velocities, where they are order parameters."""
+    blocks, trained = velocity_blocks.components(rows, gram), velocity_blocks.pushes(rows)
+    starts = dict(zip([one[:2] for one in rows.scalars], np.cumsum([0, *(n for *_, n in rows.scalars)]), strict=False))
+    blocks |= {
+        velocity_blocks.push_name(rows, g, word): values[..., starts[g, word] : starts[g, word] + count]
+        for g, word, count in trained
+    }
+    return {name: (dims, blocks[name], text) for name, dims, text in velocity_blocks.described(rows)}
+
+
+def velocities(initial: Initial) -> tuple[np.ndarray, np.ndarray]:
+    """The Gram matrix (.., n + S, n + S) with the velocities of vectors behind all rows, and those (s,) of numbers."""
+    rows = system.rows(initial.parameters)
+    found = []
+    for number, word, count in rows.scalars:
+        name = velocity_blocks.push_name(rows, number, word)
+        found.append(np.asarray(initial.state.get(name, np.zeros(count)), float))
+    found.append(np.zeros(len(rows.declaration.memories)))
+    return velocity_blocks.extended(rows, place(initial), initial.state), np.concatenate(found)
 
 
 def fixed(initial: Initial) -> Labelled:

@@ -21,7 +21,14 @@ Sources: Saad & Solla 1995; Price 1958; Yoshida & Okada 2019 (eigenvalues); Refi
 from collections.abc import Iterator
 from typing import Any
 
-from derivations.declare import field_laws, memory_equations, ruled, schedule_equations, second_order
+from derivations.declare import (
+    field_laws,
+    memory_equations,
+    ruled,
+    schedule_equations,
+    second_order,
+    velocity_equations,
+)
 from derivations.declare.algebra import Algebra, Vector
 from derivations.declare.gates import Part, Shape
 from derivations.declare.unit_kernels import Kernels, Mean
@@ -51,13 +58,14 @@ class Motion:
         """The factor of the motion of a slot or a number of a group: the step of an online limit, times its rate."""
         name = self.declared.rate(self.declared.groups[number], word)
         own = sp.Symbol(name) if name else sp.Integer(1)
-        return own * (STEP if self.declared.limit == "online" else 1)
+        return own * (STEP if self.declared.limit == "online" else 1) * velocity_equations.acceleration(self.declared)
 
     def definitions(self) -> tuple[Definition, ...]:
         """All arrays that the equations and the loss read, in order."""
         self.arrays = [*field_laws.definitions(self.algebra, self.schedules)]
         self.arrays += [*self._pairs(), *ruled.definitions(self), *self._outputs(), *self._alone()]
         self.arrays += [*self._bends(), *self._gradients(), *self._pulls(), *self._drifts()]
+        self.arrays += velocity_equations.definitions(self)
         if self.second:
             self.arrays += second_order.definitions(self)
         self.arrays += self._along()
@@ -317,6 +325,8 @@ class Motion:
         """u_i' . v_j by the motion of u_i alone."""
         if not self.algebra.moves(one):
             return sp.Integer(0)
+        if self.declared.timed:
+            return -self.rate(one.group, one.slot) * velocity_equations.product(self.algebra, one, i, two, j)
         here = self.algebra.overlap(one, i, two, j)
         pull = self.eigenvalue * self.drift(one, i, two, j)
         if self.declared.weights != "free":
@@ -354,7 +364,7 @@ class Motion:
             rate = self.moved(one, i, two, j)
             if self.algebra.is_student(two.group):
                 rate += self.moved(two, j, one, i)
-                if self.second and self.algebra.moves(one) and self.algebra.moves(two):
+                if self.second and not self.declared.timed and self.algebra.moves(one) and self.algebra.moves(two):
                     rate += self._gain(one, i, two, j)
             if rate != 0:
                 yield Equation(self.algebra.overlap(one, i, two, j), rate)
@@ -362,12 +372,13 @@ class Motion:
             i = self.algebra.index("i", g)
             for word in self.declared.groups[g].own:
                 if self._trained(g, word):
-                    yield Equation(self.algebra.number(g, word, i), -self.rate(g, word) * self._slope(g, word, i))
-        yield from memory_equations.equations(self)
+                    slope = velocity_equations.pace(self, g, word, i)
+                    yield Equation(self.algebra.number(g, word, i), -self.rate(g, word) * slope)
+        yield from (*velocity_equations.equations(self), *memory_equations.equations(self))
         if self.declared.clocked:
             yield Equation(schedule_equations.CLOCK, sp.Integer(1))
 
-    def _slope(self, g: int, word: str, i: Any) -> Any:
+    def slope(self, g: int, word: str, i: Any) -> Any:
         """The derivative of the loss by a number of unit i: its readout, or a bias."""
         for one in self.declared.groups[g].readouts:
             if word == one.word:

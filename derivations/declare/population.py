@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Component, Crossing, Initial, Labelled, UsageError
-from derivations.declare import coupling, mixture, noise, schedules, spectra
+from derivations.declare import coupling, mixture, noise, schedules, spectra, velocity_blocks
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import of_rules, teacher_gram
 from derivations.declare.places import known_places
@@ -34,6 +34,8 @@ def coupled(declared: Declaration, known: tuple[float, ...]) -> Callable[[Initia
     On inputs with eigenvalues the overlaps in each eigenspace; else None in the online limit, and where every overlap
     feels every other.
     """
+    if declared.timed:
+        return None
     if declared.inputs is not None:
         return coupling.by_spaces
     return None if declared.limit != "flow" or coupling.dense(declared, known) else coupling.labels
@@ -69,6 +71,8 @@ def state(parameters: Any) -> tuple[Component, ...]:
         group = declared.students[number]
         text = f"readout {word}_i" if word in group.trained_readouts else f"number {word} of unit i"
         blocks.append(Component(group.named(word), (group.named("unit"),), unbounded, word, f"{text}, of the student"))
+    for name, dims, text in velocity_blocks.described(found):
+        blocks.append(Component(name, dims, unbounded, name, text))
     for memory in declared.memories:
         blocks.append(Component(memory.name, (), unbounded, memory.name, f"memory, with the rate {memory.text}"))
     if declared.clocked:
@@ -97,7 +101,9 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     online = declared.limit == "online"
     p = schedules.at(p, 0.0)
     gain = p.step**2 / p.batch if online else 0.0
-    rates = np.array([p.step if online else 1.0, p.decay, gain, noise.scale(p)])
+    rates = np.array(
+        [p.step if online else 1.0, p.decay, gain, noise.scale(p), *([p.momentum_time] if declared.timed else [])]
+    )
     return (
         constant, places["gram"], places["outs"], places["biases"], places["entries"], places["moves"],
         places["moving"], rates, *_law(p), np.array(numbers(p), float), np.array(switches, float), *at.units,
@@ -148,6 +154,7 @@ def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, f
     gram = found.gram({**{b.name: initial.constants[b.name] for b in found.fixed}, **state})
     kept = {"gram_min_eigenvalue": float(np.linalg.eigvalsh(gram).min()) if np.isfinite(gram).all() else float("nan")}
     downhill = p.declaration.limit == "flow" and p.decay == 0 and not schedules.active(p) and not p.declaration.rules
+    downhill = downhill and not p.declaration.timed  # what moves on may climb
     if "loss" in state and downhill:
         kept["loss_increase"] = float(np.diff(state["loss"]).max(initial=0.0))
     return kept

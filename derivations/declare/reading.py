@@ -16,6 +16,7 @@ from derivations.declare import (
     heads,
     inputs,
     memory,
+    momentum,
     named,
     presets,
     rates,
@@ -39,6 +40,7 @@ STUDENT = ("unit", "units", "output", "name")
 TEACHER = (*STUDENT, "gram", "noise", "spread")
 TRAINING = (
     "loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "rule", "until", "decades", "head",
+    "momentum", "nesterov",
 )  # fmt: skip
 EVENT = ("name", "of", "threshold", "direction", "absolute")
 LARGEST_BATCH = 10**15
@@ -113,6 +115,7 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         schedules=values.schedules,
         law=values.law,
         memories=memory.memories(remembering, students, trained, numbers),
+        momentum=momentum.momentum(training, weights, law),
         rules=rules.rules(training, students, trained, numbers, weights),
         head=in_force,
     )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import BY_PARTS, PARTS, Dense, Layout, Symmetric
+from derivations.declare import velocity_blocks
 from derivations.declare.declaration import Declaration
 from derivations.declare.grammar import number as value_of
 from derivations.declare.readouts import Readout
@@ -179,14 +180,20 @@ class Rows:
             found += [(number, word, self.sizes[number]) for word in group.own]
         return tuple(found)
 
+    @functools.cached_property
+    def velocities(self) -> tuple[velocity_blocks.VelocityBlock, ...]:
+        """The blocks of velocities, where momentum has a time."""
+        return velocity_blocks.blocks(self)
+
     @property
     def layout(self) -> Layout:
-        """The flat state: moving blocks (symmetric ones with their diagonal), scalars, the time where values change."""
+        """The flat state: moving blocks (symmetric: with their diagonal), scalars, velocities, memories, the time."""
         parts: list[Any] = [
             Symmetric(block.name, block.shape[-1], block.stack) if block.symmetric else Dense(block.name, block.shape)
             for block in self.moving
         ]
         parts += [Dense(self.declaration.students[g].named(word), (count,)) for g, word, count in self.scalars]
+        parts += velocity_blocks.parts(self)
         parts += [Dense(memory.name, ()) for memory in self.declaration.memories]
         parts += [Dense(TIME, ())] if self.declaration.clocked else []
         return Layout(tuple(parts))

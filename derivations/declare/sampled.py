@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Code, Equations, Initial, Observables, Smooth, Tier, UsageError, Written
-from derivations.declare import arrays, classification, exact, population, quadrature, remembered, schedules
+from derivations.declare import (
+    arrays,
+    classification,
+    exact,
+    population,
+    quadrature,
+    remembered,
+    schedules,
+    velocity_arrays,
+)
 from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Open
 from derivations.declare.noise import in_force
@@ -156,6 +165,7 @@ def _identity(parameters: Any, stated: Statement | None) -> str:
     declared = in_force(parameters)
     said = identity(declared) if stated is None else f"{identity(declared)}_{stated.fingerprint}"
     changing = [(schedule.name, schedule.text) for schedule in schedules.active(parameters)]
+    said += f"_velocities_{declared.trained}" if declared.timed else ""
     if not declared.rates and not declared.clocked:
         return said
     names = [group.name for group in declared.groups]
@@ -191,6 +201,9 @@ def build(
         second = found[0].second if isotropic else arrays.squares(found, a)
         scalars = [_over_clusters(a, each) for each in zip(*(means.scalars for means in found), strict=True)]
         remembered = arrays.of_memories(xp, declared, changing, y, split(declared, given)[0], view, found, pull)
+        if declared.timed:
+            closed = 0.0 if drift is None else drift(t, y, *split(declared, given)[2])
+            return closed + velocity_arrays.packed(xp, declared, y, a, view, found[0], remembered, drift is not None)
         D, E = arrays.moved(xp, declared.weights, view, pull, second, a)
         if drift is None:
             return arrays.packed(
@@ -339,7 +352,7 @@ def _require_signal(stated: Statement | None, tier: str, initial: Initial) -> No
     at = rows(initial.parameters)
     mean, error = scatter(stated, initial, initial.state)
     drift, noise = at.layout.unpack(mean), at.layout.unpack(error)
-    blocks = [block.name for block in at.moving if block.columns.start >= at.students]
+    blocks = [block.name for block in (at.velocities or at.moving) if block.columns.start >= at.students]
     if not blocks:  # labels of clusters without means leave norms and readouts alone
         return
     size = np.sqrt(np.mean([np.mean(drift[name] ** 2) for name in blocks]))

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from derivations.declare import momentum
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.system import rows
 
@@ -17,7 +18,12 @@ def speed(parameters: Any, group: Group, word: str) -> float:
 
 
 def of_vectors(parameters: Any) -> np.ndarray:
-    """The factors (S,) of the students' rows of the Gram matrix."""
+    """The factors (S,) of the students' rows of the Gram matrix in flow and online limit."""
+    return momentum.acceleration(parameters) * of_steps(parameters)
+
+
+def of_steps(parameters: Any) -> np.ndarray:
+    """The factors (S,) of a step of the students' rows of the Gram matrix."""
     at = rows(parameters)
     found = np.zeros(at.students)
     for number, group in enumerate(at.declaration.students):
@@ -27,6 +33,11 @@ def of_vectors(parameters: Any) -> np.ndarray:
 
 
 def of_scalars(parameters: Any) -> np.ndarray:
-    """The factors of readouts and scalars, in the order of `Rows.scalars`."""
+    """The factors of readouts and scalars in flow and online limit, in the order of `Rows.scalars`."""
+    return momentum.acceleration(parameters) * of_scalar_steps(parameters)
+
+
+def of_scalar_steps(parameters: Any) -> np.ndarray:
+    """The factors of a step of readouts and scalars, in the order of `Rows.scalars`."""
     at = rows(parameters)
     return np.array([speed(parameters, at.declaration.students[k], word) for k, word, _ in at.scalars])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
-from derivations.declare import classes, data, mixture, schedules, spectra
+from derivations.declare import classes, data, mixture, momentum, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.noise import in_force
 from derivations.declare.readouts import word_of
@@ -42,6 +42,7 @@ def conventions(parameters: Any) -> dict[str, str]:
     rates = {"rates": factors} if factors else {}
     rates |= {schedule.name: schedule.text for schedule in schedules.active(parameters)}
     rates |= {f"memory {one.name}": f"d {one.name}/dt = {one.text}" for one in declared.memories}
+    rates |= momentum.convention(parameters)
     law = in_force(parameters).law
     if law is not None:
         heavy = ", without a variance, which the loss leaves out" if law.heavy else ""
@@ -80,9 +81,16 @@ def critical_step(parameters: Any) -> float | None:
     linear = len(declared.students) == 1 and declared.students[0].unit.kind == "name"
     plain = declared.loss == "squared" and declared.weights == "free" and declared.limit == "online"
     plain = plain and declared.inputs is None and not declared.rates and not declared.schedules and not declared.rules
-    if not linear or not plain or declared.several or declared.students[0].output != "sum" or parameters.decay > 0:
+    if not linear or not plain or declared.several or declared.timed or parameters.decay > 0:
         return None
-    return 2.0 * parameters.batch / getattr(parameters, declared.students[0].named("units"))
+    if declared.students[0].output != "sum":
+        return None
+    return (
+        2.0
+        / momentum.acceleration(parameters)
+        * parameters.batch
+        / getattr(parameters, declared.students[0].named("units"))
+    )
 
 
 LARGEST_STEP = 0.05

@@ -18,6 +18,7 @@ from derivations.contract import Dynamics, Source, System, UsageError, parameter
 from derivations.declare import array_files, classes, data, growth, mixture, noise, reading, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.fields import MOST
+from derivations.declare.momentum import add_number, check_number, require_step
 from derivations.declare.rows import Rows
 
 TIERS = ("exact", "mixed", "sampled", "leading")
@@ -62,7 +63,7 @@ def system(declared: Declaration, reference: str = "") -> System:
     """Return the system of a declaration; `reference` is the text by which it was asked for, if there was one."""
     kind = parameters_of(declared)
     said = f"{declared}{declared.inputs or ''}{declared.rates or ''}{declared.schedules or ''}{declared.rules or ''}"
-    said += f"{declared.law or ''}{declared.memories or ''}"
+    said += f"{declared.law or ''}{declared.memories or ''}{declared.momentum or ''}"
     said += f"{declared.answers}{declared.start.readouts}" if declared.several else ""
     said += "".join(f"{number.name} {number.formula}" for number in declared.numbers if number.formula)
     source = Source(declared.source or "declared by the user", declared.title, "", 0, link=declared.link)
@@ -178,6 +179,7 @@ def _add_training(declared: Declaration, add: Callable[..., None]) -> None:
     for name, value in declared.rates:
         text = f"factor of step for {name} (0: it does not move)"
         _add_value(declared, add, f"rate_{name}", value, text, minimum=0.0)
+    add_number(declared, add)
     if declared.teachers and (declared.gram is None or isinstance(declared.gram, float)):
         text = "overlap of any two teacher vectors (0: orthonormal)"
         add("gram", float, declared.gram or 0.0, text, minimum=-1.0, maximum=1.0)
@@ -300,6 +302,7 @@ def check(parameters: Any, drawn: bool = True) -> None:
     """Raise `UsageError` when the parameters do not fit together: vectors in general position need d of them."""
     noisy = parameters.noise is None
     noise.check(parameters)
+    check_number(parameters)
     parameters = schedules.at(parameters, 0.0)
     require_room(parameters)
     for field in dataclasses.fields(parameters):
@@ -379,6 +382,7 @@ def stepped(parameters: Any, step_size: float, explicit: frozenset[str]) -> Any:
 
     Raises `UsageError` where `step` was given too and is another.
     """
+    require_step(parameters, step_size)
     if parameters.declaration.limit != "online":
         return parameters
     eta = step_size * parameters.d

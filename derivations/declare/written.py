@@ -9,7 +9,7 @@ there is more than one, last.
 
 from collections.abc import Iterator, Sequence
 
-from derivations.declare import noise, responses, schedule_text, symbols
+from derivations.declare import momentum, noise, responses, schedule_text, symbols
 from derivations.declare.declaration import Declaration
 from derivations.declare.readouts import word_of, written_name
 from derivations.declare.schedules import Schedule
@@ -65,7 +65,8 @@ def arguments(declared: Declaration, changing: Sequence[Schedule] = ()) -> list[
     fixed += [f"own_{k}_{word}" for k, group in enumerate(declared.students) for word in declared.constants(group)]
     shared = [f"n_{name}" for name in declared.names]
     clock = ["dimension", "turns", "before", "after"] if changing or declared.memories else []
-    return [*sizes, *shared, "square", "noise", "decay", "first", "moving", "learning", *clock, *fixed]
+    push = ["push"] if declared.momentum is not None else []
+    return [*sizes, *shared, "square", "noise", "decay", "first", "moving", "learning", *push, *clock, *fixed]
 
 
 def norms(declared: Declaration) -> bool:
@@ -80,6 +81,7 @@ def module(declared: Declaration, changing: Sequence[Schedule] = ()) -> str:
     given = ", ".join(arguments(declared, changing))
     texts = [HEAD, *_parts(declared, changing), _coefficients(declared, given)]
     texts += [_draw(declared, given), _update(declared, given)]
+    texts += [momentum.accelerate(declared, given, norms(declared))] if declared.momentum is not None else []
     texts += [schedule_text.at_time(declared, changing, given)] if changing or declared.memories else []
     texts += [schedule_text.settle(declared, changing, given)] if schedule_text.settles(declared, changing) else []
     return "\n\n".join(text.rstrip() + "\n" for text in texts)

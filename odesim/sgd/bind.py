@@ -11,7 +11,7 @@ from derivations.alphabet.frame import FrameModel
 from derivations.alphabet.patterns import PatternModel
 from derivations.contract import Model, ScalarModel
 
-ROLES = ("coefficients", "update", "draw", "mean", "at_time", "settle")
+ROLES = ("coefficients", "update", "draw", "mean", "at_time", "settle", "accelerate")
 ERF = """def erf(z):
     out = np.empty_like(z)
     for k in range(z.size):

@@ -62,6 +62,27 @@ def has_eigenvalues(case: Case) -> bool:
     return isinstance(model, ScalarModel) and model.spaces(case.parameters) is not None
 
 
+def has_momentum(case: Case) -> bool:
+    """Return True where the steps of SGD of the stage's model have momentum."""
+    stage = case.system.dynamics(case.stage)
+    model = stage.truth(case.parameters) if stage.model else None
+    return isinstance(model, ScalarModel) and model.velocities is not None
+
+
+def require_jax(case: Case, method: str) -> bool:
+    """Return True where SGD of the stage's model runs in JAX alone.
+
+    Raises `UsageError` where numba was asked for, and for compressed SGD with momentum on inputs with eigenvalues.
+    """
+    scaled, pushed = has_eigenvalues(case), has_momentum(case)
+    if (scaled or pushed) and "backend" in case.options and case.backend == "numba":
+        which = "with momentum" if pushed else "on inputs with eigenvalues"
+        raise UsageError(f"SGD {which} runs in JAX only; leave --backend out or give --backend jax")
+    if scaled and pushed and method == "compressed":
+        raise UsageError("compressed SGD with momentum is for inputs x ~ N(0, I), not [inputs]; take --method explicit")
+    return scaled or pushed
+
+
 def has_samples(case: Case) -> bool:
     """Return True where explicit SGD of the stage's model draws rows of a user's own samples."""
     stage = case.system.dynamics(case.stage)

@@ -12,7 +12,7 @@ import numpy as np
 
 from derivations.contract import Initial, ScalarModel, packed
 from derivations.vectors import grams_by_block
-from odesim.sgd import bind, matrices, normals, own_samples, spaces, traced
+from odesim.sgd import bind, matrices, momentum, normals, own_samples, spaces, traced
 from odesim.sgd.compressed import factor, require_room
 
 HELD = ("values", "coordinates")
@@ -36,7 +36,7 @@ def explicit(
     import jax.numpy as jnp
 
     functions = bind.bind_jax(model)
-    settle = functions.get("settle")
+    settle, accelerate = functions.get("settle"), functions.get("accelerate")
     size = traced.block_size(batch, d, jnp.dtype(dtype).itemsize)
 
     def slopes(moving: Any, frame: Any, key: Any, numbers: Any, inputs: tuple[Any, ...]) -> Any:
@@ -62,7 +62,7 @@ def explicit(
         return jax.tree.map(lambda values: values / batch, sums)
 
     def step(state: Any, key: Any, numbers: Any, step_size: Any, *inputs: Any, count: Any = None) -> Any:
-        weights, scalars = state
+        weights, scalars, *velocities = state if accelerate is None else momentum.parts(state, trained)
         v, frame = weights[:trained], weights[trained:]
         g, downhill = slopes((v, scalars), frame, key, numbers, inputs)
         means = jnp.concatenate([jnp.zeros(further - scalars.size, dtype), downhill])
@@ -73,6 +73,10 @@ def explicit(
             products = [jnp.matmul(piece, piece.T, precision="highest") for piece in pieces]
             gram = jnp.stack(products) if blocks else products[0]
             step_size, scalars, numbers = settle(count, step_size, gram, squares[2], scalars, *numbers)
+        if accelerate is not None:
+            held = (weights, scalars, *velocities)
+            one, two, scalars = momentum.moved(accelerate, held, (g,), means, step_size, numbers)
+            return jnp.concatenate([one, frame, two]).astype(dtype), scalars.astype(dtype)
         a, b, scalars = functions["update"](*squares, means, scalars, step_size, *numbers)
         moved = jnp.concatenate([a[:, None] * v + b[:, None] * g, frame])
         return moved.astype(dtype), scalars.astype(dtype)
@@ -105,13 +109,13 @@ def compressed(
     import jax.numpy as jnp
 
     functions = bind.bind_jax(model)
-    settle = functions.get("settle")
-    n, rank = trained + fixed, min(batch, trained)
+    settle, accelerate = functions.get("settle"), functions.get("accelerate")
+    n, rank = trained + fixed + (0 if accelerate is None else trained), min(batch, trained)
     size = batch if batch < trained else traced.block_size(batch, n, 8)
 
     def sample(state: Any, key: Any, numbers: Any, count: int) -> tuple[Any, Any, Any]:
         """Inputs in the span, coefficients of the vectors, and the sums of the further rows."""
-        X, scalars = state
+        X, scalars, *_ = state
         first, label = jax.random.split(key)
         y = normals.standard_normal(first, (count, n), "float64")
         labels = traced.labels_of(model, functions, numbers, label, count, y.dtype)
@@ -134,14 +138,18 @@ def compressed(
         return G, matrices.semidefinite_factor(S), sums
 
     def step(state: Any, key: Any, numbers: Any, step_size: Any, count: Any = None) -> Any:
-        X, scalars = state
+        X, scalars, *velocities = state if accelerate is None else momentum.parts(state, trained)
         sample_key, wishart_key = jax.random.split(key)
-        G, half, sums = gradient(state, sample_key, numbers)
+        G, half, sums = gradient((X, scalars), sample_key, numbers)
         G, Z = G / batch, half @ matrices.bartlett(rank, d - n, wishart_key) / batch
         v = X[:trained]
         squares = (v * v).sum(1), (v * G).sum(1), (G * G).sum(1) + (Z * Z).sum(1)
         if settle is not None:
             step_size, scalars, numbers = settle(count, step_size, X @ X.T, squares[2], scalars, *numbers)
+        if accelerate is not None:
+            held = (X, scalars, *velocities)
+            one, two, scalars = momentum.moved(accelerate, held, (G, Z), sums / batch, step_size, numbers)
+            return momentum.refactored(state[0], one, two, fixed), scalars
         a, b, scalars = functions["update"](*squares, sums / batch, scalars, step_size, *numbers)
         moved = jnp.concatenate([a[:, None] * v + b[:, None] * G, b[:, None] * Z], axis=1)
         rest = matrices.triangle(moved[:, fixed:])
@@ -189,7 +197,7 @@ class ScalarReplicas:
             if held is not None and several:
                 self.products = functools.partial(grams_by_block, dimension=held.dimension)
         elif held is None:
-            require_room(d, batch, trained, fixed)
+            (require_room if model.velocities is None else momentum.require_room)(d, batch, trained, fixed)
             values = np.array([factor(gram, trained) for gram in grams])
             self.run = compressed(model, known, trained, fixed, further, d, batch)
         else:
@@ -199,6 +207,8 @@ class ScalarReplicas:
             self.run = spaces.compressed(model, known, trained, fixed, further, parts, batch)
             self.products = functools.partial(spaces.grams_of, parts=parts)
         scalars = np.array([model.scalars(initial) for initial in initials])
+        if model.velocities is not None and isinstance(values, np.ndarray):
+            values, scalars = momentum.start(model, initials, values, scalars, rows is None)
         self.at = (jax.tree.map(lambda x: jnp.asarray(x, dtype), (values, scalars)), 0)
         self.arrays = [jnp.asarray(np.array(a), dtype) for a in zip(*map(traced.arrays_of, numbers), strict=True)]
         self.keys = jax.vmap(lambda k: jax.random.fold_in(jax.random.key(seed), k))(jnp.arange(len(grams)))

@@ -98,12 +98,7 @@ class Simulation:
             raise UsageError(f"--until {case.until:g} is less than one step, which takes {tick:g} of the clock")
         stage.within(case.parameters, case.until)
         families.require_loss(case, population_loss)
-        scaled = families.has_eigenvalues(case)
-        if scaled and "backend" in case.options and case.backend == "numba":
-            raise UsageError(
-                "SGD on inputs with eigenvalues runs in JAX only; leave --backend out or give --backend jax"
-            )
-        in_jax = scaled or device == "gpu" or (method == "explicit" and not patterns)
+        in_jax = families.require_jax(case, method) or device == "gpu" or (method == "explicit" and not patterns)
         backend = "jax" if in_jax else case.backend
         families.check(own, case, method, batch, precision, backend)
         return cls(

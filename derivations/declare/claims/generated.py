@@ -14,8 +14,8 @@ import numpy as np
 from derivations.broken import once
 from derivations.claim import Claim
 from derivations.contract import Initial, System
-from derivations.declare import sampled, schedules, speeds
-from derivations.declare.claims import sample_gradient, training
+from derivations.declare import sampled, schedules, speeds, velocity_blocks
+from derivations.declare.claims import momentum, sample_gradient, training
 from derivations.declare.claims.sample_gradient import BATCHES
 from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon, quieted, start, state
 from derivations.declare.declaration import Declaration
@@ -35,9 +35,11 @@ def claims(system: System) -> tuple[Claim, ...]:
     declared: Declaration = parameters.declaration
     tier, flow = settled(parameters), declared.limit == "flow"
     found = [_numba_jax(system), _integrators(system)]
-    if declared.inputs is None or declared.inputs.data is None:  # SGD on a user's samples is not SGD on Gaussian ones
+    inputs, pushed = declared.inputs, declared.momentum is not None
+    # SGD on a user's samples is not SGD on Gaussian ones.
+    if inputs is None or (inputs.data is None and not pushed):
         found.append(training.microscope_claim(system))
-    if tier == "exact" and flow and not declared.rules:
+    if tier == "exact" and flow and not declared.rules and not declared.timed:
         found.append(_gradient(system))
     found.append(_drift(system))
     if tier == "sampled":
@@ -46,7 +48,9 @@ def claims(system: System) -> tuple[Claim, ...]:
         found.append(_second(system))
     if tier in ("exact", "mixed"):
         found.append(_tiers(system))
-    if parameters.d >= 2 and flow:
+    if pushed and not declared.timed and inputs is None and parameters.momentum > 0:
+        found.append(momentum.momentum_claim(system))
+    if parameters.d >= 2 and flow and not pushed:  # what SGD keeps of momentum takes many steps
         found.append(training.small_step_claim(system))
     return tuple(found)
 
@@ -175,6 +179,9 @@ def by_parameter(system: System, margin: float, because: str, scalars: bool = Tr
     """The law that every order parameter agrees within a relative margin."""
     at = rows(system.parameters())
     names = [block.name for block in at.moving] + (sample_gradient.scalar_names(at) if scalars else [])
+    if at.velocities:
+        every = [name for name, *_ in velocity_blocks.described(at)]
+        names = [*names, *every] if scalars else [block.name for block in at.velocities if block.letter == "VV"]
     return All({name: Agrees(margin, because=because) for name in names})
 
 

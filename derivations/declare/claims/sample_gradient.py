@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial
-from derivations.declare import evaluate, mixture, schedules, spectra, speeds
+from derivations.declare import evaluate, mixture, schedules, spectra, speeds, velocity_blocks
+from derivations.declare.claims import velocity_gradient
 from derivations.declare.noise import in_force
 from derivations.declare.readouts import written_name
 from derivations.declare.rows import Rows
@@ -32,6 +33,7 @@ CHUNK = 2**12
 class Moments:
     """Means of every batch: E[dl/du_i . v_j] (batches, S, n), E[c_i c_j] (batches, S, S), E[dl/ds] (batches, s).
 
+    Where vectors have velocities the first has them behind the rows, (batches, S, n + S).
     Of inputs with several eigenspaces the first is (batches, L, S, n), from the parts of the vectors in each, and of
     those with eigenvalues the second is (batches, L, S, S), the mean of lam_l c_i c_j (L = 1 has no axis).
     """
@@ -68,22 +70,27 @@ def at_points(initial: Initial, points: np.ndarray, weights: np.ndarray) -> Mome
     """
     isotropic = mixture.mixture(initial.parameters) is None
     fields = rows(initial.parameters).fields
-    samples = (_drawn if isotropic else _of_fields)(initial, points[:, :fields])
-    return Moments(*(each[None] for each in _means(initial, samples, points[:, fields:], weights)))
+    noise, along = points[:, fields:], points[:, :fields]
+    more = frame_of(initial)[0].shape[1] - fields if isotropic else 0  # along velocities alone: means, 0
+    along = np.concatenate([along, np.zeros((len(along), more))], axis=1)
+    samples = (_drawn if isotropic else _of_fields)(initial, along)
+    return Moments(*(each[None] for each in _means(initial, samples, noise, weights)))
 
 
 def frame_of(initial: Initial) -> tuple[np.ndarray, np.ndarray, int]:
     """Rows (n, m) with the Gram matrix of the state, standard deviations (C, m) of inputs, the number of eigenspaces.
 
-    The parts of the vectors in the eigenspaces stand side by side.
+    The parts of the vectors in the eigenspaces stand side by side.  Velocities, if there are any, come last.
     """
     at = rows(initial.parameters)
     gram = at.gram({**initial.constants, **initial.state})
-    order = np.roll(np.arange(at.total), -at.students)  # teachers first, as the points of tier sampled are meant
+    gram = velocity_blocks.extended(at, gram, initial.state) if at.velocities else gram
+    order = np.arange(gram.shape[-1])
+    order[: at.total] = np.roll(order[: at.total], -at.students)  # teachers first, as points of tier sampled are meant
     parts = [root(one[order][:, order])[np.argsort(order)] for one in (gram if at.stack else [gram])]
     law = mixture.mixture(initial.parameters)
     variances = np.ones((1, 1)) if law is None else law.eigenvalue
-    return np.hstack(parts), np.repeat(np.sqrt(variances), at.total, axis=1), len(parts)
+    return np.hstack(parts), np.repeat(np.sqrt(variances), len(order), axis=1), len(parts)
 
 
 def _means(
@@ -94,7 +101,7 @@ def _means(
 
     p, at = schedules.now(initial), rows(initial.parameters)
     frame, scale, spaces = frame_of(initial)
-    n, S = at.total, at.students
+    n, S = len(frame), at.students
     vectors = np.concatenate([frame, np.zeros((n, 1))], axis=1)
     own = np.concatenate([np.atleast_1d(initial.state[name]) for name in scalar_names(at)] or [np.empty(0)])
     drift, second, scalars = np.zeros((spaces, S, n)), np.zeros((spaces, S, S)), np.zeros(own.size)
@@ -107,7 +114,7 @@ def _means(
                 # A coordinate outside of all vectors, set to 1: the gradient along it is the coefficient c of x.
                 inputs = np.concatenate([cluster.inputs[chosen], np.ones((len(chosen), 1))], axis=1)
                 labels = cluster.label + _noise(initial, noise[chosen])
-                of_rows, of_scalars = gradient(vectors[:S], own, vectors[S:], inputs, labels, given)
+                of_rows, of_scalars = gradient(vectors[:S], own, vectors[S : at.total], inputs, labels, given)
                 g = np.asarray(of_rows)
                 mean = np.einsum("k,kij->ij", w, g[..., :-1]).reshape(S, spaces, n)
                 drift += np.einsum("ilm,jlm->lij", mean, frame.reshape(n, spaces, n))
@@ -213,6 +220,8 @@ def scalar_names(at: Rows) -> list[str]:
 def drift_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
     """Return the drift of all overlaps, readouts and scalars in every batch, (batches, ..) by name."""
     p, at = schedules.now(initial), rows(initial.parameters)
+    if at.velocities:
+        return velocity_gradient.drift_of(made, initial)
     gram, S = at.gram({**initial.constants, **initial.state}), at.students
     rate = p.step if p.declaration.limit == "online" else 1.0
     sphere = p.declaration.weights == "sphere"
@@ -230,6 +239,8 @@ def drift_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
 def second_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
     """Return the motion of all overlaps by the term of second order alone, (batches, ..) by name."""
     p, at = schedules.now(initial), rows(initial.parameters)
+    if at.velocities:
+        return velocity_gradient.second_of(made, initial)
     gram, S = at.gram({**initial.constants, **initial.state}), at.students
     own = speeds.of_vectors(p)
     E = p.step**2 / p.batch * made.second * own[:, None] * own

@@ -11,6 +11,7 @@ from derivations.broken import break_measure
 from derivations.claim import Claim, Grid
 from derivations.contract import Initial, System
 from derivations.declare import data, sampled, schedules
+from derivations.declare.claims import velocity_gradient
 from derivations.declare.initial import enter
 from derivations.declare.system import rows
 
@@ -39,7 +40,12 @@ def small_dimension(parameters: Any) -> int:
     fixed = data.dimension(inputs)
     if fixed is not None:
         return fixed
-    return max(SMALL, 2 * rows(parameters).total, 0 if inputs is None else len(inputs.blocks))
+    at = rows(parameters)
+    return max(
+        SMALL,
+        2 * at.total + (at.students if parameters.declaration.momentum else 0),
+        0 if inputs is None else len(inputs.blocks),
+    )
 
 
 def start(kind: type, seed: int, **changed: Any) -> Initial:
@@ -47,7 +53,8 @@ def start(kind: type, seed: int, **changed: Any) -> Initial:
     parameters: Any = kind()
     random = {"overlap": None} if parameters.declaration.teachers else {}
     parameters = dataclasses.replace(parameters, d=small_dimension(parameters), **random, **changed)
-    return enter(parameters, None, np.random.default_rng([seed, 11]))
+    found = enter(parameters, None, np.random.default_rng([seed, 11]))
+    return velocity_gradient.pushed(found, np.random.default_rng([seed, 13]))
 
 
 def flat(found: Initial, state: Mapping[str, np.ndarray]) -> np.ndarray:

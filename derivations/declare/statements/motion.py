@@ -8,7 +8,7 @@ import dataclasses
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.rows import Block, Rows
 from derivations.declare.schedules import Schedule
-from derivations.declare.statements import notation
+from derivations.declare.statements import notation, velocities
 from derivations.declare.statements.answers import Answers
 from derivations.declare.statements.closed import Names
 from derivations.declare.statements.law import Law
@@ -68,7 +68,7 @@ class Writer:
     @property
     def eta(self) -> str:
         """The factor of the drift."""
-        return r"\eta " if self.online else ""
+        return r"\eta " if self.online or velocities.is_fixed(self.declared) else ""
 
     @property
     def space(self) -> str:
@@ -251,7 +251,12 @@ class Writer:
 
     def motion(self) -> list[str]:
         """The rates of all order parameters, and what the factors of the step in them are."""
-        return [*(self._rate(block) for block in self.rows.moving), *self._scalars(), *self.training.definitions()]
+        return [
+            *(self._rate(block) for block in self.rows.moving),
+            *self._scalars(),
+            *velocities.motion(self),
+            *self.training.definitions(),
+        ]
 
     def _rate(self, block: Block) -> str:
         """The rate of one block, by name of its slots."""
@@ -265,14 +270,14 @@ class Writer:
             above = (lambda slot: "") if self.single else (lambda slot: f"^{{{slot}}}")
         terms, one, two = [], self.speed(g, r), self.speed(h, s) if h < students else ""
         if declared.moves(declared.groups[g], r):
-            terms.append(f"{one}D{above(r)}_{i}[{s}{star}_{k}]")
+            terms.append(one + velocities.term(self, above(r), i, f"{s}{star}_{k}"))
         if h < students and declared.moves(declared.groups[h], s):
-            terms.append(f"{two}D{above(s)}_{k}[{r}_{i}]")
+            terms.append(two + velocities.term(self, above(s), k, f"{r}_{i}"))
         if not terms:
             return f"{RATE}{self.entry(block, i, k)} = 0"
         drift = f"-{self.eta}{terms[0]}" if len(terms) == 1 else rf"-{self.eta}\bigl({' + '.join(terms)}\bigr)"
         line = f"{RATE}{self.entry(block, i, k)} = {drift}"
-        if not self.online:
+        if not self.online or self.declared.timed:
             return line
         both = len(terms) == 2
         gain = (r"f_{l}\," if self.space else "") + self.law.average + self.eigenvalue
@@ -300,10 +305,10 @@ class Writer:
                 continue
             if word in self.declared.ruled(group):
                 mean = rf"\mathrm{{E}}[c^{{{notation.name(group.named(word))}}}_i]"
-                lines.append(f"{left} = -{self.eta}{self.speed(g, word)}{mean}")
+                lines += velocities.numbers(self, (group, word), f"-{self.eta}{self.speed(g, word)}", mean)
                 continue
             slope = self._closed_slope(group, word) if closed else self.answers.slope(group, word)
-            lines.append(f"{left} = -{self.eta}{self.speed(g, word)}{slope}")
+            lines += velocities.numbers(self, (group, word), f"-{self.eta}{self.speed(g, word)}", slope)
         return lines
 
     def _closed_slope(self, group: Group, word: str) -> str:
@@ -337,7 +342,8 @@ class Writer:
         over = ", $g_m = a_m$ for a student and $-b_m$ for a teacher" if self.declared.loss == "squared" else ""
         if self.declared.several:
             over = self.answers.letters()
-        return rf"$\eta$ the step, $B$ the batch{over}"
+        step = r"$\eta$ the step" + (f" over ${velocities.FACTOR}$" if velocities.is_fixed(self.declared) else "")
+        return rf"{step}, $B$ the batch{over}"
 
     def second(self) -> list[str]:
         """The second-order term of the online limit."""

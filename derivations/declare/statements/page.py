@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from derivations.contract import Page
-from derivations.declare import exact, grammar, schedules
+from derivations.declare import exact, grammar, schedules, velocity_blocks
 from derivations.declare.declaration import Declaration
 from derivations.declare.kernels import shapes_of
 from derivations.declare.remembered import kernels
@@ -264,5 +264,6 @@ def parameters_of(at: Rows) -> list[str]:
         said = f"readout {word}_i" if word in owner.trained_readouts else f"number {word} of unit i"
         moves = "trained" if at.declaration.moves(owner, word) else "fixed"
         lines.append(f"{owner.named(word)} ({at.dimension(group)}): {said}, {moves}")
+    lines += [f"{name} ({', '.join(dims)}): {text}" for name, dims, text in velocity_blocks.described(at)]
     lines += [f"{memory.name} (memory): {memory.start:g} at the start" for memory in at.declaration.memories]
     return lines

@@ -5,7 +5,7 @@ import dataclasses
 from derivations.declare import memory
 from derivations.declare.declaration import Declaration
 from derivations.declare.schedules import Schedule
-from derivations.declare.statements import notation
+from derivations.declare.statements import notation, velocities
 from derivations.declare.statements.notation import RATE
 
 
@@ -49,7 +49,10 @@ class Training:
         if self.declared.inputs is not None:
             letters["decay"] = r"\lambda_{\text{decay}}"
         lines = [
-            rf"{letters[schedule.name]}{'' if schedule.seen else '(t)'} = \text{{{notation.escaped(schedule.text)}}}"
+            rf"{letters[schedule.name]}{'' if schedule.seen else '(t)'} = "
+            + (velocities.step if schedule.name == "step" else lambda _, text: text)(
+                self.declared, rf"\text{{{notation.escaped(schedule.text)}}}"
+            )
             for schedule in self.changing
             if schedule.name in letters
         ]

@@ -1,0 +1,46 @@
+"""Generated claim on momentum of a fixed beta: SGD follows the flow, or the online limit, of the step over 1 - beta."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.broken import once
+from derivations.claim import Claim
+from derivations.contract import System
+from derivations.declare.claims.states import generated_claim, horizon, small_dimension
+from derivations.declare.system import rows
+from derivations.laws import Agrees
+from derivations.laws.agreement import Score, score
+
+MEMORIES = 400
+"""How many times 1/(1 - beta) steps a run has: what the limit neglects is of the order of one over it."""
+REPLICAS, BATCH = 24, 256
+"""Replicas of SGD, and their batch in a flow, whose noise has no part in the limit."""
+
+
+def accelerated(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> Score:
+    """The mean of compressed SGD with momentum against the limit, relative to what this moves by.
+
+    The control has the limit of the step as it is, without momentum.
+    """
+    system, until = lab.system, horizon(lab.system)
+    parameters = system.parameters()
+    beta, names = parameters.momentum, [block.name for block in rows(parameters).moving]
+    steps = int(np.ceil(MEMORIES / (1.0 - beta)))
+    asked: dict[str, Any] = {"seed": seed, "until": until, "save_points": 2, "d": small_dimension(parameters)}
+    options: dict[str, Any] = {"step_size": until / steps, "batch": BATCH}
+    if parameters.declaration.limit == "online":
+        asked, options = {**asked, "d": max(asked["d"], round(steps / until))}, {}
+    flow = lab.integrate(rtol=1e-8, **asked, **({"momentum": 0.0} if twist else {}))
+    run = lab.simulate(method="compressed", seeds=REPLICAS, **asked, **options)
+    start, end = (np.concatenate([flow[name][k].ravel() for name in names]) for k in (0, -1))
+    ends = np.concatenate([run[name][:, -1].reshape(REPLICAS, -1) for name in names], axis=1)
+    size = max(float(np.abs(end - start).max()), 1e-300)
+    return score(ends.mean(0), ends.std(0, ddof=1) / np.sqrt(REPLICAS), end, REPLICAS - 1, size)
+
+
+def momentum_claim(system: System) -> Claim:
+    text = "SGD with momentum beta follows the limit of the step over 1 - beta; that of the step itself is refuted"
+    law = Agrees(0.15, "motion", "a sixth of what the limit moves by; without the factor most of it is missing")
+    return generated_claim(system, "momentum", text, accelerated, law, once({}, seeds=2), 1.0, (8,))

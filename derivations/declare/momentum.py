@@ -1,0 +1,169 @@
+"""Momentum: [training] momentum and nesterov, the numbers of a run that they make, and what is refused.
+
+    v <- beta v + g,  u <- u - h v                   momentum = beta, as in PyTorch (g includes decay)
+    v <- beta v + g,  u <- u - h (g + beta v)        with nesterov
+    v <- beta v + (1 - beta) g,  u <- u - h v        momentum = {time = tau}, beta = 1 - tick/tau
+
+All velocities start at 0.  A fixed beta forgets within 1/(1 - beta) steps, which take no time on the clock of a limit:
+flow and online limit are those of the step h/(1 - beta).  A time tau stays, and velocities are then order parameters.
+Sources: Polyak 1964; Nesterov 1983; Sutskever, Martens, Dahl & Hinton 2013.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import UsageError
+from derivations.declare import fields
+
+KEYS = ("time",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Momentum:
+    """The declared momentum: beta, or the time tau of a `timed` one; and whether it is Nesterov's."""
+
+    value: float
+    timed: bool = False
+    nesterov: bool = False
+
+    @property
+    def parameter(self) -> str:
+        """The name of its number among the parameters.
+
+        >>> Momentum(2.0, timed=True).parameter
+        'momentum_time'
+        """
+        return "momentum_time" if self.timed else "momentum"
+
+
+def momentum(training: Mapping[str, Any], weights: str, inputs: Any) -> Momentum | None:
+    """Return what [training] says of momentum; None without the key.
+
+    Raises `fields.Mistake` for a value out of its domain, for `nesterov` alone, and beside what it does not combine
+    with: weights that are not free, and a time beside [inputs].
+    """
+    nesterov = fields.flag(training, "nesterov", "training")
+    if "momentum" not in training:
+        if "nesterov" in training:
+            raise fields.Mistake(
+                "nesterov is a form of momentum: write momentum = 0.9 beside it", "training", "nesterov"
+            )
+        return None
+    given, timed = training["momentum"], isinstance(training["momentum"], Mapping)
+    if timed:
+        fields.require_known(given, KEYS, "training.momentum")
+        if "time" not in given:
+            raise fields.Mistake("momentum = {time = 2.0} states its time, and none is given", "training", "momentum")
+        value = fields.real(given, "time", "training.momentum", above=0.0)
+    elif isinstance(given, str | list):
+        said = "momentum does not change in time: it is a number such as 0.9, or {time = 2.0}"
+        raise fields.Mistake(said, "training", "momentum")
+    else:
+        value = fields.real(training, "momentum", "training")
+        _require(value)
+    if weights != "free":
+        where = "momentum on the sphere" if weights == "sphere" else "momentum of normalised weights"
+        raise fields.Mistake(f"{where} needs a transport of velocities: use free", "training", "momentum")
+    if timed and inputs is not None:
+        said = "momentum = {time = ..} is for inputs x ~ N(0, I), and [inputs] states others: take momentum = 0.9"
+        raise fields.Mistake(said, "training", "momentum")
+    return Momentum(value, timed, nesterov)
+
+
+def _require(value: float) -> None:
+    """Raise `fields.Mistake` for a beta that is none."""
+    if not 0 <= value < 1:
+        raise fields.Mistake(f"momentum is at least 0 and below 1, but {value:g} was given", "training", "momentum")
+
+
+def add_number(declared: Any, add_parameter: Callable[..., None]) -> None:
+    """Add the number of the declared momentum to the parameters."""
+    stated: Momentum | None = declared.momentum
+    if stated is None:
+        return
+    if stated.timed:
+        add_parameter("momentum_time", float, stated.value, "time tau over which velocities forget", above=0.0)
+    else:
+        add_parameter("momentum", float, stated.value, "part beta of the velocity that a step keeps", minimum=0.0)
+
+
+def check_number(parameters: Any) -> None:
+    """Raise `UsageError` for a momentum out of its domain, and a time shorter than a step of an online limit."""
+    declared = parameters.declaration
+    if declared.momentum is None:
+        return
+    if not declared.timed:
+        _require(parameters.momentum)
+    elif declared.limit == "online":
+        _require_time(parameters.momentum_time, 1.0 / parameters.d)
+
+
+def require_step(parameters: Any, step_size: float) -> None:
+    """Raise `UsageError` for a step of SGD in a flow that is longer than the time of the momentum."""
+    declared = parameters.declaration
+    if declared.timed and declared.limit == "flow":
+        _require_time(parameters.momentum_time, step_size)
+
+
+def _require_time(time: float, tick: float) -> None:
+    if time < tick:
+        raise UsageError(f"the time of momentum, {time:g}, is shorter than one step of SGD, which takes {tick:g}")
+
+
+def acceleration(parameters: Any) -> float:
+    """The factor 1/(1 - beta) of all speeds in flow and online limit; 1 without a fixed momentum."""
+    stated: Momentum | None = parameters.declaration.momentum
+    return 1.0 if stated is None or stated.timed else 1.0 / (1.0 - parameters.momentum)
+
+
+def constants(parameters: Any) -> tuple[np.ndarray, ...]:
+    """The run-time argument of SGD's `accelerate`: beta or tau, and the time of a step of an online limit."""
+    stated: Momentum | None = parameters.declaration.momentum
+    return () if stated is None else (np.array([getattr(parameters, stated.parameter), 1.0 / parameters.d]),)
+
+
+def convention(parameters: Any) -> dict[str, str]:
+    """What a run says of its momentum."""
+    stated: Momentum | None = parameters.declaration.momentum
+    if stated is None:
+        return {}
+    value = f"{getattr(parameters, stated.parameter):g}"
+    if stated.timed:
+        step = "((1 - beta) g + beta v)" if stated.nesterov else "v"
+        said = f"v <- beta v + (1 - beta) g, u <- u - h {step}, beta = 1 - (time of a step)/{value}"
+    else:
+        said = f"v <- {value} v + g, u <- u - h {f'(g + {value} v)' if stated.nesterov else 'v'}"
+    return {"momentum": said}
+
+
+def accelerate(declared: Any, given: str, norms: bool) -> str:
+    """The text of `accelerate`, which takes the place of `update` in SGD with momentum.
+
+    It returns, for all vectors (S,), the parts of v, u and the gradient in the new v and in the new u, then the new
+    numbers and their velocities.  With `norms` the first of the means are the parts of gradients along their vectors.
+    """
+    stated: Momentum = declared.momentum
+    tick = "push[1]" if declared.limit == "online" else "step_size"
+    if stated.timed:
+        lines = [f"damp = {tick} / push[0]", "keep = 1.0 - damp"]
+    else:
+        lines = ["damp = 1.0", "keep = push[0]"]
+    lines += [
+        f"pull = damp * (decay + {'means[: moving.size]' if norms else '0.0 * moving'})",
+        "h = step_size * moving",
+        "slope = damp * means[means.size - scalars.size :]",
+        "pushed = keep * pushes + slope",
+        "vectors = (keep + 0.0 * moving, pull, damp + 0.0 * moving)",
+    ]
+    if stated.nesterov:
+        lines.append("weights = (-h * keep * keep, 1.0 - h * (1.0 + keep) * pull, -h * (1.0 + keep) * damp)")
+        lines.append("by = slope + keep * pushed")
+    else:
+        lines.append("weights = (-h * keep, 1.0 - h * pull, -h * damp)")
+        lines.append("by = pushed")
+    lines.append("return vectors, weights, scalars - step_size * learning * by, pushed")
+    head = f"def accelerate(means, scalars, pushes, step_size, {given}):\n"
+    return head + "".join(f"    {line}\n" for line in lines)

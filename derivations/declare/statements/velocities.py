@@ -1,0 +1,62 @@
+r"""The formulas of a page that momentum changes: the factor of a fixed beta, and the motion of velocities \nu."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from derivations.declare.declaration import Declaration, Group
+from derivations.declare.statements import notation
+from derivations.declare.statements.notation import RATE
+
+if TYPE_CHECKING:
+    from derivations.declare.statements.motion import Writer
+
+FACTOR = r"(1 - \beta)"
+
+
+def is_fixed(declared: Declaration) -> bool:
+    """Return True for a momentum beta, which changes the step alone."""
+    return declared.momentum is not None and not declared.momentum.timed
+
+
+def term(writer: "Writer", above: str, i: str, on: str) -> str:
+    """The motion of a student vector, without its step, seen from another vector: D_i[u], or of its velocity."""
+    return rf"(\nu{above}_{i}\cdot {on})" if writer.declared.timed else f"D{above}_{i}[{on}]"
+
+
+def step(declared: Declaration, text: str) -> str:
+    """What eta is: the step, over 1 - beta where momentum is fixed."""
+    return rf"({text})/{FACTOR}" if is_fixed(declared) else text
+
+
+def numbers(writer: "Writer", number: tuple[Group, str], factor: str, slope: str) -> list[str]:
+    """The motion of a number (group, word) of the units by its slope, and of its velocity.
+
+    `factor` has the minus sign in front.
+    """
+    left = f"{RATE}{writer.answers.number(*number)}"
+    if not writer.declared.timed:
+        return [f"{left} = {factor}{slope}"]
+    velocity = rf"\nu^{{{notation.name(number[0].named(number[1]))}}}_i"
+    return [f"{left} = {factor}{velocity}", rf"{RATE}{velocity} = \bigl({slope} - {velocity}\bigr)/\tau"]
+
+
+def motion(writer: "Writer") -> Iterator[str]:
+    """The motion of velocities, and what beta or tau is."""
+    declared = writer.declared
+    if is_fixed(declared):
+        changing = any(one.name == "step" for one in writer.changing)
+        if not (writer.online and changing):
+            yield r"\eta = " + (r"\text{step}" if writer.online else "1") + f"/{FACTOR}"
+        yield r"\beta = \text{momentum}"
+    if not declared.timed:
+        return
+    s, t = ("", "") if writer.single else ("^{s}", "^{t}")
+    one, two = rf"\nu{s}_i", rf"\nu{t}_k"
+    yield (
+        rf"{RATE}({one}\cdot u) = \bigl(D{s}_i[u] - {one}\cdot u\bigr)/\tau"
+        r"\text{ for a vector u at rest; else the motion of u is added}"
+    )
+    between = rf"\bigl(D{s}_i[{two}] + D{t}_k[{one}] - 2\,{one}\cdot {two}\bigr)/\tau"
+    noise = rf" + E{writer.above('st')}_{{ik}}/(B \tau^2)" if writer.online else ""
+    yield rf"{RATE}({one}\cdot {two}) = {between}{noise}"
+    yield r"\tau = \text{momentum\_time},\quad \nu\text{ velocities}"

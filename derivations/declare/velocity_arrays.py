@@ -1,0 +1,80 @@
+"""Velocities in array operations, for tiers whose means are sampled (`velocity_equations` has the formulas).
+
+A velocity has no field of its own.  From the mean gradient D_ab = E[c_a x] . u_b on the rows that have one follows that
+on a velocity, D_av = sum_rs D_ar (G^+)_rs u_s . v, because E[c_a x] lies in the span of the rows (Stein).
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from derivations.declare import velocity_blocks
+from derivations.declare.arrays import Arguments, Means, View, rows_of
+from derivations.declare.arrays import packed as packed_state
+from derivations.declare.declaration import Declaration
+from derivations.declare.rows import Rows
+
+
+@functools.lru_cache(maxsize=16)
+def _places(at: Rows) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Where v . u (S, n), v . v (S, S) and the velocities of numbers lie in a state; its end for what has none."""
+    size = at.layout.least
+    index = at.layout.unpack(np.arange(float(size)))
+    along, among = np.full((at.students, at.total), size), np.full((at.students, at.students), size)
+    for block in at.velocities:
+        table, values = along if block.letter != "VV" else among, index[block.name].astype(np.int64)
+        table[block.rows, block.columns] = values
+        if block.letter == "VV":
+            table[block.columns, block.rows] = values.T
+    own = {(g, word): index[velocity_blocks.push_name(at, g, word)] for g, word, _ in velocity_blocks.pushes(at)}
+    pushes = [np.asarray(own.get((g, word), np.full(count, size))).astype(np.int64) for g, word, count in at.scalars]
+    return along, among, pushes
+
+
+def packed(
+    xp: Any, declared: Declaration, y: Any, a: Arguments, view: View, means: Means, memories: Sequence[Any],
+    only_noise: bool,
+) -> Any:  # fmt: skip
+    """dy/dt of the flat state; `only_noise` is what that of batches adds to a motion in closed form.
+
+    `memories` are their rates.
+    """
+    at = rows_of(declared, a.sizes)
+    S, counts = at.students, [count for _, _, count in at.scalars]
+    between = a.rates[2] / a.rates[0] ** 2 * means.second / a.rates[4] ** 2  # E[c c^T]/(B tau^2), 0 in a flow
+    drift, pushes = xp.zeros((S, at.total)), [xp.zeros(count) for count in counts]
+    on_rows, slopes = drift, pushes
+    if not only_noise:
+        drift, on_rows, among, pushes, slopes = _motion(xp, at, y, a, view, means)
+        between = between + among
+    velocities = _flat(at, on_rows, between, slopes)
+    clock = 0.0 if only_noise else 1.0
+    return packed_state(xp, declared, drift, xp.zeros((S, S)), pushes, a, [*velocities, *memories], clock=clock)
+
+
+def _motion(xp: Any, at: Rows, y: Any, a: Arguments, view: View, means: Means) -> tuple[Any, ...]:
+    """The motion without noise: of vectors, of v . u and v . v, the velocities of numbers, and the rates of these."""
+    along, among, places = _places(at)
+    known = xp.concatenate([y, xp.zeros(1)])
+    V, VV, pushes = known[along], known[among], [known[place] for place in places]
+    S, step, decay, tau = at.students, a.rates[0], a.rates[1], a.rates[4]
+    on_rows = (means.drift + decay * view.G[:S] - V) / tau
+    on_rows = xp.concatenate([on_rows[:, :S] - VV * (step * a.moves), on_rows[:, S:]], axis=1)
+    seen = means.drift @ xp.linalg.pinv(view.G, hermitian=True) @ V.T + decay * V[:, :S].T
+    between = (seen + seen.T - 2 * VV) / tau
+    slopes = [(slope[: len(push)] - push) / tau for slope, push in zip(means.scalars, pushes, strict=True)]
+    return -step * a.moves[:, None] * V, on_rows, between, pushes, slopes
+
+
+def _flat(at: Rows, on_rows: Any, between: Any, slopes: Sequence[Any]) -> list[Any]:
+    """The entries of the state that velocities are, in the order of the layout."""
+    found = []
+    for block in at.velocities:
+        table = between if block.letter == "VV" else on_rows
+        values = table[block.rows, block.columns]
+        entries = block.part.take(np.arange(values.shape[0] * values.shape[1]).reshape(values.shape))
+        found.append(values.reshape(-1)[entries])
+    trained = {(g, word) for g, word, _ in velocity_blocks.pushes(at)}
+    return [*found, *(slope for (g, word, _), slope in zip(at.scalars, slopes, strict=True) if (g, word) in trained)]
