@@ -256,8 +256,10 @@ class Declaration:
     that values may read.  `about`
     says what the model shows, `link` is where the source is read, `until` the end time of a run that names none.  A run
     with `decades` goes on over decades of time: its default saved times have early ones, and its picture a logarithmic
-    axis.  `inputs` are None for x ~ N(0, I).  `text` is the normalised TOML text that states the same model
-    (`declaration_text`); it is stored with every run.
+    axis.  `inputs` are None for x ~ N(0, I).  `labelling` names the groups of teachers that make the label (empty:
+    all).  A model of several `stages` has one declaration for each, of which `stage` is the name and `own` are the
+    parameters that it has for itself; `labels` are (stage, its groups of teachers) of all stages, where these differ.
+    `text` is the normalised TOML text that states the same model (`declaration_text`); it is stored with every run.
     """
 
     name: str
@@ -290,6 +292,11 @@ class Declaration:
     rules: tuple[Rule, ...] = dataclasses.field(default=(), repr=False)
     law: Law | None = dataclasses.field(default=None, repr=False)
     memories: tuple[Memory, ...] = dataclasses.field(default=(), repr=False)
+    labelling: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+    stage: str = dataclasses.field(default="", repr=False)
+    own: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+    labels: tuple[tuple[str, tuple[str, ...]], ...] = dataclasses.field(default=(), repr=False)
+    stages: tuple["Declaration", ...] = dataclasses.field(default=(), repr=False)
     text: str = dataclasses.field(default="", repr=False, compare=False)
 
     @property
@@ -330,6 +337,15 @@ class Declaration:
         """Whether the time is an order parameter: values change, or there are memories."""
         return bool(self.schedules or self.memories)
 
+    def answers(self, number: int, stage: str = "") -> bool:
+        """Whether the units of the group with this number take part in f - y, of another `stage` if one is named."""
+        named = dict(self.labels).get(stage, ()) if stage else self.labelling
+        return number < len(self.students) or not named or self.groups[number].name in named
+
+    def answering(self, stage: str = "") -> tuple[int, ...]:
+        """The numbers of the groups that `answers` is true of: students, and the teachers that make the label."""
+        return tuple(number for number in range(len(self.groups)) if self.answers(number, stage))
+
     @property
     def rate_names(self) -> tuple[str, ...]:
         """The parameters that are factors of `step`."""
@@ -356,7 +372,7 @@ class Declaration:
 
     def constants(self, group: Group) -> tuple[str, ...]:
         """The numbers that every unit of a group of students has for its rules alone."""
-        rules = filter(None, (self.rule(group, word) for word in self.ruled(group)))
+        rules = filter(None, (one.rule(group, word) for one in (self, *self.stages) for word in one.ruled(group)))
         read = [name for rule in rules for name in rule.tree.names()]
         own = {number.name for number in self.numbers if number.per_unit} - set(group.scalars)
         return tuple(dict.fromkeys(name for name in read if name in own))

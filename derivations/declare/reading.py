@@ -14,11 +14,13 @@ from derivations.declare import (
     fits,
     growth,
     inputs,
+    labels,
     memory,
     named,
     presets,
     rates,
     rules,
+    stages,
     starts,
     sums,
 )
@@ -32,11 +34,24 @@ LARGEST_GRAM = 10**9
 """Most bytes of a file with a Gram matrix."""
 TABLES = (
     "title", "about", "source", "link", "name", "student", "teacher", "inputs", "training", "start", "parameters",
-    "event", "preset", "claim", "memory",
+    "event", "preset", "claim", "memory", "stage",
 )  # fmt: skip
 STUDENT = ("unit", "units", "output", "name")
 TEACHER = (*STUDENT, "gram", "noise", "spread")
-TRAINING = ("loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "rule", "until", "decades")
+TRAINING = (
+    "loss",
+    "weights",
+    "limit",
+    "step",
+    "batch",
+    "decay",
+    "trained",
+    "rates",
+    "rule",
+    "until",
+    "decades",
+    "teacher",
+)
 EVENT = ("name", "of", "threshold", "direction", "absolute")
 LARGEST_BATCH = 10**15
 """Most samples of a step, as the parameter `batch` takes them."""
@@ -56,8 +71,12 @@ def from_file(path: Path) -> Declaration:
         raise UsageError(f"{path}, line {line}: {mistake}" if line else f"{path}: {mistake}") from None
 
 
-def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path | None = None) -> Declaration:
+def declaration(
+    tables: Mapping[str, Any], name: str = "declared", folder: Path | None = None, stage: str = ""
+) -> Declaration:
     """The declaration of some tables; `folder` is where the files that it names lie.
+
+    `stage` is the name of the stage where the tables are those of one.
 
     Raises `fields.Mistake` for a key that is unknown, of a wrong type or out of its domain, and where two do not fit
     together.
@@ -69,8 +88,8 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
     teacher_table = fields.table(tables, "teacher")
     students = _groups(tables, "student", STUDENT, numbers, None)
     law = inputs.inputs(tables, numbers, folder)
-    labels = law is not None and law.labels
-    teachers = _unlabelled(tables) if labels else _groups(tables, "teacher", TEACHER, numbers, students)
+    labelled = law is not None and law.labels
+    teachers = _unlabelled(tables) if labelled else _groups(tables, "teacher", TEACHER, numbers, students)
     loss, tree = _loss(training, numbers)
     weights: Any = fields.choice(training, "weights", ("free", "sphere", "normalised"), "free", "training")
     limit: Any = fields.choice(training, "limit", ("flow", "online"), "flow", "training")
@@ -109,8 +128,11 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         law=values.law,
         memories=memory.memories(remembering, students, trained, numbers),
         rules=rules.rules(training, students, trained, numbers, weights),
+        labelling=labels.labelling(training, teachers),
+        stage=stage,
     )
     made = dataclasses.replace(made, text=declaration_text(tables, made))
+    made = stages.with_stages(made, tables, lambda own, word: declaration(own, name, folder, word))
     if all(map(array_files.at_hand, data.files(law))):  # a stored declaration did when it was made
         fits.require(made)
     return made

@@ -14,7 +14,7 @@ from odesim.flow.driver import Progress, drive
 from odesim.flow.losses import divergence
 from odesim.machine import streams
 from odesim.machine.device import in_double
-from odesim.request.case import Case, digest_of, plain
+from odesim.request.case import Case, digest_of, plain, values_of
 from odesim.request.parse import choice, real_number, whole_number
 from odesim.request.saved_times import saved_times, with_start, without_start
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
@@ -314,6 +314,7 @@ def _assemble(
     schedule: np.ndarray, outcome: Outcome, statistics: dict[str, Any], device: str,
 ) -> Trajectory:  # fmt: skip
     case = simulation.case
+    stage = case.system.stage(case.stage)
     observed = model.observe(initial.parameters, grams)
     state = {n: Variable(("seed", "time", *dims), values, text) for n, (dims, values, text) in observed.items()}
     values = {n: v.values for n, v in state.items()}
@@ -322,7 +323,7 @@ def _assemble(
     observables: dict[str, Variable] = {}
     if hasattr(model, "fixed"):
         extras = {name: Variable(*constant) for name, constant in model.fixed(initial).items()}
-    equations = flow_of(case.system.stage(case.stage), initial.parameters)
+    equations = flow_of(stage, initial.parameters)
     if equations is not None:
         extras |= hitting_times(equations, values, times) | events(equations, initial, values, times)
         keeps = families.keeps_loss(model, initial.parameters, simulation.population_loss)
@@ -340,7 +341,7 @@ def _assemble(
         stage=case.stage,
         tier="sgd",
         method=simulation.method,
-        parameters={f.name: plain(getattr(initial.parameters, f.name)) for f in dataclasses.fields(initial.parameters)},
+        parameters={n: plain(value) for n, value in values_of(stage, initial.parameters).items()},
         options=options,
         precision=simulation.precision,
         device=device,
@@ -359,7 +360,7 @@ def _assemble(
         step=schedule,
         state=state,
         extras=extras,
-        clock=case.system.stage(case.stage).clock,
+        clock=stage.clock,
         origin=origin,
         outcome=outcome,
         statistics=statistics,
