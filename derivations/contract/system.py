@@ -66,7 +66,7 @@ class Dynamics:
     gives a `Page`.
     Where a stage computes by other parameters than those that a user states, `adapt` makes them of these, and `stated`
     these of them.
-    within(parameters, until) raises `UsageError` where the parameters have no meaning up to a time.
+    within(parameters, until, begin) raises `UsageError` where the parameters have no meaning from a time up to one.
     `noisy` equations contain the noise of SGD, as those of the online limit do.  `step_symbol` is the symbol of a step
     size in titles, empty where it is no size of every step.  With `decades` a run of its default saved times has early
     ones besides, for a logarithmic axis.
@@ -92,7 +92,7 @@ class Dynamics:
     noisy: bool = False
     step_symbol: str = "eta"
     decades: bool = False
-    within: Callable[[Any, float], None] = lambda parameters, until: None
+    within: Callable[[Any, float, float], None] = lambda parameters, until, begin: None
     adapt: Callable[[Any], Any] = lambda parameters: parameters
     stated: Callable[[Any], Any] = lambda parameters: parameters
     kind: ClassVar[str] = "dynamics"

@@ -257,9 +257,10 @@ class Declaration:
     says what the model shows, `link` is where the source is read, `until` the end time of a run that names none.  A run
     with `decades` goes on over decades of time: its default saved times have early ones, and its picture a logarithmic
     axis.  `inputs` are None for x ~ N(0, I).  `labelling` names the groups of teachers that make the label (empty:
-    all).  A model of several `stages` has one declaration for each, of which `stage` is the name and `own` are the
-    parameters that it has for itself; `labels` are (stage, its groups of teachers) of all stages, where these differ.
-    `text` is the normalised TOML text that states the same model (`declaration_text`); it is stored with every run.
+    all).  A model of several `stages` has one declaration for each, of which `stage` is the name, `begin` the time at
+    which it begins and `own` are the parameters that it has for itself; `labels` are (stage, its groups of teachers)
+    of all stages, where these differ.  `text` is the normalised TOML text that states the same model
+    (`declaration_text`); it is stored with every run.
     """
 
     name: str
@@ -294,6 +295,7 @@ class Declaration:
     memories: tuple[Memory, ...] = dataclasses.field(default=(), repr=False)
     labelling: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     stage: str = dataclasses.field(default="", repr=False)
+    begin: float = dataclasses.field(default=0.0, repr=False)
     own: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     labels: tuple[tuple[str, tuple[str, ...]], ...] = dataclasses.field(default=(), repr=False)
     stages: tuple["Declaration", ...] = dataclasses.field(default=(), repr=False)

@@ -46,8 +46,8 @@ def _answers(
     declared: Declaration, groups: list["Placed"], labels: Any, numbers: Mapping[str, Any]
 ) -> tuple[Any, Any]:  # fmt: skip
     """f and y of samples on which the groups are placed."""
-    count = len(declared.students)
-    f, y = (sum((output(one, numbers) for one in side), 0.0) for side in (groups[:count], groups[count:]))
+    count, teachers = len(declared.students), [groups[k] for k in declared.answering()[len(declared.students) :]]
+    f, y = (sum((output(one, numbers) for one in side), 0.0) for side in (groups[:count], teachers))
     return f, y + labels[0]
 
 

@@ -44,7 +44,7 @@ def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str
     p = initial.parameters
     found: dict[str, Any] = {symbols.size(g).name: count for g, count in enumerate(symbols.rows.sizes)}
     found |= of_inputs(symbols, p)
-    now = schedules.at(p, 0.0)
+    now = schedules.begun(p)
     found |= {name: float(getattr(now, name)) for name in ("step", "decay", "batch")}
     found["noise"] = noise.deviation(p)
     found |= {name: float(getattr(now, name)) for name in (*symbols.declared.names, *symbols.declared.rate_names)}
@@ -149,7 +149,7 @@ def cached_statement(
         definitions=(*means.made, *definitions),
         equations=tuple(motion.equations()),
         loss=losses.loss(motion),
-        watched=(losses.watched(motion, ERROR),),
+        watched=losses.watched(motion, ERROR),
         terms=means.terms,
     )
 

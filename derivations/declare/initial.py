@@ -58,7 +58,8 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
     exact = not weights(arrays) if stating or weights(arrays) else mixture.overlap(parameters) is not None
     made = Initial(parameters, state, constants, parameters.d**-0.5, exact)
     if any(schedule.seen for schedule in schedules.active(parameters)):
-        schedules.now(made)  # refuses values that are out of their domains at the start
+        begun = {TIME: np.array(declared.begin)} if declared.begin else {}
+        schedules.now(dataclasses.replace(made, state={**state, **begun}))  # refuses values out of their domains
     return made
 
 

@@ -56,6 +56,12 @@ def errors(declared: Declaration) -> tuple[tuple[Component, tuple[int, ...]], ..
     return tuple((component(stage), declared.answering(stage)) for stage, _ in declared.labels)
 
 
+def together(declared: Declaration, number: int) -> list[int]:
+    """The groups from `number` on whose units meet those of that group in an error, of this stage or of another."""
+    every = [declared.answering(), *(groups for _, groups in errors(declared))]
+    return [other for other in range(number, len(declared.groups)) if any({number, other} <= set(e) for e in every)]
+
+
 def component(stage: str) -> Component:
     """The order parameter error_STAGE.
 

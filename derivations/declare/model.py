@@ -81,6 +81,7 @@ def signature(declared: Declaration, changing: tuple[Schedule, ...] = ()) -> str
     said = (*said, declared.rules, [declared.ruled(group) for group in declared.students]) if declared.rules else said
     said = (*said, declared.law) if declared.law is not None else said
     said = (*said, declared.memories, declared.limit, declared.rates) if declared.memories else said
+    said = (*said, declared.answering()) if declared.labelling else said
     return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
 
 
@@ -102,7 +103,7 @@ def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
     """The arguments that `written.arguments` names, up to the readouts that do not move."""
     rows = system.rows(parameters)
     counts = np.array([count for _, _, count in rows.scalars], int)
-    square, now = np.diag(rows.whole(gram)), schedules.at(parameters, 0.0)
+    square, now = np.diag(rows.whole(gram)), schedules.begun(parameters)
     return (
         *rows.units,
         *(np.array([value]) for value in system.numbers(parameters)),

@@ -21,7 +21,7 @@ Sources: Saad & Solla 1995; Price 1958; Yoshida & Okada 2019 (eigenvalues); Refi
 from collections.abc import Iterator
 from typing import Any
 
-from derivations.declare import memory_equations, ruled, schedule_equations, second_order
+from derivations.declare import labels, memory_equations, ruled, schedule_equations, second_order
 from derivations.declare.algebra import Algebra, Vector
 from derivations.declare.gates import Part, Shape
 from derivations.declare.unit_kernels import Kernels, Mean
@@ -99,7 +99,7 @@ class Motion:
     def pairs(self) -> Iterator[tuple[int, int]]:
         """The pairs of groups (g, h) that meet in the gradient, g one of students and not after h."""
         for g in self.algebra.students:
-            for h in self.algebra.groups:
+            for h in self.algebra.answering:
                 if h >= g and (self._meets(g, h) or (self.algebra.is_student(h) and self._meets(h, g))):
                     yield g, h
 
@@ -176,7 +176,7 @@ class Motion:
     def _outputs(self) -> Iterator[Definition]:
         """The mean products of the outputs of two units."""
         for g in self.algebra.groups:
-            for h in self.algebra.groups[g:]:
+            for h in labels.together(self.declared, g):
                 parts = (self.algebra.shapes[g].value, self.algebra.shapes[h].value)
                 i, j = self.algebra.index("i", g), self.algebra.index("j", h)
                 mean = Mean(f"K_{self.algebra.pair(g, h)}", parts)
@@ -216,7 +216,7 @@ class Motion:
         Vectors that move by a rule may meet others than the loss does.
         """
         found = sp.Integer(0)
-        met = [h for h in self.algebra.groups if self.squared or not self.algebra.is_student(h)]
+        met = [h for h in self.algebra.answering if self.squared or not self.algebra.is_student(h)]
         met = met if one is None else ruled.met(self.algebra, one, self.squared)
         if self.algebra.labels is not None:
             found -= self.algebra.labels * self.entry(f"{letter}label_{self.named(letter, g, g, rest)}", i)
@@ -274,7 +274,7 @@ class Motion:
         slots = one.slot + two.slot if g <= h else two.slot + one.slot
         alone = one == two and self.algebra.radial
         both = sp.Integer(0)
-        if self.squared or not self.algebra.is_student(h):
+        if h in self.algebra.answering and (self.squared or not self.algebra.is_student(h)):
             mean = self.mean("V", g, h, slots, i, j, apart=alone)
             both = self.algebra.scaled_weight(one, i) * self.algebra.scaled_weight(two, j) * mean
         if g != h:

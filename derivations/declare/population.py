@@ -85,7 +85,7 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     at = rows(p)
     constant, places = known_places(initial)
     online = declared.limit == "online"
-    p = schedules.at(p, 0.0)
+    p = schedules.begun(p)
     gain = p.step**2 / p.batch if online else 0.0
     rates = np.array([p.step if online else 1.0, p.decay, gain, noise.scale(p)])
     return (

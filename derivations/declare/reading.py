@@ -72,11 +72,11 @@ def from_file(path: Path) -> Declaration:
 
 
 def declaration(
-    tables: Mapping[str, Any], name: str = "declared", folder: Path | None = None, stage: str = ""
+    tables: Mapping[str, Any], name: str = "declared", folder: Path | None = None, stage: tuple[str, float] = ("", 0.0)
 ) -> Declaration:
     """The declaration of some tables; `folder` is where the files that it names lie.
 
-    `stage` is the name of the stage where the tables are those of one.
+    `stage` are the name of a stage, where the tables are those of one, and the time at which it begins.
 
     Raises `fields.Mistake` for a key that is unknown, of a wrong type or out of its domain, and where two do not fit
     together.
@@ -96,7 +96,9 @@ def declaration(
     trained = _trained(training, students, numbers)
     remembering = fields.table(tables, "memory")
     known = memory.names_of(remembering)
-    values = rates.values(training, teacher_table, limit, rates.moving_names(students, trained), numbers, known)
+    values = rates.values(
+        training, teacher_table, limit, rates.moving_names(students, trained), numbers, known, stage[1]
+    )
     made = Declaration(
         name=fields.name(tables, "name", "", name),
         title=fields.text(tables, "title", "", name),
@@ -129,10 +131,11 @@ def declaration(
         memories=memory.memories(remembering, students, trained, numbers),
         rules=rules.rules(training, students, trained, numbers, weights),
         labelling=labels.labelling(training, teachers),
-        stage=stage,
+        stage=stage[0],
+        begin=stage[1],
     )
     made = dataclasses.replace(made, text=declaration_text(tables, made))
-    made = stages.with_stages(made, tables, lambda own, word: declaration(own, name, folder, word))
+    made = stages.with_stages(made, tables, lambda own, place: declaration(own, name, folder, place))
     if all(map(array_files.at_hand, data.files(law))):  # a stored declaration did when it was made
         fits.require(made)
     return made

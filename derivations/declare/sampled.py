@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Code, Equations, Initial, Observables, Smooth, Tier, UsageError, Written
-from derivations.declare import arrays, classification, exact, population, quadrature, remembered, schedules
+from derivations.declare import arrays, classification, exact, labels, population, quadrature, remembered, schedules
 from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Open
 from derivations.declare.noise import in_force
@@ -73,7 +73,11 @@ def equations(parameters: Any, tier: str) -> Equations:
         arguments=functools.partial(arguments, stated, tier=tier),
         admits=functools.partial(_require_signal, stated, tier),
         crossings=population.crossings(declared, rows(parameters)),
-        watched=(population.ERROR, *([classification.CLASSIFICATION] if declared.labelled() else [])),
+        watched=(
+            population.ERROR,
+            *(error for error, _ in labels.errors(declared)),
+            *([classification.CLASSIFICATION] if declared.labelled() else []),
+        ),
         observables=Observables(
             observe=observe,
             constants=population.constants,
@@ -152,6 +156,7 @@ def _identity(parameters: Any, stated: Statement | None) -> str:
     """Declaration, drift and the schedules in force, for the key of what is compiled."""
     declared = in_force(parameters)
     said = identity(declared) if stated is None else f"{identity(declared)}_{stated.fingerprint}"
+    said += f"_{declared.answering()}_{declared.labels}" if declared.labelling or declared.labels else ""
     changing = [(schedule.name, schedule.text) for schedule in schedules.active(parameters)]
     if not declared.rates and not declared.clocked:
         return said
@@ -175,9 +180,9 @@ def build(
         a, sample, _ = split(declared, given)
         view = arrays.seen(xp, y, a)
         a = arrays.at_time(xp, declared, changing, y, a, view)
-        labels = a.label if declared.by_cluster else [None] * len(view.covariance)
+        taught = a.label if declared.by_cluster else [None] * len(view.covariance)
         rest = (view.square, view.w, view.bias, a.numbers, a.rates[3], a.sizes)
-        places = [Place(*law, *rest) for law in zip(view.covariance, view.centre, labels, strict=True)]
+        places = [Place(*law, *rest) for law in zip(view.covariance, view.centre, taught, strict=True)]
         return a, view, places, sample
 
     def flow(t: Any, y: Any, *given: Any) -> Any:
@@ -198,13 +203,13 @@ def build(
         gain = arrays.packed(xp, declared, D, E, [0.0 * value for value in scalars], a, remembered, clock=0.0)
         return drift(t, y, *split(declared, given)[2]) + gain
 
-    def losses(y: Any, *given: Any) -> tuple[Any, Any, Any]:
+    def losses(y: Any, *given: Any) -> tuple[Any, ...]:
         a, view, places, sample = seen(y, given)
         every = zip(*(sampler.losses(at, *sample) for at in places), strict=True)
-        loss, error, wrong = (_over_clusters(a, each) for each in every)
+        loss, error, wrong, *others = (_over_clusters(a, each) for each in every)
         if declared.labelled() and classification.has_closed_form(declared, a.sizes):
             wrong = classification.closed_form(declared, xp, view, a)
-        return loss, error, wrong
+        return loss, error, *others, wrong
 
     both = _once(losses) if xp is np else losses
 
@@ -213,7 +218,7 @@ def build(
 
     def watch(y: Any, *given: Any) -> Any:
         found = both(y, *given)
-        return xp.stack(found[1:] if declared.labelled() else found[1:2])
+        return xp.stack(found[1:] if declared.labelled() else found[1:-1])
 
     return {"flow": flow, "watch": watch, "loss": loss}
 
@@ -370,4 +375,4 @@ def classification_scatter(stated: Statement | None, initial: Initial, state: Ma
     p, there = initial.parameters, dataclasses.replace(initial, state=state)
     y = rows(p).layout.pack(state)
     watch = in_numpy(p, stated)["watch"]
-    return float(_scatter(lambda seed, fewer: watch(y, *arguments(stated, there, seed, fewer))[1:], initial)[1][0])
+    return float(_scatter(lambda seed, fewer: watch(y, *arguments(stated, there, seed, fewer))[-1:], initial)[1][0])

@@ -16,6 +16,7 @@ from derivations.declare import classification
 from derivations.declare.arrays import Means
 from derivations.declare.clusters import MOST_CLUSTERS
 from derivations.declare.declaration import Declaration, Group
+from derivations.declare.labels import errors
 
 BLOCK = 8192
 """Points at a time: half of them take 14 % longer (for Python's share), twice as many 40 % (ten fields: 1.3 MB)."""
@@ -83,17 +84,20 @@ class Sampler:
         by_row = [sum(each) for each in zip(*scalars, strict=True)]
         return Means(found, sum(own), sum(first), sum(second), by_row, sum(loss), sum(error))
 
-    def losses(self, at: Place, points: Any, weights: Any) -> tuple[Any, Any, Any]:
-        """(loss, E[(f - f*)^2], share of wrong labels) alone, which need no derivatives."""
+    def losses(self, at: Place, points: Any, weights: Any) -> tuple[Any, ...]:
+        """(loss, E[(f - f*)^2], share of wrong labels) alone, which need no derivatives, then the errors of stages."""
         U, S = self._frame(at)
+        labels = [groups for _, groups in errors(self.declared)]
 
-        def part(x: Any, w: Any, y: Any) -> tuple[Any, Any, Any]:
+        def part(x: Any, w: Any, y: Any, *others: Any) -> tuple[Any, ...]:
             seen = self._seen(at, placed(U[:S] @ x[:-1], at.centre, slice(S)), y, derivatives=False)
             wrong = classification.share_of_wrong_labels(self.xp, seen.f, y, w) if self.declared.labelled() else 0.0
-            return self._loss(at, seen, x[-1])[0] @ w, (seen.f - y) ** 2 @ w, wrong
+            return self._loss(at, seen, x[-1])[0] @ w, *((seen.f - one) ** 2 @ w for one in (y, *others)), wrong
 
-        loss, error, wrong = zip(*self._blocks(part, points, weights, self._teacher(at, U[S:], points)), strict=True)
-        return sum(loss), sum(error), sum(wrong)
+        taught = [self._teacher(at, U[S:], points, groups) for groups in ((), *labels)]
+        loss, error, *rest = zip(*self._blocks(part, points, weights, *taught), strict=True)
+        *others, wrong = map(sum, rest)
+        return sum(loss), sum(error), wrong, *others
 
     def _blocks(self, part: Callable[..., Any], points: Any, *others: Any) -> list[Any]:
         """`part` of the points and of arrays (N,); NumPy takes them in blocks that stay in the processor's cache."""
@@ -106,24 +110,27 @@ class Sampler:
         S = sum(s * len(g.slots) for s, g in zip(at.sizes, self.declared.students, strict=False))
         return frame(self.xp, at.G, S), S
 
-    def _teacher(self, at: Place, U: Any, points: Any) -> Any:
+    def _teacher(self, at: Place, U: Any, points: Any, groups: tuple[int, ...] = ()) -> Any:
         """The teacher y (N,) by its rows of the frame, in which it comes first: they stay the same along a run.
 
+        It is that of the groups in force, unless others are named.
         NumPy evaluates it once for each such rows, of every cluster, and for all points.
         """
+        groups = groups or self.declared.answering()
         if at.label is not None:
             return at.label + 0.0 * points[0]
         first, w = len(at.G) - len(U), at.w[sum(at.sizes[: self.students]) :]
         if self.xp is not np:
-            return self._answer(at, placed(U @ points[:-1], at.centre, slice(first, None)))
+            return self._answer(at, placed(U @ points[:-1], at.centre, slice(first, None)), groups)
         centre = np.zeros(0) if at.centre is None else at.centre[first:]
         key = b"".join(
-            np.ascontiguousarray(part).tobytes() for part in (U, at.G[first:, first:], centre, w, at.numbers)
+            np.ascontiguousarray(part).tobytes() for part in (U, at.G[first:, first:], centre, w, at.numbers, groups)
         )
         if self._taught[0] is not points or len(self._taught[1]) > MOST_CLUSTERS:
             self._taught = (points, {})
         if key not in self._taught[1]:
-            parts = self._blocks(lambda x: self._answer(at, placed(U @ x[:-1], at.centre, slice(first, None))), points)
+            rows = slice(first, None)
+            parts = self._blocks(lambda x: self._answer(at, placed(U @ x[:-1], at.centre, rows), groups), points)
             self._taught[1][key] = np.concatenate(parts)
         return self._taught[1][key]
 
@@ -139,11 +146,13 @@ class Sampler:
     def _shared(self, at: Place) -> list[Any]:
         return [at.numbers[k] for k in range(len(self.declared.names))]
 
-    def _answer(self, at: Place, z: Any) -> Any:
-        """The teacher y (N,) on its fields."""
+    def _answer(self, at: Place, z: Any, groups: tuple[int, ...]) -> Any:
+        """The teacher y (N,) of some groups on its fields."""
         y, row = 0.0 * z[0], 0
         for number in range(self.students, len(self.declared.groups)):
             rows, row = self._rows(at, number, row)
+            if number not in groups:
+                continue
             y = y - self._group(at, number, z, rows, derivatives=False)[0]
         return y
 

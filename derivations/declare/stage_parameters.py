@@ -94,8 +94,7 @@ def dynamics(train: Dynamics, between: Between, step_symbol: str) -> Dynamics:
 
     Its horizon is its duration, as that of every stage.
     """
-    stage, every = between.stage, between.model.declaration.stages  # type: ignore[attr-defined]
-    begin = max((one.until for one in every if one.until < stage.until), default=0.0)
+    stage = between.stage
 
     def stepped(parameters: Any, step_size: float, explicit: frozenset[str]) -> Any:
         return train.stepped(parameters, step_size, between.explicit(explicit))
@@ -103,7 +102,7 @@ def dynamics(train: Dynamics, between: Between, step_symbol: str) -> Dynamics:
     return dataclasses.replace(
         train,
         name=stage.stage,
-        horizon=lambda parameters: stage.until - begin,
+        horizon=lambda parameters: stage.until - stage.begin,
         stepped=stepped,
         step_symbol=step_symbol,
         adapt=between.adapt,

@@ -4,9 +4,10 @@ A stage ends at `until`, a time on the clock that all stages share.  What it doe
 by [teacher] noise.  Units, sizes, inputs and start belong to the model, and so do the keys of `ONE`.
 """
 
+import contextlib
 import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from derivations.declare import fields, rates
@@ -19,8 +20,8 @@ ONE = ("weights", "limit", "decades", "memory", "momentum", "nesterov", "episode
 LATER = ("head", "look", "begin")
 """Keys that a later version may have."""
 MOST = 20
-Read = Callable[[Mapping[str, Any], str], Declaration]
-"""reads the tables of one stage, which has a name."""
+Read = Callable[[Mapping[str, Any], tuple[str, float]], Declaration]
+"""reads the tables of one stage, which has a name and begins at a time."""
 
 
 def with_stages(made: Declaration, tables: Mapping[str, Any], read: Read) -> Declaration:
@@ -37,12 +38,13 @@ def with_stages(made: Declaration, tables: Mapping[str, Any], read: Read) -> Dec
     for number, entry in enumerate(entries, 1):
         with fields.entry_of("stage", number):
             name = _name(entry, [stage.stage for stage in found])
-        stage = _stage(made, tables, entry, (name, number), read)
         begin = found[-1].until if found else 0.0
+        with _of_stage(name, number, entry):
+            stage = read(_tables(made, tables, entry), (name, begin))
         if stage.until <= begin:
             where = "where it begins" if stage.until == begin else f"but begins at {begin:g}"
             raise fields.Mistake(f"stage {name} ends at {stage.until:g}, {where}", "stage", "until", number)
-        found.append(dataclasses.replace(stage, stage=name, own=_own(made, stage, entry)))
+        found.append(dataclasses.replace(stage, own=_own(made, stage, entry)))
     differ = len({stage.labelling for stage in found}) > 1
     labels = tuple((stage.stage, stage.labelling) for stage in found) if differ else ()
     same = {"name": made.name, "title": made.title, "text": made.text, "labels": labels}
@@ -72,21 +74,17 @@ def _name(entry: Mapping[str, Any], taken: list[str]) -> str:
     return name
 
 
-def _stage(
-    made: Declaration, tables: Mapping[str, Any], entry: Mapping[str, Any], place: tuple[str, int], read: Read
-) -> Declaration:
-    """The declaration of one stage, which has a name and a number; its mistakes are those of its table."""
-    name, number = place
+@contextlib.contextmanager
+def _of_stage(name: str, number: int, entry: Mapping[str, Any]) -> Iterator[None]:
+    """Every mistake in what a stage says of training belongs to its table."""
     try:
-        return read(_tables(made, tables, entry), name)
+        yield
     except fields.Mistake as mistake:
-        word = mistake.key
-        nested = mistake.table in ("training.rates", "training.rule")
-        word = mistake.table.rpartition(".")[2] if nested else word
-        theirs = mistake.table.partition(".")[0] in ("training", "teacher") and word in entry
-        if not theirs:
+        first, _, inner = mistake.table.partition(".")
+        key = inner or mistake.key
+        if first not in ("training", "teacher") or key not in entry:
             raise
-        raise fields.Mistake(f"stage {name}: {mistake}", "stage", word, number) from None
+        raise fields.Mistake(f"stage {name}: {mistake}", "stage", key, number) from None
 
 
 def _tables(made: Declaration, tables: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:

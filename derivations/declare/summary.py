@@ -98,7 +98,7 @@ def of_inputs(parameters: Any) -> dict[str, Any]:
     if declared.inputs.classes:
         told["covariance_lost"] = classes.lost(declared.inputs, law.eigenvalue / blocks.scale, blocks.dimension)
     if declared.limit == "online":
-        told["step_x_largest"] = size = float(schedules.at(parameters, 0.0).step * law.eigenvalue.max() / parameters.d)
+        told["step_x_largest"] = size = float(schedules.begun(parameters).step * law.eigenvalue.max() / parameters.d)
         if size > LARGEST_STEP:
             larger = ", or a larger d if the largest eigenvalue stays as it is"
             told["inputs"] = (

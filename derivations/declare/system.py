@@ -327,7 +327,7 @@ def check(parameters: Any, drawn: bool = True) -> None:
         return
     noisy = parameters.noise is None
     noise.check(parameters)
-    parameters = schedules.at(parameters, 0.0)
+    parameters = schedules.begun(parameters)
     require_room(parameters)
     for field in dataclasses.fields(parameters):
         value = getattr(parameters, field.name)

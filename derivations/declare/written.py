@@ -88,7 +88,7 @@ def _parts(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
     """Helpers, units, logits, loss, and the values that change in time."""
     students = len(declared.students)
     texts = [text for k in range(students) for text in responses.unit(declared, k)]
-    texts += [text for k in range(students, len(declared.groups)) for text in _values(declared, k)]
+    texts += [text for k in declared.answering()[students:] for text in _values(declared, k)]
     texts += [responses.loss(declared), *responses.rules(declared)]
     texts += [noise.text(declared)] if declared.law is not None else []
     texts += [schedule_text.values(changing, declared)] if changing else []
@@ -122,7 +122,7 @@ def _rows(counts: list[int], k: int, place: int) -> str:
 
 def _coefficients(declared: Declaration, given: str) -> str:
     """`coefficients(fields, labels, vv, scalars, ..)`: c of every slot, then e, then the slopes of the scalars."""
-    lines = [line for k in range(len(declared.groups)) for line in (*_read(declared, k), *_value(declared, k))]
+    lines = [line for k in declared.answering() for line in (*_read(declared, k), *_value(declared, k))]
     students = len(declared.students)
     shared = "".join(f", n_{name}" for name in declared.names)
     answers = [" + ".join(f"total(a_{k} * phi_{k})" for k in side) for side in _sides(declared)]
@@ -144,9 +144,9 @@ def _coefficients(declared: Declaration, given: str) -> str:
     return head + "".join(f"    {line}\n" for line in body)
 
 
-def _sides(declared: Declaration) -> tuple[range, range]:
+def _sides(declared: Declaration) -> tuple[Sequence[int], Sequence[int]]:
     students = len(declared.students)
-    return range(students), range(students, len(declared.groups))
+    return range(students), declared.answering()[students:]
 
 
 def _read(declared: Declaration, k: int) -> Iterator[str]:

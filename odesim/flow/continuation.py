@@ -13,6 +13,14 @@ from odesim.request.parse import parse_parameters
 from odesim.request.trajectory import Trajectory
 
 
+@dataclasses.dataclass(frozen=True)
+class Started:
+    """A run of this session as what a later stage continues: `digest` names it, as that of a folder names a run."""
+
+    trajectory: Trajectory
+    digest: str
+
+
 def ending(run: Trajectory) -> dict[str, np.ndarray]:
     """Return the arrays at the end of a run: components at the last saved time, and everything without a time axis.
 
