@@ -53,11 +53,11 @@ def simulate(
     from odesim.cli.run import execute, show_request
     from odesim.request.parse import parse_assignments
     from odesim.sgd import effort
-    from odesim.sgd.simulation import condition_of, refuse_tier
+    from odesim.sgd.simulation import Simulation, condition_of, refuse_tier
 
     options = {"method": method, **of(given, TRAINING, FRESH, LOSS, REQUEST)}
     asked = ask.stages(system, parse_assignments(parameter or []), start=from_, **options)
-    every = getattr(asked, "cases", (asked,))
+    every = (asked,) if isinstance(asked, Simulation) else asked.cases
     for simulation in every:
         refuse_tier(simulation.case)
     if given["dry_run"]:

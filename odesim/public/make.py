@@ -10,7 +10,7 @@ from odesim.public.watch import ended, watched, whole
 
 if TYPE_CHECKING:
     from derivations.contract import System
-    from odesim.request.trajectory import Stages, Trajectory
+    from odesim.request.trajectory import Trajectory
     from odesim.store import Run
 
 CASE = ("preset", "config", "initial", "stage", "seed", "until", "save_points", "save_at", "backend")
@@ -141,7 +141,7 @@ def simulate(
     save_at: Any = None,
     backend: str | None = None,
     **parameters: Any,
-) -> "Trajectory | Stages":
+) -> Any:
     """Run finite-sample SGD of a system and return its trajectory; nothing is written.
 
     Arguments:

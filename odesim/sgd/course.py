@@ -64,14 +64,15 @@ def build(
     as for several stages of a flow, on the clock that they share.  Raises `UsageError` as these do, and where the
     replicas of `start` are others than those that are asked for.
     """
-    replicas, sgd = () if start is None else each(start.trajectory), dict(sgd)
+    replicas: tuple[Trajectory, ...] = () if start is None else each(start.trajectory)
+    sgd = dict(sgd)
     if len(replicas) > 1:
         if sgd.get("seeds") not in (None, len(replicas), str(len(replicas))):
             raise UsageError(f"--seeds {sgd['seeds']}, but the run that goes on has {len(replicas)} replicas")
         if sgd.get("fresh_initial"):
             raise UsageError("--fresh-initial draws new weights, but --from goes on with those of the run")
         sgd["seeds"] = len(replicas)
-    first = None if start is None else Started(replicas[0], start.digest)
+    first = None if start is None else Started(next(iter(replicas)), start.digest)
     found = pipeline.build(system, parameters, stages, first, **options)
     made, time, clock, going = [], found.time, found.clock, start is not None
     for case in found.cases:
