@@ -229,16 +229,18 @@ def printed(parameters: Any) -> Statement:
 
     Raises `UsageError` where the model has no closed form.
     """
-    initial = enter(parameters, None, np.random.default_rng(0))
+    initial, declared = enter(parameters, None, np.random.default_rng(0)), parameters.declaration
+    if declared.clocked:
+        initial = dataclasses.replace(initial, state={**initial.state, TIME: np.array(declared.begin)})
     stated = equations(parameters).code.statement
     assert stated is not None
     found = stated()
     known = found.numbers(initial)
-    found = schedule_equations.in_time(found, parameters.declaration.schedules)
+    found = schedule_equations.in_time(found, declared.schedules)
     constants = tuple(dataclasses.replace(c, default=_literal(known[key_of(c.target)])) for c in found.constants)
     start = ", ".join(f'"{key_of(v.target)}": {_literal(initial.state[key_of(v.target)])}' for v in found.state)
     watched = [key_of(variable.target) for variable in found.state if variable.target != schedule_equations.CLOCK][-1]
-    example = Example(f"start = {{{start}}}", watched, 0.9, float(parameters.declaration.until))
+    example = Example(f"start = {{{start}}}", watched, 0.9, float(declared.until - declared.begin))
     return dataclasses.replace(found, constants=constants, example=example)
 
 

@@ -62,6 +62,14 @@ def together(declared: Declaration, number: int) -> list[int]:
     return [other for other in range(number, len(declared.groups)) if any({number, other} <= set(e) for e in every)]
 
 
+def said(declared: Declaration) -> list[str]:
+    """Which teachers make the label, and what the errors of the stages are, for the page of a model."""
+    lines = [f"label: the sum of the teachers {', '.join(declared.labelling)}"] if declared.labelling else []
+    for stage, names in declared.labels:
+        lines.append(f"{component(stage).name}: the error of the label by {', '.join(names) or 'all teachers'}")
+    return lines
+
+
 def component(stage: str) -> Component:
     """The order parameter error_STAGE.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from derivations.declare import power_law, spectrum_picture
 from derivations.declare.declaration import MEAN
+from derivations.declare.labels import component
 from derivations.declare.rows import SPACE
 from derivations.drawing import (
     BLACK,
@@ -69,7 +70,7 @@ def order_parameters(run: Any, decades: bool) -> Any:
         axis.set_label(name)
         if name.startswith(GAP):
             _gap(axis, run, name.removeprefix(GAP), shades)
-        elif name in ("error", "loss", "classification_error"):
+        elif name in ("error", "loss", "classification_error", *_errors(run)):
             _scalar(axis, run, name, kind)
         elif _is_overlap(name):
             _overlaps(axis, run, name, shades)
@@ -85,8 +86,17 @@ def order_parameters(run: Any, decades: bool) -> Any:
 
 def _stated(run: Any) -> tuple[str, bool, bool]:
     """Loss of the model, whether it is an online limit, and whether it has `decades`; where the run says so."""
-    training = tomllib.loads(run.attrs.get("declaration", "")).get("training", {})
+    tables = tomllib.loads(run.attrs.get("declaration", ""))
+    training = tables.get("training", {})
+    own = (stage for stage in tables.get("stage", []) if stage["name"] == run.attrs.get("stage"))
+    training = training | next(own, {})
     return str(training.get("loss", "squared")), training.get("limit") == "online", bool(training.get("decades"))
+
+
+def _errors(run: Any) -> list[str]:
+    """The errors of the labels of all stages, where these differ; the error of what is in force is one of them."""
+    stages = tomllib.loads(run.attrs.get("declaration", "")).get("stage", [])
+    return [name for stage in stages if (name := component(stage["name"]).name) in run]
 
 
 def _is_overlap(name: str) -> bool:
@@ -108,7 +118,8 @@ def _panels(run: Any, loss: str) -> list[str]:
             found.append(GAP + name)
     # A loss of labels has no use for f near f*: f grows as long as training goes on.
     signed = loss in ("logistic", "hinge")
-    scalars = [n for n in ("error", "classification_error") if n in run and not (signed and n == "error")]
+    errors = [] if signed else [n for n in (_errors(run) or ["error"]) if n in run]
+    scalars = [*errors, *(["classification_error"] if "classification_error" in run else [])]
     if "loss" in run and (loss in ("logistic", "hinge", "own") or "error" not in run):
         scalars.append("loss")
     scalars = [n for n in scalars if not is_still(run[n].values)]
@@ -216,6 +227,7 @@ def _of_unit(name: str, norm: bool) -> str:
 def _scalar(axis: Any, run: Any, name: str, loss: str) -> None:
     """Error, share of wrong labels or loss; logarithmic where positive over a decade."""
     words = {"error": r"error $E(f-f^*)^2$", "classification_error": "share of wrong labels"}
+    words |= {error: rf"{words['error']} of {error.partition('_')[2]}" for error in _errors(run)}
     values = run[name].values
     if spans_decade(values):
         axis.set_yscale("log")

@@ -47,8 +47,9 @@ def with_stages(made: Declaration, tables: Mapping[str, Any], read: Read) -> Dec
         found.append(dataclasses.replace(stage, own=_own(made, stage, entry)))
     differ = len({stage.labelling for stage in found}) > 1
     labels = tuple((stage.stage, stage.labelling) for stage in found) if differ else ()
-    same = {"name": made.name, "title": made.title, "text": made.text, "labels": labels}
-    return dataclasses.replace(made, labels=labels, stages=tuple(dataclasses.replace(s, **same) for s in found))
+    same = {"name": made.name, "text": made.text, "labels": labels}
+    every = (dataclasses.replace(s, title=f"{made.title}, stage {s.stage}", **same) for s in found)
+    return dataclasses.replace(made, labels=labels, stages=tuple(every))
 
 
 def _name(entry: Mapping[str, Any], taken: list[str]) -> str:

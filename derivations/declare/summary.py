@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
-from derivations.declare import classes, data, mixture, schedules, spectra
+from derivations.declare import classes, data, labels, mixture, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.noise import in_force
 from derivations.declare.rows import Rows
@@ -149,7 +149,8 @@ def summarise(tier: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dic
     warned = leading.warning(initial)
     if warned:
         told["sgd"] = warned
-    for name in ("loss", "error", "classification_error"):
+    stages = (error.name for error, _ in labels.errors(declared))
+    for name in ("loss", "error", *stages, "classification_error"):
         if name in run:
             told |= {f"{name}_initial": float(run[name][0]), f"{name}_final": float(run[name][-1])}
     if "best_cosine" in run:

@@ -133,8 +133,8 @@ class Writer:
     def model(self) -> list[str]:
         """Student, teacher, label and loss."""
         lines, declared = [], self.declared
-        for number, group in enumerate(declared.groups):
-            student = number < len(declared.students)
+        for number in declared.answering():
+            group, student = declared.groups[number], number < len(declared.students)
             function, index = ("f", "i") if student else ("f^*", "j")
             mark = f"_{{\\text{{{group.name}}}}}" if group.name else ""
             fields = ", ".join(rf"{s}{'' if student else '^*'}_{index}\cdot x" for s in group.slots)
@@ -144,8 +144,9 @@ class Writer:
             whole = rf"{function}{mark}(x) = \sum_{{{index}}} {weight}_{index}\,{phi}({fields})"
             value = f"{phi}({', '.join(group.slots)}) = {unit}"
             lines.append(rf"{whole},\quad {value},\quad {notation.readout(group, student)}")
-        for side, letter in ((declared.students, "f"), (declared.teachers, "f^*")):
-            if len(side) > 1:
+        teachers = [declared.groups[number] for number in declared.answering()[len(declared.students) :]]
+        for side, letter in ((declared.students, "f"), (teachers, "f^*")):
+            if len(side) > 1 or (side and declared.labelling and side is teachers):
                 lines.append(f"{letter} = " + " + ".join(rf"{letter}_{{\text{{{g.name}}}}}" for g in side))
         noise = rf"y = {self.law.label or 'f^*(x)'} + \sigma \epsilon,\quad \epsilon \sim \mathcal{{N}}(0, 1)"
         lines += [rf"{self.inputs()},\quad {noise}"] if not self.space else [self.inputs(), noise]
