@@ -112,6 +112,10 @@ class Lab(Protocol):
         """
         ...
 
+    def course(self, *, method: str = "flow", seed: int = 0, until: float | None = None, **request: Any) -> list[Any]:
+        """The trajectories of all stages with a clock, in order, up to a time on the clock that they share."""
+        ...
+
     def stage(self, name: str, previous: Any, *, seed: int = 0, **request: Any) -> Any:
         """The `Trajectory` of a later stage that starts from the end of `previous`."""
         ...

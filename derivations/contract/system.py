@@ -64,7 +64,9 @@ class Dynamics:
     none (the first unless given).
     `statement(parameters, tier)` (again "module:attribute") states the equations of a tier for `odesim derive`, or
     gives a `Page`.
-    within(parameters, until) raises `UsageError` where the parameters have no meaning up to a time.
+    Where a stage computes by other parameters than those that a user states, `adapt` makes them of these, and `stated`
+    these of them.
+    within(parameters, until, begin) raises `UsageError` where the parameters have no meaning from a time up to one.
     `noisy` equations contain the noise of SGD, as those of the online limit do.  `step_symbol` is the symbol of a step
     size in titles, empty where it is no size of every step.  With `decades` a run of its default saved times has early
     ones besides, for a logarithmic axis.
@@ -90,7 +92,9 @@ class Dynamics:
     noisy: bool = False
     step_symbol: str = "eta"
     decades: bool = False
-    within: Callable[[Any, float], None] = lambda parameters, until: None
+    within: Callable[[Any, float, float], None] = lambda parameters, until, begin: None
+    adapt: Callable[[Any], Any] = lambda parameters: parameters
+    stated: Callable[[Any], Any] = lambda parameters: parameters
     kind: ClassVar[str] = "dynamics"
 
     def tier(self, parameters: Any) -> str:
@@ -123,6 +127,8 @@ class Map:
     clock: str = "none: one step"
     meaning: str = ""
     statement: str = ""
+    adapt: Callable[[Any], Any] = lambda parameters: parameters
+    stated: Callable[[Any], Any] = lambda parameters: parameters
     kind: ClassVar[str] = "map"
 
 

@@ -60,6 +60,11 @@ class Algebra:
         return range(len(self.declared.students))
 
     @functools.cached_property
+    def answering(self) -> tuple[int, ...]:
+        """The numbers of the groups whose units stand in f - y: teachers that make no label in force do not."""
+        return self.declared.answering
+
+    @functools.cached_property
     def vectors(self) -> tuple[Vector, ...]:
         """All kinds of vectors in the order of the rows of the Gram matrix."""
         return tuple(Vector(*place) for place in self.rows.starts)

@@ -32,8 +32,8 @@ Factors = tuple[tuple[str, str], ...]
 def definitions(model: Algebra, factors: Factors, squared: bool) -> Iterator[Definition]:
     """Scaled covariances S and means mu of units, their weights v, and the sums for all pairs of pairs of groups."""
     scales = [tuple(symbols.build(read(text), ()) for text in each) for each in factors]
-    for g in model.groups:
-        for h in model.groups[0 if model.is_student(g) else g :]:
+    for n, g in enumerate(model.answering):
+        for h in model.answering[0 if model.is_student(g) else n :]:
             i, j = model.index("i", g), model.index("j", h)
             value = 2 * scales[g][1] * scales[h][1] * model.covariance(_vector(model, g), i, _vector(model, h), j)
             yield Definition((scaled(model, g, i, h, j),), value, "2 s_i s_j Cov(z_i, z_j)")
@@ -51,7 +51,7 @@ def definitions(model: Algebra, factors: Factors, squared: bool) -> Iterator[Def
             for k, m in _met(model, squared, (g, h)):
                 yield _sums(model, g, h, k, m)
             if model.mean is not None and model.labels is not None and squared:
-                for k in model.groups:
+                for k in model.answering:
                     yield _outputs(model, g, h, k)
 
 
@@ -62,7 +62,7 @@ def _vector(model: Algebra, number: int) -> Vector:
 def _weights_of_pairs(model: Algebra, scales: Sequence[Sequence[Any]], squared: bool) -> Iterator[Definition]:
     """The weights of units in c_i of a student unit i, summed over the heads in force."""
     for g in model.students:
-        for k in model.groups:
+        for k in model.answering:
             if model.meet(g, k) and (squared or not model.is_student(k)):
                 i, c = model.index("i", g), model.index("k", k)
                 value = scales[k][0] * model.weights(g, i, k, c)
@@ -78,7 +78,7 @@ def _weight(model: Algebra, k: int, c: Any, of: tuple[int, Any] | None = None) -
 
 def _met(model: Algebra, squared: bool, students: tuple[int, int]) -> Iterator[tuple[int, int]]:
     """The pairs of groups whose units meet; with several heads those of two students, the first with the first."""
-    met = [g for g in model.groups if squared or not model.is_student(g)]
+    met = [g for g in model.answering if squared or not model.is_student(g)]
     if not model.declared.several:
         yield from ((k, m) for n, k in enumerate(met) for m in met[n:])
         return
@@ -189,7 +189,7 @@ def total(model: Algebra, factors: Factors, places: tuple[Vector, Any, Vector, A
     if model.labels is not None:
         residual += model.labels**2
         if model.mean is not None and squared:
-            residual -= 2 * model.labels * sum(sums(model, at, k) for k in model.groups)
+            residual -= 2 * model.labels * sum(sums(model, at, k) for k in model.answering)
     part = sp.Integer(1) if model.mean is not None else 2 / sp.pi
     for k, m in _met(model, squared, (first.group, second.group)):
         residual += (1 if k == m or several else 2) * part * sums(model, at, k, m)

@@ -47,7 +47,7 @@ OWN = len(Arguments._fields) - 1
 
 
 class Means(NamedTuple):
-    """E[c z_b] + E[e] G_ab (S, n), E[c c^T] (S, S), E[dl/ds] by row of scalars, the loss, and E[(f - f*)^2].
+    """E[c z_b] + E[e] G_ab (S, n), E[c c^T] (S, S), E[dl/ds] by row of scalars, and the loss.
 
     On inputs with eigenvalues `drift` is E[dc_a/dz_e] instead, `own` (S,) is E[e], and `first` (S,) is E[c].
     """
@@ -58,7 +58,6 @@ class Means(NamedTuple):
     second: Any
     scalars: list[Any]
     loss: Any
-    error: Any
 
 
 class View(NamedTuple):

@@ -28,10 +28,10 @@ KEEPS_SIGN = ("sign", "erf", "tanh")
 def has_closed_form(declared: Declaration, sizes: tuple[int, ...]) -> bool:
     """Return True for linear students, and labels of clusters, or a teacher that is linear or one of `KEEPS_SIGN`.
 
-    With a teacher inputs must be one Gaussian of mean 0.
+    A part of a teacher has none.  With a teacher inputs must be one Gaussian of mean 0.
     """
     count = len(declared.students)
-    if not all(_linear(group) for group in declared.students):
+    if declared.labelling or not all(_linear(group) for group in declared.students):
         return False
     if declared.inputs is not None and declared.inputs.clusters:
         return declared.by_cluster

@@ -15,6 +15,7 @@ from derivations.declare.input_law import Cluster as Cluster
 from derivations.declare.input_law import Inputs
 from derivations.declare.input_law import Mean as Mean
 from derivations.declare.momentum import Momentum
+from derivations.declare.of_runs import Event, Preset, Start
 from derivations.declare.readouts import OUTPUTS as OUTPUTS
 from derivations.declare.readouts import Readout, word_of
 from derivations.declare.schedules import Schedule
@@ -29,6 +30,8 @@ Weights = Literal["free", "sphere", "normalised"]
 Limit = Literal["flow", "online"]
 """flow: step -> 0, clock = steps x step; online: step eta/d, d -> infinity, clock = steps/d."""
 
+LABEL = "label of "
+"""Prefix of an answer in `Declaration.watched` that stands beside the label of a stage."""
 MEAN = "mean"
 """The name of the group of rows that the named means of the inputs are."""
 
@@ -153,41 +156,6 @@ class Rule:
 
 
 @dataclasses.dataclass(frozen=True)
-class Event:
-    """A hitting time to locate: when an entry of the order parameter `of` passes `threshold`."""
-
-    name: str
-    of: str
-    threshold: float
-    direction: int = 1
-    absolute: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
-class Start:
-    """Where training starts: norms by slot, overlaps drawn at random or one cosine with the unit's teacher.
-
-    `arrays` are order parameters given outright (Q_ww, M_ww, a, ..), which then take the place of a draw; `readouts`
-    are numbers for the readouts of some heads, by their names in a run, and `readout` is that of all others.
-    """
-
-    norms: tuple[tuple[str, float], ...]
-    overlap: float | None = None
-    readout: float = 1.0
-    arrays: tuple[tuple[str, Any], ...] = ()
-    readouts: tuple[tuple[str, float], ...] = dataclasses.field(default=(), repr=False)
-
-
-@dataclasses.dataclass(frozen=True)
-class Preset:
-    """Numbers with a name and what they show, by which a run takes them together."""
-
-    name: str
-    meaning: str
-    parameters: tuple[tuple[str, Any], ...]
-
-
-@dataclasses.dataclass(frozen=True)
 class Declaration:
     """A teacher-student model as its author states it.  Every default can be changed by `-p`.
 
@@ -198,8 +166,11 @@ class Declaration:
     that values may read.  `about`
     says what the model shows, `link` is where the source is read, `until` the end time of a run that names none.  A run
     with `decades` goes on over decades of time: its default saved times have early ones, and its picture a logarithmic
-    axis.  `inputs` are None for x ~ N(0, I).  `head` names the heads in force (none: all).
-     `text` is the normalised TOML text that states the same model
+    axis.  `inputs` are None for x ~ N(0, I).  `head` names the heads in force, and `labelling` the groups of teachers
+    that make the label of one answer (none: all).  A model of several `stages` has one declaration for each, of which
+    `stage` is the name, `begin` the time at which it begins and `own` are the parameters that it has for itself;
+    `labels` are (stage, its groups of teachers) of all stages, where these differ.  `text` is the normalised TOML text
+    that states the same model
     (`declaration_text`); it is stored with every run.
     """
 
@@ -235,6 +206,12 @@ class Declaration:
     memories: tuple[Memory, ...] = dataclasses.field(default=(), repr=False)
     head: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     momentum: Momentum | None = dataclasses.field(default=None, repr=False)
+    labelling: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+    stage: str = dataclasses.field(default="", repr=False)
+    begin: float = dataclasses.field(default=0.0, repr=False)
+    own: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+    labels: tuple[tuple[str, tuple[str, ...]], ...] = dataclasses.field(default=(), repr=False)
+    stages: tuple["Declaration", ...] = dataclasses.field(default=(), repr=False)
     text: str = dataclasses.field(default="", repr=False, compare=False)
 
     @property
@@ -264,6 +241,11 @@ class Declaration:
     def by_cluster(self) -> bool:
         """Whether labels are those of clusters of the inputs, in the place of a teacher."""
         return self.inputs is not None and self.inputs.labels
+
+    @property
+    def each_stage(self) -> tuple["Declaration", ...]:
+        """The declarations of all stages; of a model without stages its own."""
+        return self.stages or (self,)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -306,8 +288,31 @@ class Declaration:
         every = tuple(tuple(self.readout(k, head) for head in self.heads) for k in range(len(self.groups)))
         return self.heads, self.force, every
 
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The answers whose errors are watched: of the heads, then the one answer beside the label of every stage."""
+        return (*self.heads, *(f"{LABEL}{stage}" for stage, _ in self.labels))
+
+    @functools.cached_property
+    def answering(self) -> tuple[int, ...]:
+        """The numbers of the groups that take part in f - y: students, and teachers that make a label in force."""
+        fed = (k for k in range(len(self.groups)) if any(self.readout(k, head) is not None for head in self.force))
+        return tuple(sorted({*range(len(self.students)), *fed}))
+
     def readout(self, number: int, head: str) -> Readout | None:
         """How the group with this number adds to the answer of a head, or to its label; None where it does not.
+
+        `head` may also be one of `watched`.
+        """
+        groups = self.labelling
+        if head.startswith(LABEL):
+            groups, head = dict(self.labels)[head.removeprefix(LABEL)], self.heads[0]
+        if groups and number >= len(self.students) and self.groups[number].name not in groups:
+            return None
+        return self._readout(number, head)
+
+    def _readout(self, number: int, head: str) -> Readout | None:
+        """The same of labels that all groups of teachers make.
 
         A teacher without a readout for each head is the label of the head that has its name.
         """
@@ -317,16 +322,16 @@ class Declaration:
         return next((one for one in group.readouts if one.head == head), None)
 
     def readout_name(self, number: int, head: str) -> str:
-        """The name in a run of the readout of a group for a head."""
-        group = self.groups[number]
+        """The name in a run of the readout of a group for a head, or for one of `watched`."""
+        group, head = self.groups[number], self.heads[0] if head.startswith(LABEL) else head
         if number < len(self.students):
             return group.named(word_of(head))
         return group.named(word_of(head if group.heads else "", "a_star"))
 
-    def fixed_readouts(self) -> tuple[tuple[int, str], ...]:
-        """The readouts that are constants, (number of the group, head), in the order of groups and heads."""
-        every = ((k, head, self.readout(k, head)) for k in range(len(self.groups)) for head in self.heads)
-        return tuple((k, head) for k, head, one in every if one is not None and not one.trained)
+    def fixed_readouts(self) -> tuple[tuple[int, Readout], ...]:
+        """The readouts that are constants, with the number of their group, in the order of groups and heads."""
+        every = ((k, self._readout(k, head)) for k in range(len(self.groups)) for head in self.heads)
+        return tuple((k, one) for k, one in every if one is not None and not one.trained)
 
     def moves(self, group: Group, word: str) -> bool:
         """Whether a slot, a readout of a head in force or a scalar of a student group is trained."""
@@ -352,7 +357,7 @@ class Declaration:
 
     def constants(self, group: Group) -> tuple[str, ...]:
         """The numbers that every unit of a group of students has for its rules alone."""
-        rules = filter(None, (self.rule(group, word) for word in self.ruled(group)))
+        rules = filter(None, (one.rule(group, word) for one in (self, *self.stages) for word in one.ruled(group)))
         read = [name for rule in rules for name in rule.tree.names()]
         own = {number.name for number in self.numbers if number.per_unit} - set(group.scalars)
         return tuple(dict.fromkeys(name for name in read if name in own))

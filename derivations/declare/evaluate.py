@@ -53,12 +53,12 @@ def _answers(
     """f and y of samples on which the groups are placed."""
     import jax.numpy as jnp
 
-    count = len(declared.students)
+    count, kept = len(declared.students), [groups[k] for k in declared.answering]
     if not declared.several:
-        f, y = (sum((output(one, numbers) for one in side), 0.0) for side in (groups[:count], groups[count:]))
+        f, y = (sum((output(one, numbers) for one in side), 0.0) for side in (kept[:count], kept[count:]))
         return f, y + labels[0]
     sides = []
-    for side in (groups[:count], groups[count:]):
+    for side in (kept[:count], kept[count:]):
         of_units = [(one, unit(one.group, {**numbers, **one.own, **one.fields}, one.squares)) for one in side]
         sides.append([
             sum(((one.heads[head] * phi).sum(0) for one, phi in of_units if head in one.heads), 0.0)

@@ -45,7 +45,7 @@ def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str
     p = initial.parameters
     found: dict[str, Any] = {symbols.size(g).name: count for g, count in enumerate(symbols.rows.sizes)}
     found |= of_inputs(symbols, p)
-    now = schedules.at(p, 0.0)
+    now = schedules.begun(p)
     found |= {name: float(getattr(now, name)) for name in ("step", "decay", "batch")}
     found["noise"] = noise.deviation(p)
     found |= {name: float(getattr(now, name)) for name in (*symbols.declared.names, *symbols.declared.rate_names)}
@@ -193,9 +193,9 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
                 yield Named(symbols.overlap(one, i, two, j), block.meaning)
     for g, group in enumerate(symbols.declared.groups):
         i = symbols.index("i", g)
-        for head in (head for number, head in symbols.declared.fixed_readouts() if number == g):
+        for one in (one for number, one in symbols.declared.fixed_readouts() if number == g):
             who = "student" if symbols.is_student(g) else "teacher"
-            yield Named(Base(symbols.declared.readout_name(g, head))[i], f"readout of {who} unit i")
+            yield Named(Base(symbols.declared.readout_name(g, one.head))[i], f"readout of {who} unit i")
         for word in symbols.declared.constants(group) if symbols.is_student(g) else ():
             yield Named(Base(group.named(word))[i], f"number {word} of student unit i")
     training = (*TRAINING, *(STEPS if symbols.declared.limit == "online" else ()))
@@ -233,16 +233,18 @@ def printed(parameters: Any) -> Statement:
 
     Raises `UsageError` where the model has no closed form.
     """
-    initial = enter(parameters, None, np.random.default_rng(0))
+    initial, declared = enter(parameters, None, np.random.default_rng(0)), parameters.declaration
+    if declared.clocked:
+        initial = dataclasses.replace(initial, state={**initial.state, TIME: np.array(declared.begin)})
     stated = equations(parameters).code.statement
     assert stated is not None
     found = stated()
     known = found.numbers(initial)
-    found = schedule_equations.in_time(found, parameters.declaration.schedules)
+    found = schedule_equations.in_time(found, declared.schedules)
     constants = tuple(dataclasses.replace(c, default=_literal(known[key_of(c.target)])) for c in found.constants)
     start = ", ".join(f'"{key_of(v.target)}": {_literal(initial.state[key_of(v.target)])}' for v in found.state)
     watched = [key_of(variable.target) for variable in found.state if variable.target != schedule_equations.CLOCK][-1]
-    example = Example(f"start = {{{start}}}", watched, 0.9, float(parameters.declaration.until))
+    example = Example(f"start = {{{start}}}", watched, 0.9, float(declared.until - declared.begin))
     return dataclasses.replace(found, constants=constants, example=example)
 
 

@@ -16,15 +16,26 @@ OF_INPUTS = re.compile(
 
 def require(made: Declaration) -> None:
     """Raise `fields.Mistake` for what does not fit together at the declared sizes and numbers."""
+    from derivations.declare import system
+
+    parameters = _as("parameters", "", system.parameters_of, made)()
+    if not made.stages:
+        _itself(made, parameters)
+    if not made.stage:
+        _formulas(made)
+    presets.require(made, parameters)
+    _claims(made)
+
+
+def _itself(made: Declaration, parameters: Any) -> None:
+    """The same of a model of one stage, or of one stage of a model."""
+    from derivations.declare import system
+
     _trained(made)
     decays = made.decay or any(schedule.name == "decay" for schedule in made.schedules)
     if made.limit == "online" and decays and made.weights == "normalised":
         raise fields.Mistake("decay of normalised weights changes their norms alone; leave it out", "training", "decay")
     values = {n.name: n.default for n in made.numbers if not n.per_unit}
-    _formulas(made)
-    from derivations.declare import system
-
-    parameters = _as("parameters", "", system.parameters_of, made)()
     _as("teacher", "noise", noise.check, parameters)
     _as("training", "loss", growth.require_loss, noise.in_force(parameters), values, made.noise)
     _as("training", "rule", growth.require_rules, made, values, made.noise)
@@ -40,8 +51,12 @@ def require(made: Declaration) -> None:
     _events(made, parameters)
     _seen(made, parameters)
     _start(made, parameters)
-    presets.require(made, parameters)
+
+
+def _claims(made: Declaration) -> None:
+    """The author's claims can be read, and have names of their own."""
     if made.claims:
+        from derivations.declare import system
         from derivations.declare.claims import stated
 
         names: set[str] = set()
@@ -98,8 +113,8 @@ def _readouts(made: Declaration, values: dict[str, float]) -> None:
     """Readouts that are an expression in j have a value for every declared unit."""
     from derivations.declare.rows import readout
 
-    for number, head in made.fixed_readouts():
-        group, one = made.groups[number], made.readout(number, head)
+    for number, one in made.fixed_readouts():
+        group = made.groups[number]
         side = "student" if number < len(made.students) else "teacher"
         table = f"{side}.{group.name}" if group.name else side
         _as(table, "output", readout, one, group.units, values)

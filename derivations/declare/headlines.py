@@ -8,6 +8,8 @@ HEADLINES: Mapping[str, str] = {
     "gradient": "what the gradient of an activation that has none everywhere is taken to be",
     "error_initial": "error at the start",
     "error_final": "error at the end",
+    "error_STAGE_initial": "stages with labels of their own: error of the label of a stage at the start",
+    "error_STAGE_final": "stages with labels of their own: error of the label of a stage at the end",
     "classification_error_initial": "hinge and logistic loss: share of wrong labels at the start",
     "classification_error_final": "hinge and logistic loss: share of wrong labels at the end",
     "classification_sampling_error": "sampling error of the share of wrong labels at the end; 0 of a closed form",

@@ -46,9 +46,8 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
         value = np.asarray(arrays.get(name, getattr(parameters, name if trained else word)), float)
         state[name] = _vector(name, value, count)
     values = dict(zip(declared.names, numbers(parameters), strict=True))
-    for number, head in declared.fixed_readouts():
-        name, one = declared.readout_name(number, head), declared.readout(number, head)
-        assert one is not None
+    for number, one in declared.fixed_readouts():
+        name = declared.readout_name(number, one.head)
         value = arrays.get(name, readout(one, found.sizes[number], values))
         constants[name] = _vector(name, np.asarray(value, float), found.sizes[number])
     constants |= _numbers_of_rules(parameters, arrays)
@@ -60,7 +59,8 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
     exact = not weights(arrays) if stating or weights(arrays) else mixture.overlap(parameters) is not None
     made = Initial(parameters, state, constants, parameters.d**-0.5, exact)
     if any(schedule.seen for schedule in schedules.active(parameters)):
-        schedules.now(made)  # refuses values that are out of their domains at the start
+        begun = {TIME: np.array(declared.begin)} if declared.begin else {}
+        schedules.now(dataclasses.replace(made, state={**state, **begun}))  # refuses values out of their domains
     return made
 
 
@@ -268,8 +268,7 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
     if declared.clocked:  # the end of a run has its clock, which the new run begins at 0
         arrays = {name: values for name, values in arrays.items() if name != TIME}
     scalars = [declared.students[number].named(word) for number, word, _ in found.scalars]
-    every = [(k, head) for k in range(len(declared.groups)) for head in declared.heads if declared.readout(k, head)]
-    scalars += [declared.readout_name(k, head) for k, head in every]
+    scalars += [declared.readout_name(k, one.head) for k, one in declared.fixed_readouts()]
     scalars += [name for name, *_ in velocity_blocks.described(found)]
     for name, values in arrays.items():
         if not np.isfinite(np.asarray(values, float)).all():

@@ -39,7 +39,7 @@ def loss(motion: Motion) -> Any:
     """E[(f - y)^2]/2 with the label noise, or -E[f y]."""
     if motion.squared:
         return HALF * (error(motion) + len(motion.declared.force) * NOISE**2)
-    teachers = motion.algebra.groups[len(motion.algebra.students) :]
+    teachers = motion.algebra.answering[len(motion.algebra.students) :]
     pairs = [(g, h) for g in motion.algebra.students for h in teachers if motion.algebra.meet(g, h)]
     found = sp.Add(*(products(motion, g, h) for g, h in pairs))
     if motion.algebra.labels is not None:

@@ -158,3 +158,32 @@ def variances(parameters: Any) -> np.ndarray:
     if parameters.declaration.inputs.blocks:
         return np.repeat(found.eigenvalue, blocks.dimension, axis=1)
     return (found.eigenvalue[:, :1] / blocks.eigenvalue[0]) * base  # a spectrum has a factor in each cluster
+
+
+def require_small_means(parameters: Any) -> None:
+    """Raise `UsageError` where a mean is as large as the inputs around it, which the online limit neglects."""
+    blocks, law = spectra.blocks(parameters), mixture(parameters)
+    if blocks is None or law is None or parameters.declaration.limit != "online" or not len(law.norm):
+        return
+    variance = parameters.d * float(law.probability @ law.eigenvalue @ blocks.share)
+    given = classes.named_means(parameters.declaration.inputs)
+    longest = float((law.norm if given is None else np.linalg.norm(law.mean @ given, axis=1)).max())
+    if longest**2 > variance:
+        raise UsageError(
+            f"a mean of norm {longest:g} is longer than the inputs around it, sqrt({variance:g}), and the "
+            "online limit neglects it beside them: take a larger d, or divide the mean by sqrt(d)"
+        )
+
+
+def require_signs(parameters: Any) -> None:
+    """Raise `UsageError` for labels of which the sign is asked for, and that are 0 or have one sign."""
+    law, declared = mixture(parameters), parameters.declaration
+    if law is None or law.label is None or not declared.labelled():
+        return
+    if (law.label == 0).any():
+        raise UsageError(f"the {declared.loss} loss takes the sign of a label, and a label is 0: use -1 and 1")
+    if len(np.unique(np.sign(law.label))) < 2:
+        raise UsageError(
+            f"the {declared.loss} loss takes the sign of a label, and all labels have the same "
+            f"({', '.join(f'{label:g}' for label in law.label)}): use -1 and 1"
+        )

@@ -57,7 +57,7 @@ def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -
         place=place,
         weights=functools.partial(weights, declared),
         observe=observe,
-        constants=tuple(declared.readout_name(k, head) for k, head in declared.fixed_readouts())
+        constants=tuple(declared.readout_name(k, one.head) for k, one in declared.fixed_readouts())
         + tuple(group.named(word) for group in declared.students for word in declared.constants(group)),
         scalars=scalars,
         further=further,
@@ -80,7 +80,7 @@ def signature(declared: Declaration, changing: tuple[Schedule, ...] = ()) -> str
     said = (*said, declared.rules, [declared.ruled(group) for group in declared.students]) if declared.rules else said
     said = (*said, declared.law) if declared.law is not None else said
     said = (*said, declared.memories, declared.limit, declared.rates) if declared.memories else said
-    said = (*said, declared.answers) if declared.several else said
+    said = (*said, declared.answers) if declared.several or declared.labelling else said
     said = (*said, declared.momentum.timed, declared.momentum.nesterov, declared.limit) if declared.momentum else said
     return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
 
@@ -103,7 +103,7 @@ def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
     """The arguments that `written.arguments` names, up to the readouts that do not move."""
     rows = system.rows(parameters)
     counts = np.array([count for _, _, count in rows.scalars], int)
-    square, now = np.diag(rows.whole(gram)), schedules.at(parameters, 0.0)
+    square, now = np.diag(rows.whole(gram)), schedules.begun(parameters)
     return (
         *rows.units,
         *(np.array([value]) for value in system.numbers(parameters)),
@@ -232,8 +232,8 @@ def fixed(initial: Initial) -> Labelled:
     """The overlaps among the teachers, the readouts that do not move, and the blocks of the inputs."""
     rows = system.rows(initial.parameters)
     found: dict[str, Any] = {b.name: (b.dims, initial.constants[b.name], b.meaning) for b in rows.fixed}
-    for k, head in rows.declaration.fixed_readouts():
-        name = rows.declaration.readout_name(k, head)
+    for k, one in rows.declaration.fixed_readouts():
+        name = rows.declaration.readout_name(k, one.head)
         found[name] = ((rows.dimension(k),), initial.constants[name], f"readout of {rows.dimension(k)} i")
     return {
         **found,

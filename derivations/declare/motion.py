@@ -74,7 +74,7 @@ class Motion:
     def pairs(self) -> Iterator[tuple[int, int]]:
         """The pairs of groups (g, h) that meet in the gradient, g one of students and not after h."""
         for g in self.algebra.students:
-            for h in self.algebra.groups:
+            for h in self.algebra.answering:
                 if h >= g and (self._meets(g, h) or (self.algebra.is_student(h) and self._meets(h, g))):
                     yield g, h
 
@@ -154,7 +154,7 @@ class Motion:
         """The mean products of the outputs of two units."""
         for g in self.algebra.groups:
             for h in self.algebra.groups[g:]:
-                if not self.algebra.meet(g, h, self.declared.heads):
+                if not self.algebra.meet(g, h, self.declared.watched):
                     continue
                 parts = (self.algebra.shapes[g].value, self.algebra.shapes[h].value)
                 i, j = self.algebra.index("i", g), self.algebra.index("j", h)
@@ -202,7 +202,7 @@ class Motion:
         Vectors that move by a rule may meet others than the loss does.  The weights are those of a head.
         """
         found = sp.Integer(0)
-        met = [h for h in self.algebra.groups if self.squared or not self.algebra.is_student(h)]
+        met = [h for h in self.algebra.answering if self.squared or not self.algebra.is_student(h)]
         met = met if one is None else ruled.met(self.algebra, one, self.squared)
         if self.algebra.labels is not None:
             found -= self.algebra.labels * self.entry(f"{letter}label_{self.named(letter, g, g, rest)}", i)
@@ -261,7 +261,7 @@ class Motion:
         slots = one.slot + two.slot if g <= h else two.slot + one.slot
         alone = one == two and self.algebra.radial
         both = sp.Integer(0)
-        if self.squared or not self.algebra.is_student(h):
+        if h in self.algebra.answering and (self.squared or not self.algebra.is_student(h)):
             mean = self.mean("V", g, h, slots, i, j, apart=alone)
             both = self.algebra.scaled_weights(one, i, two, j) * mean
         if g != h:

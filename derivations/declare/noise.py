@@ -107,7 +107,7 @@ def deviation(parameters: Any) -> float:
     """The standard deviation of the noise of a label, 0 of a law that has none; at time 0 where it changes."""
     declared = in_force(parameters)
     if declared.law is None:
-        return float(schedules.at(parameters, 0.0).noise)
+        return float(schedules.begun(parameters).noise)
     return 0.0 if declared.law.heavy else moment(declared.law, schedules.shared(parameters), 2) ** 0.5
 
 

@@ -85,7 +85,10 @@ def order_parameters(run: Any, decades: bool) -> Any:
 
 def _stated(run: Any) -> tuple[str, bool, bool]:
     """Loss of the model, whether it is an online limit, and whether it has `decades`; where the run says so."""
-    training = tomllib.loads(run.attrs.get("declaration", "")).get("training", {})
+    tables = tomllib.loads(run.attrs.get("declaration", ""))
+    training = tables.get("training", {})
+    own = (stage for stage in tables.get("stage", []) if stage["name"] == run.attrs.get("stage"))
+    training = training | next(own, {})
     return str(training.get("loss", "squared")), training.get("limit") == "online", bool(training.get("decades"))
 
 
@@ -111,7 +114,7 @@ def _panels(run: Any, loss: str) -> list[str]:
     scalars = [n for n in ("error", "classification_error") if n in run and not (signed and n == "error")]
     if "loss" in run and (loss in ("logistic", "hinge", "softmax", "own") or "error" not in run):
         scalars.append("loss")
-    scalars = [n for n in scalars if not all(is_still(run[one].values) for one in [n, *_of_heads(run, n)])]
+    scalars = [n for n in scalars if not all(is_still(run[one].values) for one in [n, *_of_parts(run, n)])]
     found = [*found[: MOST - len(scalars)], *scalars]
     return found or [max(ways, key=lambda name: ways[name])] if ways else found or ["loss"]
 
@@ -202,8 +205,8 @@ def _units(axis: Any, run: Any, name: str, shades: Mapping[str, tuple[str, ...]]
     axis.set_ylabel(f"${_of_unit(name, _is_norm(run, name))}$")
 
 
-def _of_heads(run: Any, name: str) -> list[str]:
-    """The errors of the heads of a network, which have one panel."""
+def _of_parts(run: Any, name: str) -> list[str]:
+    """The errors of heads, or beside the labels of stages, which have one panel."""
     return [other for other in run.data_vars if other.startswith("error_")] if name == "error" else []
 
 
@@ -224,12 +227,12 @@ def _of_unit(name: str, norm: bool) -> str:
 def _scalar(axis: Any, run: Any, name: str, loss: str) -> None:
     """Error, share of wrong labels or loss; logarithmic where positive over a decade."""
     words = {"error": r"error $E(f-f^*)^2$", "classification_error": "share of wrong labels"}
-    heads = _of_heads(run, name)
-    curves = [run[one].values for one in heads] or [run[name].values]
+    parts = _of_parts(run, name)
+    curves = [run[one].values for one in parts] or [run[name].values]
     if any(map(spans_decade, curves)):
         axis.set_yscale("log")
         curves = [until_rounding(values) for values in curves]
-    shades = colours(len(curves)) if heads else (BLACK,)
-    for values, shade, head in zip(curves, shades, heads or [None], strict=True):
-        axis.plot(run["time"], values, color=shade, label=head and f"head {head.removeprefix('error_')}")
+    shades = colours(len(curves)) if parts else (BLACK,)
+    for values, shade, part in zip(curves, shades, parts or [None], strict=True):
+        axis.plot(run["time"], values, color=shade, label=part and f"error {part.removeprefix('error_')}")
     axis.set_ylabel(words.get(name, f"{LOSSES.get(loss, 'loss')} $L$"))

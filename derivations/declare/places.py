@@ -32,8 +32,8 @@ class Known:
 def known_places(initial: Initial) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The constants, and where every number lies in [state, constants].
 
-    `gram` (n, n), or (L, n, n) with several eigenspaces; `outs` (heads, units) the weights in f - f*, a teacher's
-    negative and 0 where a group has no part in a head;
+    `gram` (n, n), or (L, n, n) with several eigenspaces; `outs` (watched answers, units) the weights in f - f*, a
+    teacher's negative, and 0 where a group has no part in an answer;
     `biases` (scalars, most units); `rows`, `columns` of the Gram matrix for the entries of the state (those of
     overlaps, which come first), and `entries`, where they stand among the students' rows, flat; `moves` (students,),
     `moving` (r,): how fast they move (`speeds`).
@@ -73,10 +73,10 @@ def _own(at: Rows, known: Known) -> dict[str, np.ndarray]:
     for number, word, _ in at.scalars:
         group = declared.students[number]
         own[number, word] = at.layout.places(group.named(word), known.size)
-    outs: list[list[int]] = [[] for _ in declared.heads]
+    outs: list[list[int]] = [[] for _ in declared.watched]
     biases = []
     for number, group in enumerate(declared.groups):
-        for head, weights in zip(declared.heads, outs, strict=True):
+        for head, weights in zip(declared.watched, outs, strict=True):
             one = declared.readout(number, head)
             found = own.get((number, one.word)) if one is not None and at.is_student(number) else None
             if one is None:

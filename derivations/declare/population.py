@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Component, Crossing, Initial, Labelled, UsageError
-from derivations.declare import coupling, mixture, noise, schedules, spectra, velocity_blocks
-from derivations.declare.declaration import Declaration
+from derivations.declare import coupling, labels, mixture, noise, schedules, spectra, velocity_blocks
+from derivations.declare.declaration import LABEL, Declaration
 from derivations.declare.initial import of_rules, teacher_gram
 from derivations.declare.places import known_places
 from derivations.declare.readouts import word_of
@@ -20,11 +20,12 @@ ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared err
 
 
 def errors(declared: Declaration) -> list[tuple[Component, tuple[str, ...] | None]]:
-    """The mean squared errors that are watched, and their heads: of those in force (None), then of every head."""
+    """The mean squared errors that are watched, and their answers: of those in force (None), then of `watched` ones."""
     found: list[tuple[Component, tuple[str, ...] | None]] = [(ERROR, None)]
     for head in declared.heads if declared.several else ():
         name, symbol = word_of(head, "error"), f"E[(f_{head} - f*_{head})^2]"
         found.append((Component(name, (), (0.0, np.inf), symbol, f"mean squared error of head {head}"), (head,)))
+    found += [(labels.component(stage), (f"{LABEL}{stage}",)) for stage, _ in declared.labels]
     return found
 
 
@@ -99,7 +100,7 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     at = rows(p)
     constant, places = known_places(initial)
     online = declared.limit == "online"
-    p = schedules.at(p, 0.0)
+    p = schedules.begun(p)
     gain = p.step**2 / p.batch if online else 0.0
     rates = np.array(
         [p.step if online else 1.0, p.decay, gain, noise.scale(p), *([p.momentum_time] if declared.timed else [])]
@@ -127,8 +128,8 @@ def constants(initial: Initial) -> Labelled:
     p = initial.parameters
     found = rows(p)
     labelled: dict[str, Any] = {b.name: (b.dims, initial.constants[b.name], b.meaning) for b in found.fixed}
-    for number, head in p.declaration.fixed_readouts():
-        name, who = p.declaration.readout_name(number, head), "student" if found.is_student(number) else "teacher"
+    for number, one in p.declaration.fixed_readouts():
+        name, who = p.declaration.readout_name(number, one.head), "student" if found.is_student(number) else "teacher"
         labelled[name] = ((found.dimension(number),), initial.constants[name], f"readout of {who} unit i")
     return {**labelled, **of_rules(initial), **spectra.labelled(p), **mixture.labelled(p)}
 

@@ -29,11 +29,11 @@ class Values:
 
 def values(
     training: Mapping[str, Any], teacher: Mapping[str, Any], limit: str, moving: list[tuple[str, str]],
-    numbers: tuple[Number, ...], memories: tuple[str, ...] = (),
+    numbers: tuple[Number, ...], memories: tuple[str, ...] = (), begin: float = 0.0,
 ) -> Values:  # fmt: skip
     """Return the numbers and schedules of a declaration; `moving` are the names of `moving_names`.
 
-    Values may read `memories`.
+    Values may read `memories`.  They are values from the time `begin` on.
 
     Raises `fields.Mistake` for a value out of its domain, and for a rate of what is not trained.
     """
@@ -53,7 +53,7 @@ def values(
         raise fields.Mistake(said, "teacher", "noise")
     rates = _rates(training, moving, names)
     every = {**found, **{f"rate_{name}": value for name, value in rates.items()}}
-    start = {name: _start(value, known) for name, value in every.items()}
+    start = {name: _start(value, known, begin) for name, value in every.items()}
     return Values(
         start["step"],
         start["decay"],
@@ -70,9 +70,9 @@ def _entry(
     return schedules.value(table, key, place, names, above=above) if key in table else default
 
 
-def _start(value: float | Schedule, known: Mapping[str, float]) -> float:
-    """The value at time 0 and the defaults of the user's numbers."""
-    return schedules.first(value, known) if isinstance(value, Schedule) else value
+def _start(value: float | Schedule, known: Mapping[str, float], begin: float) -> float:
+    """The value at the beginning and the defaults of the user's numbers."""
+    return schedules.first(value, known, begin) if isinstance(value, Schedule) else value
 
 
 def _rates(training: Mapping[str, Any], moving: list[tuple[str, str]], names: Names) -> dict[str, float | Schedule]:

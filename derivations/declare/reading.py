@@ -15,12 +15,14 @@ from derivations.declare import (
     growth,
     heads,
     inputs,
+    labels,
     memory,
     momentum,
     named,
     presets,
     rates,
     rules,
+    stages,
     starts,
     sums,
 )
@@ -34,13 +36,13 @@ LARGEST_GRAM = 10**9
 """Most bytes of a file with a Gram matrix."""
 TABLES = (
     "title", "about", "source", "link", "name", "student", "teacher", "inputs", "training", "start", "parameters",
-    "event", "preset", "claim", "memory",
+    "event", "preset", "claim", "memory", "stage",
 )  # fmt: skip
 STUDENT = ("unit", "units", "output", "name")
 TEACHER = (*STUDENT, "gram", "noise", "spread")
 TRAINING = (
     "loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "rule", "until", "decades", "head",
-    "momentum", "nesterov",
+    "momentum", "nesterov", "teacher",
 )  # fmt: skip
 EVENT = ("name", "of", "threshold", "direction", "absolute")
 LARGEST_BATCH = 10**15
@@ -61,8 +63,12 @@ def from_file(path: Path) -> Declaration:
         raise UsageError(f"{path}, line {line}: {mistake}" if line else f"{path}: {mistake}") from None
 
 
-def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path | None = None) -> Declaration:
+def declaration(
+    tables: Mapping[str, Any], name: str = "declared", folder: Path | None = None, stage: tuple[str, float] = ("", 0.0)
+) -> Declaration:
     """The declaration of some tables; `folder` is where the files that it names lie.
+
+    `stage` are the name of a stage, where the tables are those of one, and the time at which it begins.
 
     Raises `fields.Mistake` for a key that is unknown, of a wrong type or out of its domain, and where two do not fit
     together.
@@ -74,9 +80,9 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
     teacher_table = fields.table(tables, "teacher")
     students = _groups(tables, "student", STUDENT, numbers, None)
     law = inputs.inputs(tables, numbers, folder)
-    labels = law is not None and law.labels
-    teachers = _unlabelled(tables) if labels else _groups(tables, "teacher", TEACHER, numbers, students)
-    heads.require(tables, students, teachers, labels)
+    labelled = law is not None and law.labels
+    teachers = _unlabelled(tables) if labelled else _groups(tables, "teacher", TEACHER, numbers, students)
+    heads.require(tables, students, teachers, labelled)
     in_force = heads.force(training, students)
     loss, tree = _loss(training, numbers, heads.names_of(students), in_force)
     weights: Any = fields.choice(training, "weights", ("free", "sphere", "normalised"), "free", "training")
@@ -84,7 +90,9 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
     trained = _trained(training, students, numbers)
     remembering = fields.table(tables, "memory")
     known = memory.names_of(remembering)
-    values = rates.values(training, teacher_table, limit, rates.moving_names(students, trained), numbers, known)
+    values = rates.values(
+        training, teacher_table, limit, rates.moving_names(students, trained), numbers, known, stage[1]
+    )
     made = Declaration(
         name=fields.name(tables, "name", "", name),
         title=fields.text(tables, "title", "", name),
@@ -118,8 +126,12 @@ def declaration(tables: Mapping[str, Any], name: str = "declared", folder: Path 
         momentum=momentum.momentum(training, weights, law),
         rules=rules.rules(training, students, trained, numbers, weights),
         head=in_force,
+        labelling=labels.labelling(training, teachers),
+        stage=stage[0],
+        begin=stage[1],
     )
     made = dataclasses.replace(made, text=declaration_text(tables, made))
+    made = stages.with_stages(made, tables, lambda own, place: declaration(own, name, folder, place))
     if all(map(array_files.at_hand, data.files(law))):  # a stored declaration did when it was made
         fits.require(made)
     return made

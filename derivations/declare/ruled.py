@@ -64,7 +64,7 @@ def met(symbols: Algebra, one: Vector, squared: bool) -> list[int]:
     kind = found.met if found is not None else "error" if squared else "label"
     if kind == "one":
         return []
-    return [g for g in symbols.groups if kind == "error" or not symbols.is_student(g)]
+    return [g for g in symbols.answering if kind == "error" or not symbols.is_student(g)]
 
 
 def definitions(motion: "Motion") -> Iterator[Definition]:

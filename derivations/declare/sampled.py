@@ -164,6 +164,7 @@ def _identity(parameters: Any, stated: Statement | None) -> str:
     """Declaration, drift and the schedules in force, for the key of what is compiled."""
     declared = in_force(parameters)
     said = identity(declared) if stated is None else f"{identity(declared)}_{stated.fingerprint}"
+    said += f"_{declared.labels}" if declared.labels else ""
     changing = [(schedule.name, schedule.text) for schedule in schedules.active(parameters)]
     said += f"_velocities_{declared.trained}" if declared.timed else ""
     if not declared.rates and not declared.clocked:
@@ -188,9 +189,9 @@ def build(
         a, sample, _ = split(declared, given)
         view = arrays.seen(xp, y, a)
         a = arrays.at_time(xp, declared, changing, y, a, view)
-        labels = a.label if declared.by_cluster else [None] * len(view.covariance)
+        taught = a.label if declared.by_cluster else [None] * len(view.covariance)
         rest = (view.square, view.w, view.bias, a.numbers, a.rates[3], a.sizes)
-        places = [Place(*law, *rest) for law in zip(view.covariance, view.centre, labels, strict=True)]
+        places = [Place(*law, *rest) for law in zip(view.covariance, view.centre, taught, strict=True)]
         return a, view, places, sample
 
     def flow(t: Any, y: Any, *given: Any) -> Any:
@@ -385,4 +386,4 @@ def classification_scatter(stated: Statement | None, initial: Initial, state: Ma
     p, there = initial.parameters, dataclasses.replace(initial, state=state)
     y = rows(p).layout.pack(state)
     watch = in_numpy(p, stated)["watch"]
-    return float(_scatter(lambda seed, fewer: watch(y, *arguments(stated, there, seed, fewer))[1:], initial)[1][0])
+    return float(_scatter(lambda seed, fewer: watch(y, *arguments(stated, there, seed, fewer))[-1:], initial)[1][0])

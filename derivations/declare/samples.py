@@ -41,8 +41,9 @@ class Place(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Student f, teacher y (heads, N) and the students' fields z at some points, and what every group of students gave.
+    """Student f, teacher y (answers, N), the students' fields z at some points, and what every group of students gave.
 
+    The answers are those that are watched; of f with derivatives those of the heads alone.
     `kept` are (number of the group, rows by slot, scales of the fields, a, outputs of the unit, those of its logit).
     """
 
@@ -75,17 +76,17 @@ class Sampler:
                 drift = drift @ U.T + e[:, None] * at.G[:S]
             second = weighted @ c.T if self.declared.limit == "online" else xp.zeros((S, S))
             first = weighted.sum(1)
-            return Means(drift, e, first, second, scalars, value @ w, self._errors(seen, w)[0])
+            return Means(drift, e, first, second, scalars, value @ w)
 
         xp, isotropic = self.xp, self.declared.inputs is None
         y = self._teacher(at, U[S:], points)
-        drift, own, first, second, scalars, loss, error = zip(*self._blocks(part, points, weights, y), strict=True)
+        drift, own, first, second, scalars, loss = zip(*self._blocks(part, points, weights, y), strict=True)
         found = sum(drift) if isotropic else divided(xp, sum(drift), U, S)
         by_row = [sum(each) for each in zip(*scalars, strict=True)]
-        return Means(found, sum(own), sum(first), sum(second), by_row, sum(loss), sum(error))
+        return Means(found, sum(own), sum(first), sum(second), by_row, sum(loss))
 
     def losses(self, at: Place, points: Any, weights: Any) -> tuple[Any, ...]:
-        """(loss, share of wrong labels, E[(f - f*)^2], that of every head if there are several), no derivatives."""
+        """(loss, share of wrong labels, E[(f - f*)^2], those of heads or of the labels of stages), no derivatives."""
         U, S = self._frame(at)
         n = len(U)
 
@@ -99,11 +100,10 @@ class Sampler:
         return tuple(sum(each) for each in zip(*parts, strict=True))
 
     def _errors(self, seen: Seen, w: Any) -> list[Any]:
-        """E[(f - f*)^2] summed over the heads in force, then of every head if there are several."""
-        heads = self.declared.heads
-        each = [(f - y) ** 2 @ w for f, y in zip(seen.f, seen.y, strict=True)]
-        total = sum(error for head, error in zip(heads, each, strict=True) if head in self.declared.force)
-        return [total, *(each if self.declared.several else [])]
+        """E[(f - f*)^2] summed over the heads in force, then of every head, or beside the labels of all stages."""
+        each = {answer: (f - y) ** 2 @ w for answer, f, y in zip(self.declared.watched, seen.f, seen.y, strict=True)}
+        total = sum(each[head] for head in self.declared.force)
+        return [total, *(error for answer, error in each.items() if answer)]
 
     def _blocks(self, part: Callable[..., Any], points: Any, *others: Any) -> list[Any]:
         """`part` of the points and of arrays (.., N); NumPy takes them in blocks that stay in the processor's cache."""
@@ -157,6 +157,8 @@ class Sampler:
         y, row = 0.0 * z[:1], 0
         for number in range(self.students, len(self.declared.groups)):
             rows, row = self._rows(at, number, row)
+            if all(self.declared.readout(number, answer) is None for answer in self.declared.watched):
+                continue
             y = y - self._group(at, number, z, rows, derivatives=False)[0]
         return y
 
@@ -192,12 +194,20 @@ class Sampler:
         before = sum(len(g.scalars) for g in self.declared.groups[:number])
         own = [at.bias[before + b, :size][:, None] for b in range(len(group.scalars))]
         unit = sum(at.sizes[:number])
-        a = at.w[:, unit : unit + size]
+        a = at.w[: len(self.declared.heads) if derivatives else None, unit : unit + size]
         name = f"unit_{number}" if derivatives else f"value_{number}"
         out, routed = self._unit(name, number, [*fields, *norms], [*own, *self._shared(at)])
-        # The output of a unit that no field moves is a number, and no matrix to multiply.
-        total = [each @ out[0] if xp.ndim(out[0]) == 2 else (each[:, None] * out[0]).sum(0) + 0.0 * z[0] for each in a]
+        total = [
+            self._total(number, answer, each, out[0], z) for answer, each in zip(self.declared.watched, a, strict=False)
+        ]
         return xp.stack(total), scale, a[:, :, None], out, routed
+
+    def _total(self, number: int, answer: str, a: Any, phi: Any, z: Any) -> Any:
+        """sum a phi (N,) of a group for an answer; 0 where it has no part, since 0 times what is no number is none."""
+        if self.declared.readout(number, answer) is None:
+            return 0.0 * z[0]
+        # The output of a unit that no field moves is a number, and no matrix to multiply.
+        return a @ phi if self.xp.ndim(phi) == 2 else (a[:, None] * phi).sum(0) + 0.0 * z[0]
 
     @property
     def _normalised(self) -> bool:

@@ -280,6 +280,11 @@ def at(parameters: Any, t: float, seen: Mapping[str, float] | None = None) -> An
     return dataclasses.replace(parameters, **values)
 
 
+def begun(parameters: Any) -> Any:
+    """The same at the beginning of the stage that the parameters are of."""
+    return at(parameters, parameters.declaration.begin)
+
+
 def now(initial: Any) -> Any:
     """The parameters of an initial condition with their values at its time and state."""
     return at(initial.parameters, float(initial.state.get(TIME, 0.0)), seen_of(initial))
@@ -347,8 +352,8 @@ def _checked(schedule: Schedule, known: Mapping[str, float]) -> float:
     return value
 
 
-def first(schedule: Schedule, known: Mapping[str, float]) -> float:
-    """The value at time 0 where the user's numbers are `known`; 1 of one that depends on the state.
+def first(schedule: Schedule, known: Mapping[str, float], begin: float = 0.0) -> float:
+    """The value at the `begin` where the user's numbers are `known`; 1 of one that depends on the state.
 
     Raises `fields.Mistake` for one that is none.
     """
@@ -356,13 +361,13 @@ def first(schedule: Schedule, known: Mapping[str, float]) -> float:
         return 1.0
     place = "teacher" if schedule.name == "noise" else "training"
     with fields.entry_at(place, schedule.name.partition("_")[0].replace("rate", "rates")):
-        switches = {switch.name: _turn(schedule, switch, known).at(0.0) for switch in schedule.switches}
-        return _checked(schedule, {**known, **switches, TIME: 0.0})
+        switches = {switch.name: _turn(schedule, switch, known).at(begin) for switch in schedule.switches}
+        return _checked(schedule, {**known, **switches, TIME: begin})
 
 
-def require(parameters: Any, until: float) -> None:
-    """Raise `UsageError` where a value leaves its domain before a time; it is looked at before a run begins."""
+def require(parameters: Any, until: float, begin: float = 0.0) -> None:
+    """Raise `UsageError` where a value leaves its domain between two times; it is looked at before a run begins."""
     if active(parameters):
-        for t in [*(until * k / LOOKED_AT for k in range(LOOKED_AT + 1)), *breaks(parameters)]:
-            if t <= until:
+        for t in [*(begin + (until - begin) * k / LOOKED_AT for k in range(LOOKED_AT + 1)), *breaks(parameters)]:
+            if begin <= t <= until:
                 at(parameters, t)

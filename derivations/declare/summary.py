@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
-from derivations.declare import classes, data, mixture, momentum, schedules, spectra
+from derivations.declare import classes, data, mixture, momentum, population, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.noise import in_force
-from derivations.declare.readouts import word_of
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
 
@@ -111,7 +110,7 @@ def of_inputs(parameters: Any) -> dict[str, Any]:
     if declared.inputs.classes:
         told["covariance_lost"] = classes.lost(declared.inputs, law.eigenvalue / blocks.scale, blocks.dimension)
     if declared.limit == "online":
-        told["step_x_largest"] = size = float(schedules.at(parameters, 0.0).step * law.eigenvalue.max() / parameters.d)
+        told["step_x_largest"] = size = float(schedules.begun(parameters).step * law.eigenvalue.max() / parameters.d)
         if size > LARGEST_STEP:
             larger = ", or a larger d if the largest eigenvalue stays as it is"
             told["inputs"] = (
@@ -162,8 +161,8 @@ def summarise(tier: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dic
     warned = leading.warning(initial)
     if warned:
         told["sgd"] = warned
-    heads = [word_of(head, "error") for head in declared.heads] if declared.several else []
-    for name in ("loss", "error", *heads, "classification_error"):
+    errors = (one.name for one, _ in population.errors(declared))
+    for name in ("loss", *errors, "classification_error"):
         if name in run:
             told |= {f"{name}_initial": float(run[name][0]), f"{name}_final": float(run[name][-1])}
     if "best_cosine" in run:

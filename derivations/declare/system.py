@@ -12,14 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from derivations.contract import Dynamics, Source, System, UsageError, parameter
-from derivations.declare import array_files, classes, data, growth, mixture, noise, reading, schedules, spectra
+from derivations.declare import array_files, data, growth, mixture, noise, reading, schedules, spectra
 from derivations.declare.declaration import Declaration
+from derivations.declare.declaration_text import said
 from derivations.declare.fields import MOST
 from derivations.declare.momentum import add_number, check_number, require_step
 from derivations.declare.rows import Rows
+from derivations.declare.stage_parameters import Between, dynamics, fields_of, of_stage, steps
 
 TIERS = ("exact", "mixed", "sampled", "leading")
 """Of a declared model; "auto" settles on exact where it exists, else mixed, else sampled."""
@@ -61,51 +61,51 @@ def stated(text: str) -> Declaration:
 
 def system(declared: Declaration, reference: str = "") -> System:
     """Return the system of a declaration; `reference` is the text by which it was asked for, if there was one."""
-    kind = parameters_of(declared)
-    said = f"{declared}{declared.inputs or ''}{declared.rates or ''}{declared.schedules or ''}{declared.rules or ''}"
-    said += f"{declared.law or ''}{declared.memories or ''}{declared.momentum or ''}"
-    said += f"{declared.answers}{declared.start.readouts}" if declared.several else ""
-    said += "".join(f"{number.name} {number.formula}" for number in declared.numbers if number.formula)
     source = Source(declared.source or "declared by the user", declared.title, "", 0, link=declared.link)
     return System(
         name=declared.name,
         title=declared.title,
         about=declared.about,
         source=source,
-        parameters=kind,
+        parameters=parameters_of(declared),
         presets={preset.name: dict(preset.parameters) for preset in declared.presets},
         headlines="derivations.declare.headlines:HEADLINES",
-        stages=(
-            Dynamics(
-                name="train",
-                tiers=TIERS,
-                equations=f"{HERE}.tiers:equations",
-                statement=f"{HERE}.statements:statement",
-                enter=f"{HERE}.initial:enter",
-                model=f"{HERE}.model:model",
-                clock=clock(declared),
-                horizon=lambda parameters: declared.until,
-                meaning="population dynamics of all trained vectors, readouts and scalars",
-                tick=tick,
-                stepped=stepped,
-                usual=usual,
-                step_symbol=_step_symbol(declared),
-                settled=f"{HERE}.tiers:settled",
-                noisy=declared.limit == "online",
-                decades=declared.decades,
-                within=schedules.require,
-            ),
-        ),
+        stages=_stages(declared),
         check=check,
         read_initial=f"{HERE}.initial:read",
         plot=f"{HERE}.picture:draw",
         references=f"{HERE}.power_law:references",
         claims=f"{HERE}.claims:claims",
         sizes=sizes_of(declared),
-        digest=hashlib.sha256(said.encode()).hexdigest()[:12],
+        digest=hashlib.sha256(said(declared).encode()).hexdigest()[:12],
         declaration=declared.text,
         reference=reference,
     )
+
+
+def _stages(declared: Declaration) -> tuple[Dynamics, ...]:
+    """The stages of a model: `train`, where it declares none."""
+    train = Dynamics(
+        name="train",
+        tiers=TIERS,
+        equations=f"{HERE}.tiers:equations",
+        statement=f"{HERE}.statements:statement",
+        enter=f"{HERE}.initial:enter",
+        model=f"{HERE}.model:model",
+        clock=clock(declared),
+        horizon=lambda parameters: declared.until,
+        meaning="population dynamics of all trained vectors, readouts and scalars",
+        tick=tick,
+        stepped=stepped,
+        usual=usual,
+        step_symbol=_step_symbol(declared),
+        settled=f"{HERE}.tiers:settled",
+        noisy=declared.limit == "online",
+        decades=declared.decades,
+        within=schedules.require,
+    )
+    made = [dynamics(train, between(declared, s), _step_symbol(s)) for s in declared.stages]
+    return tuple(made) or (train,)
 
 
 def _step_symbol(declared: Declaration) -> str:
@@ -123,7 +123,7 @@ def sizes_of(declared: Declaration) -> dict[str, str]:
     found = {"d": "d"}
     for groups, word, symbol in ((declared.students, "units", "m"), (declared.teachers, "teachers", "m*")):
         found |= {group.named(word): f"{symbol}_{group.name}".rstrip("_") for group in groups}
-    return found | ({"step": "eta"} if declared.limit == "online" else {})
+    return found | (steps(declared) if declared.limit == "online" else {})
 
 
 def clock(declared: Declaration) -> str:
@@ -144,6 +144,12 @@ def parameters_of(declared: Declaration) -> type:
 @functools.lru_cache(maxsize=256)
 def _parameters_of(declared: Declaration, text: str) -> type:
     """Return the class; `text` is part of the key because claims do not take part in comparisons of declarations."""
+    found = fields_of(declared, _fields) if declared.stages else _fields(declared)
+    return _class(declared, found)
+
+
+def _fields(declared: Declaration) -> list[tuple[str, Any, Any]]:
+    """The numbers of a declaration without its stages: name, type, field."""
     fields: list[tuple[str, Any, Any]] = []
 
     def add(name: str, kind: Any, default: Any, meaning: str, **domain: Any) -> None:
@@ -154,10 +160,25 @@ def _parameters_of(declared: Declaration, text: str) -> type:
     _add_training(declared, add)
     _add_start(declared, add)
     _add_numbers(declared, add)
+    return fields
+
+
+def _class(declared: Declaration, fields: list[tuple[str, Any, Any]]) -> type:
     namespace = {"declaration": declared, "__reduce__": _pickled}
     made = dataclasses.make_dataclass("Parameters", fields, frozen=True, namespace=namespace)
     made.__module__ = __name__
     return made
+
+
+def between(declared: Declaration, stage: Declaration) -> Between:
+    """The ways between the parameters of a model and those of one of its stages."""
+    return _between(declared, stage, declared.text)
+
+
+@functools.lru_cache(maxsize=256)
+def _between(declared: Declaration, stage: Declaration, text: str) -> Between:
+    fields = of_stage(stage, fields_of(declared, _fields))
+    return Between(stage, parameters_of(declared), _class(stage, fields))
 
 
 def _add_training(declared: Declaration, add: Callable[..., None]) -> None:
@@ -259,12 +280,15 @@ def _add_numbers(declared: Declaration, add: Callable[..., None]) -> None:
 def _pickled(parameters: Any) -> tuple[Any, ...]:
     """Return how parameters are pickled: the class has no name to import, so its declaration goes along."""
     values = {field.name: getattr(parameters, field.name) for field in dataclasses.fields(parameters)}
-    return _unpickled, (parameters.declaration.text, values)
+    declared = parameters.declaration
+    return _unpickled, (declared.text, values, *([declared.stage] if declared.stage else []))
 
 
-def _unpickled(text: str, values: dict[str, Any]) -> Any:
-    """Return the parameters with the given values, of the class of the declaration in `text`."""
-    return parameters_of(stated(text))(**values)
+def _unpickled(text: str, values: dict[str, Any], stage: str = "") -> Any:
+    """Return the parameters with the given values, of the class of the declaration in `text`, or of a stage of it."""
+    declared = stated(text)
+    own = next((one for one in declared.stages if one.stage == stage), None)
+    return (parameters_of(declared) if own is None else between(declared, own).own)(**values)
 
 
 def sizes(parameters: Any) -> tuple[int, ...]:
@@ -300,10 +324,14 @@ def require_room(parameters: Any) -> None:
 
 def check(parameters: Any, drawn: bool = True) -> None:
     """Raise `UsageError` when the parameters do not fit together: vectors in general position need d of them."""
+    for stage in parameters.declaration.stages:
+        check(between(parameters.declaration, stage).adapt(parameters), drawn)
+    if parameters.declaration.stages:
+        return
     noisy = parameters.noise is None
     noise.check(parameters)
     check_number(parameters)
-    parameters = schedules.at(parameters, 0.0)
+    parameters = schedules.begun(parameters)
     require_room(parameters)
     for field in dataclasses.fields(parameters):
         value = getattr(parameters, field.name)
@@ -327,42 +355,13 @@ def check(parameters: Any, drawn: bool = True) -> None:
             f"d must be at least the number of vectors, {found.students} of students and {rest} of {others}, "
             f"but d = {parameters.d}: choose a larger d or fewer units"
         )
-    _require_small_means(parameters)
-    _require_signs(parameters)
+    mixture.require_small_means(parameters)
+    mixture.require_signs(parameters)
     if parameters.points & (parameters.points - 1):
         raise UsageError(f"points must be a power of two such as 16384, but {parameters.points} was given")
     from derivations.declare.initial import teacher_gram
 
     teacher_gram(parameters)
-
-
-def _require_small_means(parameters: Any) -> None:
-    """Raise `UsageError` where a mean is as large as the inputs around it, which the online limit neglects."""
-    blocks, law = spectra.blocks(parameters), mixture.mixture(parameters)
-    if blocks is None or law is None or parameters.declaration.limit != "online" or not len(law.norm):
-        return
-    variance = parameters.d * float(law.probability @ law.eigenvalue @ blocks.share)
-    given = classes.named_means(parameters.declaration.inputs)
-    longest = float((law.norm if given is None else np.linalg.norm(law.mean @ given, axis=1)).max())
-    if longest**2 > variance:
-        raise UsageError(
-            f"a mean of norm {longest:g} is longer than the inputs around it, sqrt({variance:g}), and the "
-            "online limit neglects it beside them: take a larger d, or divide the mean by sqrt(d)"
-        )
-
-
-def _require_signs(parameters: Any) -> None:
-    """Raise `UsageError` for labels of which the sign is asked for, and that are 0 or have one sign."""
-    law, declared = mixture.mixture(parameters), parameters.declaration
-    if law is None or law.label is None or not declared.labelled():
-        return
-    if (law.label == 0).any():
-        raise UsageError(f"the {declared.loss} loss takes the sign of a label, and a label is 0: use -1 and 1")
-    if len(np.unique(np.sign(law.label))) < 2:
-        raise UsageError(
-            f"the {declared.loss} loss takes the sign of a label, and all labels have the same "
-            f"({', '.join(f'{label:g}' for label in law.label)}): use -1 and 1"
-        )
 
 
 def tick(parameters: Any, step_size: float) -> float:

@@ -61,7 +61,7 @@ def arguments(declared: Declaration, changing: Sequence[Schedule] = ()) -> list[
     numbers of units that rules alone read.
     """
     sizes = [f"K_{k}" for k in range(len(declared.groups))]
-    fixed = [written_name(k, head) for k, head in declared.fixed_readouts()]
+    fixed = [written_name(k, one.head) for k, one in declared.fixed_readouts()]
     fixed += [f"own_{k}_{word}" for k, group in enumerate(declared.students) for word in declared.constants(group)]
     shared = [f"n_{name}" for name in declared.names]
     clock = ["dimension", "turns", "before", "after"] if changing or declared.memories else []
@@ -91,7 +91,7 @@ def _parts(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
     """Helpers, units, logits, loss, and the values that change in time."""
     students = len(declared.students)
     texts = [text for k in range(students) for text in responses.unit(declared, k)]
-    texts += [text for k in range(students, len(declared.groups)) for text in _values(declared, k)]
+    texts += [text for k in declared.answering[students:] for text in _values(declared, k)]
     texts += [responses.loss(declared), *responses.rules(declared)]
     texts += [noise.text(declared)] if declared.law is not None else []
     texts += [schedule_text.values(changing, declared)] if changing else []
@@ -125,7 +125,7 @@ def _rows(counts: list[int], k: int, place: int) -> str:
 
 def _coefficients(declared: Declaration, given: str) -> str:
     """`coefficients(fields, labels, vv, scalars, ..)`: c of every slot, then e, then the slopes of the scalars."""
-    lines = [line for k in range(len(declared.groups)) for line in (*_read(declared, k), *_value(declared, k))]
+    lines = [line for k in declared.answering for line in (*_read(declared, k), *_value(declared, k))]
     students = len(declared.students)
     lines += _answers(declared)
     along, sizes, slopes = [], [], []
@@ -146,7 +146,7 @@ def _coefficients(declared: Declaration, given: str) -> str:
 def _answers(declared: Declaration) -> Iterator[str]:
     """The answers f and labels y of the heads in force, and the derivatives of the loss in the answers."""
     students = len(declared.students)
-    sides = range(students), range(students, len(declared.groups))
+    sides = declared.answering[:students], declared.answering[students:]
     for place, head in enumerate(declared.force):
         f, y = (
             " + ".join(f"total({_named('a', k, head)} * phi_{k})" for k in side if declared.readout(k, head))
@@ -179,7 +179,7 @@ def _read(declared: Declaration, k: int) -> Iterator[str]:
         if k < students and declared.weights == "normalised":
             yield f"r_{k}_{slot} = np.sqrt(q_{k}_{slot})"
             yield f"z_{k}_{slot} = z_{k}_{slot} / r_{k}_{slot}"
-    for head in (head for number, head in declared.fixed_readouts() if number == k):
+    for head in (one.head for number, one in declared.fixed_readouts() if number == k):
         yield f"{_named('a', k, head)} = column({written_name(k, head)}, fields)"
     if k < students:
         counts = [len(g.own) for g in declared.groups[:k]]

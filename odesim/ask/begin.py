@@ -1,6 +1,5 @@
 """Runs as beginnings: what a later run takes over from an earlier one, which need not be stored."""
 
-import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,20 +9,12 @@ import numpy as np
 
 from derivations.contract import System, load
 from odesim.errors import UsageError
-from odesim.flow.continuation import taken_over
+from odesim.flow.continuation import Started, taken_over
 from odesim.machine import streams
 from odesim.request.case import Case, digest_of, find_system
 from odesim.request.trajectory import Trajectory
 from odesim.store import Run
 from odesim.study.comparison import Request
-
-
-@dataclasses.dataclass(frozen=True)
-class Started:
-    """A run of this session as what a later stage continues: `digest` names it, as that of a folder names a run."""
-
-    trajectory: Trajectory
-    digest: str
 
 
 def digest_of_run(run: Any) -> str:

@@ -1,18 +1,70 @@
 """Finite-sample SGD, alone or beside the flow that it is held against."""
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from odesim.request.case import Case
-from odesim.sgd import families
-from odesim.sgd.simulation import Simulation
+from odesim.errors import UsageError
+from odesim.flow.driver import Progress
+from odesim.request.case import Case, find_system
+from odesim.sgd import course, families
+from odesim.sgd.course import Course
+from odesim.sgd.simulation import Simulation, simulate
 from odesim.study.pair import FLOW, Pair
 
 if TYPE_CHECKING:
     from derivations.contract import System
+    from odesim.request.trajectory import Trajectory
+    from odesim.store import Checkpoint
 
+SGD = ("method", "step_size", "batch", "seeds", "device", "precision", "fresh_initial", "population_loss")
+"""Options of a simulation."""
 REPLICAS = 5
 """Replicas of SGD in a comparison that names no number of seeds: fewer leave intervals too wide to say anything."""
+
+
+def stages(
+    system: "str | System | None",
+    parameters: Mapping[str, Any],
+    *,
+    stage: Any = None,
+    start: Any = None,
+    **options: Any,
+) -> Simulation | Course:
+    """A simulation of one stage, or of several: "NAME,NAME", "all", or what continues the stored run `start`.
+
+    `options` are those of `request`.  Raises `UsageError` for a request that cannot be met.
+    """
+    several = isinstance(stage, str) and ("," in stage or stage == "all")
+    if start is None and several:
+        if system is None:
+            raise UsageError("Missing option '--system'; `odesim systems` lists them")
+        several = stage != "all" or len((find_system(system) if isinstance(system, str) else system).stages) > 1
+    if start is None and not several:
+        if system is None:
+            raise UsageError(
+                "Missing option '--system' (or --from RUN_DIR, which says it); `odesim systems` lists them"
+            )
+        return request(system, parameters, stage=stage, **options)
+    if start is not None and options.get("initial") is not None:
+        raise UsageError("--from continues a stored run and --initial starts anew; give one of the two")
+    if isinstance(start, str | os.PathLike):
+        from odesim import store
+
+        start = store.load(start)
+    sgd = {name: options.pop(name) for name in SGD if name in options}
+    given = {name: value for name, value in options.items() if value is not None}
+    return course.build(system, parameters, stage, start, sgd, **given)
+
+
+def run(
+    asked: Simulation | Course, progress: Progress | None = None, checkpoint: "Checkpoint | None" = None,
+    threads: int | None = None,
+) -> "list[Trajectory]":  # fmt: skip
+    """The trajectory of every stage.  Raises `Unfinished` and `Interrupted` as `odesim.sgd.course.run` does."""
+    if isinstance(asked, Course):
+        return course.run(asked, progress, checkpoint, threads)
+    return [simulate(asked, progress, checkpoint, threads)]
 
 
 def request(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odesim.cli.options import (
+    CONTINUED,
     DRAWN,
     DRY,
     EULER,
@@ -17,11 +18,12 @@ from odesim.cli.options import (
     RESUMED,
     SAID,
     TRAINING,
+    From,
     Method,
     OptionalMethod,
     OptionalSystem,
     Parameters,
-    SystemName,
+    SystemOrFrom,
     TwoRuns,
     of,
     takes,
@@ -38,8 +40,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-@takes(TRAINING, FRESH, LOSS, REQUEST, FOLDER, RESUMED, DRAWN, DRY, SAID)
-def simulate(system: SystemName, method: Method, parameter: Parameters = None, **given: Any) -> int:
+@takes(TRAINING, FRESH, LOSS, CONTINUED, FOLDER, RESUMED, DRAWN, DRY, SAID)
+def simulate(
+    method: Method, system: SystemOrFrom = None, from_: From = None, parameter: Parameters = None, **given: Any
+) -> int:
     """Run finite-sample SGD of a system, explicitly or exactly in law, and leave a run folder."""
     started = time.perf_counter()
     from odesim.machine.device import set_threads
@@ -49,22 +53,23 @@ def simulate(system: SystemName, method: Method, parameter: Parameters = None, *
     from odesim.cli.run import execute, show_request
     from odesim.request.parse import parse_assignments
     from odesim.sgd import effort
-    from odesim.sgd.simulation import condition_of, refuse_tier
-    from odesim.sgd.simulation import simulate as run
+    from odesim.sgd.simulation import Simulation, condition_of, refuse_tier
 
     options = {"method": method, **of(given, TRAINING, FRESH, LOSS, REQUEST)}
-    simulation = ask.request(system, parse_assignments(parameter or []), **options)
-    refuse_tier(simulation.case)
+    asked = ask.stages(system, parse_assignments(parameter or []), start=from_, **options)
+    every = (asked,) if isinstance(asked, Simulation) else asked.cases
+    for simulation in every:
+        refuse_tier(simulation.case)
     if given["dry_run"]:
-        return show_request(simulation, given)
-    first = condition_of(simulation)
-    effort.check(simulation, first)
-    said = effort.announcement(simulation, first)
+        return show_request(asked, given)
+    first = condition_of(every[0])
+    effort.check(every[0], first)
+    said = effort.announcement(every[0], first)
     if said and not given["quiet"]:
         print(f"odesim: {said}", file=sys.stderr, flush=True)
     return execute(
-        simulation, lambda progress, checkpoint: [run(simulation, progress, checkpoint, given["threads"])],
-        f"simulating {simulation.name}", started, given,
+        asked, lambda progress, checkpoint: ask.run(asked, progress, checkpoint, given["threads"]),
+        f"simulating {asked.name}", started, given,
     )  # fmt: skip
 
 

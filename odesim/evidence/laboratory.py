@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,16 +10,19 @@ from typing import Any
 import numpy as np
 
 from derivations.claim import Effort, Evaluator
-from derivations.contract import Initial, System, load
+from derivations.contract import Dynamics, Initial, System, load
 from odesim.errors import NumericalError, UsageError
 from odesim.flow import pipeline, solve
-from odesim.flow.problem import compile_functions, initial_condition
+from odesim.flow.problem import Past, compile_functions, initial_condition
 from odesim.machine import streams
 from odesim.request.case import OPTIONS, Case, digest_of
 from odesim.request.saved_times import SAVED
 from odesim.request.trajectory import Trajectory
-from odesim.sgd import families, simulation
+from odesim.sgd import course, families, simulation
+from odesim.sgd.beginning import Beginning
 
+SGD = ("seeds", "device", "precision", "fresh_initial")
+"""Options of a simulation that a claim may give, beside step and batch."""
 FAR = 1_000_003
 """How far apart the seeds of two laboratories are."""
 REMEMBERED_BYTES = 256 * 2**20
@@ -47,12 +51,13 @@ class Laboratory:
         until: float | None = None,
         start: Initial | None = None,
         stiff: bool = False,
+        begin: float = 0.0,
         **request: Any,
     ) -> Trajectory:
         """The trajectory of the flow; with `start` from a given initial condition instead of a drawn one.
 
-        `stiff` asks for an implicit method, whose steps grow on the plateaus between two recoveries, where the back
-        end does not find that out by itself.
+        Its clock reads `begin` at the start, and `until` is how long it is.  `stiff` asks for an implicit method, whose
+        steps grow on the plateaus between two recoveries, where the back end does not find that out by itself.
 
         Raises `NumericalError` where the integration fails: a claim is not decided by half a run.
         """
@@ -64,14 +69,19 @@ class Laboratory:
             arrays = content({**start.state, **start.constants})
             digest = digest_of({"case": digest, "start": arrays, "parameters": repr(start.parameters)})
         asked = case.request() | ({"start": "given by the claim"} if start is not None else {})
-        return self._remember(digest, asked, lambda: solve.solve(case, initial=start))
+        if begin:
+            digest, asked = digest_of({"case": digest, "begin": begin}), asked | {"begin": begin}
+        return self._remember(digest, asked, lambda: solve.solve(case, initial=start, past=Past(begin)))
 
     def simulate(
         self, *, method: str, step_size: float | None = None, batch: int | None = None, seed: int = 0, **request: Any
     ) -> Trajectory:
-        """The trajectory of finite-sample SGD (`seeds`, `device`, `precision` and `fresh_initial` may be given)."""
-        names = ("seeds", "device", "precision", "fresh_initial")
-        options = {name: request.pop(name) for name in names if name in request}
+        """The trajectory of finite-sample SGD (`seeds`, `device`, `precision` and `fresh_initial` may be given).
+
+        Its clock reads `begin`, which may be given too, at the start.
+        """
+        options = {name: request.pop(name) for name in SGD if name in request}
+        options["begin"] = Beginning(request.pop("begin", 0.0))
         case = self._case(seed, request.pop("until", None), {"backend": None, **request})
         wanted = simulation.Simulation.build(case, method=method, step_size=step_size, batch=batch, **options)
         return self._remember(wanted.digest, wanted.request(), lambda: simulation.simulate(wanted))
@@ -144,6 +154,31 @@ class Laboratory:
         asked = case.request() | {"start": "the end of an earlier stage"}
         return self._remember(digest, asked, lambda: pipeline.run_stage(case, arrays))
 
+    def course(
+        self, *, method: str = "flow", seed: int = 0, until: float | None = None, **request: Any
+    ) -> list[Trajectory]:
+        """The trajectories of all stages with a clock in order, of the flow or of SGD, up to a time on their clock."""
+        names, ends = _stages_until(self.system, until)
+        sgd = {name: request.pop(name) for name in (*SGD, "step_size", "batch") if name in request}
+        options = {name: request.pop(name) for name in (*OPTIONS, "preset", "initial") if name in request}
+        options = {"backend": self.backend, **options, "seed": seed + FAR * self.seed, "until": ends or None}
+        if method == "flow":
+            asked: Any = pipeline.build(self.system, request, ",".join(names), **options)
+        else:
+            options["backend"] = None
+            asked = course.build(self.system, request, ",".join(names), None, {"method": method, **sgd}, **options)
+        made: list[Trajectory] = []
+
+        def stage(k: int) -> Trajectory:
+            if not made:
+                made.extend(pipeline.run(asked) if method == "flow" else course.run(asked))
+            return made[k]
+
+        return [
+            self._remember(f"{asked.digest}-{k}", case.request(), functools.partial(stage, k))
+            for k, case in enumerate(asked.cases)
+        ]
+
     def measurement(self, measure: Callable[..., Any], point: Mapping[str, Any], seed: int) -> Any:
         """The value of a claim's `measure` at a point, made once for the forms that ask for the same.
 
@@ -194,6 +229,16 @@ class Laboratory:
         while self._bytes > REMEMBERED_BYTES and len(self._runs) > 1:
             self._bytes -= size_of(self._runs.popitem(last=False)[1])
         return trajectory
+
+
+def _stages_until(system: System, until: float | None) -> tuple[list[str], dict[str, float]]:
+    """The stages with a clock that begin before a time, and the end of the last, where one was given."""
+    names, end, parameters = [], 0.0, system.parameters()
+    for stage in system.stages:
+        if isinstance(stage, Dynamics) and (until is None or end < until):
+            names.append(stage.name)
+            end += stage.horizon(stage.adapt(parameters))
+    return names, {} if until is None else {names[-1]: until}
 
 
 def jitted(functions: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """From what was recorded of a run to its trajectory: state, observables, hitting times, invariants and summary."""
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
@@ -10,7 +9,7 @@ from derivations.contract import Stepped
 from odesim.code.traced import jax_along, split
 from odesim.flow.losses import divergence, zero_within_error
 from odesim.flow.problem import Problem
-from odesim.request.case import EULER, plain
+from odesim.request.case import EULER, plain, values_of
 from odesim.request.trajectory import NOT_REACHED, Origin, Outcome, Trajectory, Variable
 
 
@@ -140,7 +139,7 @@ def _origin(problem: Problem) -> Origin:
         stage=case.stage,
         tier=case.tier,
         method="flow",
-        parameters={f.name: plain(getattr(problem.initial.parameters, f.name)) for f in _fields(problem)},
+        parameters={name: plain(value) for name, value in _parameters(problem).items()},
         options=options,
         precision="float64",
         device=device,
@@ -148,5 +147,6 @@ def _origin(problem: Problem) -> Origin:
     )
 
 
-def _fields(problem: Problem) -> tuple[Any, ...]:
-    return dataclasses.fields(problem.initial.parameters)
+def _parameters(problem: Problem) -> dict[str, Any]:
+    """The parameters of the start by name: sizes may have come from a file."""
+    return values_of(problem.case.system.stage(problem.case.stage), problem.initial.parameters)

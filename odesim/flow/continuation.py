@@ -8,9 +8,17 @@ import numpy as np
 
 from derivations.contract import Initial, System, UsageError, load
 from odesim.machine import streams
-from odesim.request.case import plain, stated
+from odesim.request.case import plain, stated, values_of
 from odesim.request.parse import parse_parameters
 from odesim.request.trajectory import Trajectory
+
+
+@dataclasses.dataclass(frozen=True)
+class Started:
+    """A run of this session as what a later stage continues: `digest` names it, as that of a folder names a run."""
+
+    trajectory: Trajectory
+    digest: str
 
 
 def ending(run: Trajectory) -> dict[str, np.ndarray]:
@@ -79,7 +87,7 @@ class _Continuation:
         before, after = self.begun(self.parameters), self.begun(changed)
         if before is None:  # a stage that only an earlier one can begin: it has no start of its own to compare with
             return set()
-        if after is None or getattr(after.parameters, name) != value or _shapes(before) != _shapes(after):
+        if after is None or self._values(after)[name] != value or _shapes(before) != _shapes(after):
             raise UsageError(
                 f"{name} = {plain(value)} does not fit the run that goes on, which has {name} = {own}: leave {name} "
                 "out, or start anew"
@@ -89,7 +97,7 @@ class _Continuation:
 
     def _replaced(self, name: str, constant: str, before: Initial, after: Initial) -> bool:
         """Return True if a constant must be replaced by the value that a changed parameter gives it."""
-        kept = [self._entered(p, self.arrays, 0) for p in (before.parameters, after.parameters)]
+        kept = [self._entered(one.parameters, self.arrays, 0) for one in (before, after)]
         if None not in kept and _differ(*(one.constants.get(constant) for one in kept if one is not None)):
             return False  # the stage computes it from the parameters in any case
         again = [self.begun(one.parameters, 1) for one in (before, after)]
@@ -117,12 +125,16 @@ class _Continuation:
         found = self._entered(parameters, moving, stream)
         return found if found is not None else self._entered(parameters, None, stream)
 
+    def _values(self, initial: Initial) -> dict[str, Any]:
+        """The parameters of an initial condition of the run's stage, by name."""
+        return values_of(self.system.stage(self.run.origin.stage), initial.parameters)
+
     def _entered(self, parameters: Any, arrays: Mapping[str, np.ndarray] | None, stream: int) -> Initial | None:
         """Return the initial condition of the run's stage from some arrays, or None where it cannot begin like this."""
-        enter = load(self.system.stage(self.run.origin.stage).enter)
+        stage = self.system.stage(self.run.origin.stage)
         seed = (self.run.origin.seed or 0) + stream
         try:
-            return enter(parameters, arrays, streams.generator(seed, "initial"))
+            return load(stage.enter)(stage.adapt(parameters), arrays, streams.generator(seed, "initial"))
         except (ValueError, KeyError):  # UsageError is a ValueError
             return None
 

@@ -218,7 +218,7 @@ def prepare(case: Case, initial: Initial | None = None, past: Past = Past()) -> 
     initial = initial_condition(case) if initial is None else initial
     _require_finite(initial)
     if isinstance(stage, Dynamics):
-        stage.within(initial.parameters, past.time + case.until)
+        stage.within(initial.parameters, past.time + case.until, past.time)
     equations = load(stage.equations)(initial.parameters, case.tier)
     equations.admits(initial)
     functions = compile_functions(equations, case.backend)

@@ -157,8 +157,8 @@ def declare(**tables: Any) -> "System":
     """Return a system from the tables of a file that declares a model, given as keyword arguments.
 
     Arguments:
-        tables: `student`, `teacher`, `training`, `start` and `parameters` are mappings, `event` and `claim` lists of
-            them (docs/own-model.md).  Expressions are texts, or of SymPy.
+        tables: `student`, `teacher`, `training`, `start` and `parameters` are mappings, `event`, `stage` and `claim`
+            lists of them (docs/own-model.md).  Expressions are texts, or of SymPy.
 
     Returns:
         A `System`, which every function takes in the place of a name.

@@ -15,7 +15,18 @@ if TYPE_CHECKING:
 
 CASE = ("preset", "config", "initial", "stage", "seed", "until", "save_points", "save_at", "backend")
 FLOW = (*CASE, "rtol", "atol", "solver", "step", "after")
-SGD = (*CASE, "method", "step_size", "batch", "seeds", "device", "precision", "fresh_initial", "population_loss")
+SGD = (
+    *CASE,
+    "method",
+    "step_size",
+    "batch",
+    "seeds",
+    "device",
+    "precision",
+    "fresh_initial",
+    "population_loss",
+    "after",
+)
 
 
 @speaking
@@ -109,12 +120,12 @@ def integrate(
 
 @speaking
 def simulate(
-    system: "str | System",
+    system: "str | System | None" = None,
     *,
     method: str,
     step_size: float | None = None,
     batch: int | None = None,
-    seeds: int = 1,
+    seeds: int | None = None,
     device: str = "auto",
     precision: str = "float64",
     fresh_initial: bool = False,
@@ -122,14 +133,15 @@ def simulate(
     preset: str | None = None,
     config: "str | os.PathLike[str] | None" = None,
     initial: "Run | Trajectory | str | os.PathLike[str] | Mapping[str, Any] | None" = None,
-    stage: str | None = None,
+    stage: str | Sequence[str] | None = None,
+    after: "Run | Trajectory | str | os.PathLike[str] | None" = None,
     seed: int | None = None,
     until: Any = None,
     save_points: int | None = None,
     save_at: Any = None,
     backend: str | None = None,
     **parameters: Any,
-) -> "Trajectory":
+) -> Any:
     """Run finite-sample SGD of a system and return its trajectory; nothing is written.
 
     Arguments:
@@ -137,19 +149,21 @@ def simulate(
         method: "explicit", weights in d dimensions, or "compressed", exact in law at a cost that does not depend on d.
         step_size: Step size of SGD; by default a declared model's own.
         batch: Fresh samples in a step; by default a declared model's own.
-        seeds: Number of replicas.
+        seeds: Number of replicas (1, or that of the run `after` which these go on).
         device: "auto", "cpu" or "gpu" (through JAX).
         precision: "float64", or "float32" for explicit SGD.
         fresh_initial: Draw initial weights for every replica; by default all start alike.
         population_loss: Save the population loss also where it costs as much as training: chen at P = 3, pruning with
             data=iid and distinct. All other systems save it anyway.
-        preset, config, initial, stage, seed, until, backend: As of `integrate`, for one stage.
+        preset, config, initial, stage, after, seed, until, backend: As of `integrate`. Of several stages every replica
+            goes on where the stage before left it.
         save_points: Number of saved times, at the nearest steps (201).
         save_at: The saved times themselves, increasing; states are those of the nearest steps.
         parameters: Those of the system.
 
     Returns:
-        A `Trajectory` whose variables have the dimensions (seed, time, ...), and `step` (time,) beside `time`.
+        A `Trajectory` whose variables have the dimensions (seed, time, ...), and `step` (time,) beside `time`; a list
+        with one for each stage if several stages are asked for or a run is continued.
 
     Raises:
         UsageError: A request that cannot be met.
@@ -164,23 +178,32 @@ def simulate(
         ((3, 2, 2, 1), [50, 100])
     """
     from odesim.ask import begin, sgd
-    from odesim.sgd.simulation import refuse_tier
-    from odesim.sgd.simulation import simulate as run
+    from odesim.request.trajectory import Stages
+    from odesim.sgd.simulation import Simulation, refuse_tier
     from odesim.store import Held
 
-    own = chosen(system)
-    _, initial, parameters = begin.from_run(own, initial, parameters, preset=preset, config=config)
-    known(own, parameters, SGD, "simulate")
-    wanted = sgd.request(
-        own, parameters, method=method, step_size=step_size, batch=batch, seeds=seeds, device=device,
+    if not isinstance(stage, str | None):
+        stage = ",".join(map(str, stage))
+    if system is not None or after is None:
+        system = chosen(system)
+        _, initial, parameters = begin.from_run(system, initial, parameters, preset=preset, config=config)
+        known(system, parameters, SGD, "simulate")
+    wanted = sgd.stages(
+        system, parameters, method=method, step_size=step_size, batch=batch, seeds=seeds, device=device,
         precision=precision, fresh_initial=fresh_initial, population_loss=population_loss, preset=preset,
-        config=config, initial=initial, stage=stage, seed=seed, until=until, save_points=save_points, save_at=save_at,
-        backend=backend,
+        config=config, initial=initial, stage=stage, start=begin.started(after), seed=seed, until=until,
+        save_points=save_points, save_at=save_at, backend=backend,
     )  # fmt: skip
-    refuse_tier(wanted.case)
-    with watched(f"simulating {own.name}") as progress:
-        made = ended(run(wanted, progress, Held()), wanted)
-    return whole([made], made)
+    for one in (wanted,) if isinstance(wanted, Simulation) else wanted.cases:
+        refuse_tier(one.case)
+    with watched(f"simulating {wanted.name}") as progress:
+        found = sgd.run(wanted, progress, Held())
+    if isinstance(wanted, Simulation):
+        made = ended(found[0], wanted)
+        return whole([made], made)
+    parts = [dataclasses.replace(wanted, cases=wanted.cases[: k + 1]) for k in range(len(found))]
+    stages = Stages(ended(run, part) for run, part in zip(found, parts, strict=True))
+    return whole(stages, stages)
 
 
 def split_request(request: "Mapping[str, Any]", names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -134,6 +134,8 @@ WORD_ARGUMENTS = (
 NUMBER_ARGUMENTS = ("step_size", "rtol", "atol")
 FLAG_ARGUMENTS = ("fresh_initial", "population_loss", "overwrite", "pictures", "quick")
 PATH_ARGUMENTS = ("folder", "out")
+OF_TABLES = ("declare",)
+"""Functions whose arguments are tables of a declaration, called like options."""
 REQUIRED = ("scheduler", "effort", "format", "backend")
 """Arguments for which None means nothing."""
 
@@ -163,7 +165,7 @@ def require_types(what: str, given: Mapping[str, Any]) -> None:
         "inputs": (lambda value: isinstance(value, Mapping), "a mapping of arrays"),
         "claims": (is_stage, "the id of a claim, or a list of ids"),
     }
-    for name, value in given.items():
+    for name, value in given.items() if what not in OF_TABLES else ():
         if name not in kinds or (value is None and name not in (*REQUIRED, "weights", "inputs")):
             continue
         holds, words = kinds[name]

@@ -14,7 +14,8 @@ import numpy as np
 
 import derivations
 from derivations import outside
-from derivations.contract import Dynamics, Map, Stage, System, UsageError, load, npz
+from derivations.contract import Dynamics, Map, Stage, System, UsageError, load
+from odesim.request.initial_arrays import read_arrays
 from odesim.request.parse import (
     LONGEST,
     check_domain,
@@ -106,11 +107,12 @@ class Case:
         if named in (None, "") and system.begin is not None:
             named = system.begin(values)
         stage = find_stage(system, named)
+        own = stage.adapt(values)
         return cls(
             system=system,
             stage=stage.name,
-            tier=_tier(stage, values),
-            parameters=values,
+            tier=_tier(stage, own),
+            parameters=own,
             explicit=frozenset(given),
             options=frozenset(options) | ({"until"} if "save_at" in options else set()),
             initial=arrays,
@@ -124,6 +126,11 @@ class Case:
         """The name of the system, which the default folder is called by."""
         return self.system.name
 
+    @property
+    def by_name(self) -> dict[str, Any]:
+        """The parameters as the user states them, by name; `parameters` are those by which the stage computes."""
+        return values_of(self.system.stage(self.stage), self.parameters)
+
     def require_clock(self) -> None:
         """Raise `UsageError` for a stage that is one step after an earlier run: it has no flow to integrate."""
         if isinstance(self.system.stage(self.stage), Map):
@@ -134,7 +141,7 @@ class Case:
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer, as plain data; the digest is made of it."""
-        parameters = {f.name: plain(getattr(self.parameters, f.name)) for f in dataclasses.fields(self.parameters)}
+        parameters = {name: plain(value) for name, value in self.by_name.items()}
         return {
             "method": "flow",
             "system": derivations.reference(self.system),
@@ -159,6 +166,12 @@ class Case:
     def digest(self) -> str:
         """Twelve hexadecimal characters that name the request: equal requests, equal digests."""
         return digest_of(self.request())
+
+
+def values_of(stage: Stage, parameters: Any) -> dict[str, Any]:
+    """The parameters by which a stage computes as the user states them, by name."""
+    stated = stage.stated(parameters)
+    return {field.name: getattr(stated, field.name) for field in dataclasses.fields(stated)}
 
 
 def digest_of(request: Mapping[str, Any]) -> str:
@@ -234,37 +247,6 @@ def _leads_to(named: Any, system: System, folder: Path) -> bool:
     if not isinstance(named, str) or not outside.is_reference(named):
         return named == derivations.reference(system)
     return find_system(str(folder / named) if outside.is_path(named) else named) is system
-
-
-def read_arrays(
-    source: str | os.PathLike[str] | Mapping[str, Any] | None,
-) -> tuple[dict[str, np.ndarray] | None, str | None]:
-    """The arrays of an .npz file or a mapping, and the digest of their content; `(None, None)` for `None`."""
-    if source is None:
-        return None, None
-    if isinstance(source, Mapping):
-        arrays = {str(name): np.asarray(values) for name, values in source.items()}
-    else:
-        arrays = _read_npz(Path(source))
-    for name, values in arrays.items():
-        if values.dtype.kind not in "biuf":
-            raise UsageError(f"array {name!r} of the initial state must hold real numbers, but has {values.dtype}.")
-    content = hashlib.sha256()
-    for name in sorted(arrays):
-        values = np.ascontiguousarray(arrays[name])
-        content.update(f"{name} {values.dtype.str} {values.shape}\n".encode())
-        content.update(values.tobytes())
-    return arrays, content.hexdigest()
-
-
-def _read_npz(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file."""
-    try:
-        return npz.read_npz(path)
-    except OSError as error:
-        raise UsageError(f"cannot read the file {path} of --initial: {error.strerror or error}.") from None
-    except ValueError as error:
-        raise UsageError(f"{error}; write it with numpy.savez.") from None
 
 
 def plain(value: Any) -> Any:

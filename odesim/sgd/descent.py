@@ -21,6 +21,7 @@ class Descent:
     def __init__(self, simulation: "Simulation", engine: "Engine") -> None:
         self.simulation, self.engine, self.schedule = simulation, engine, simulation.schedule
         self.saved, self.at, self.piece = [engine.grams()], 0, 1
+        self.first = simulation.begin.step(simulation.tick)
         self.timed = [0, 0.0]
         """Steps after the first piece, which compiles, and the seconds they took."""
         self.compiled = False
@@ -38,9 +39,9 @@ class Descent:
             return self.engine.grams()
 
     def advance(self) -> Outcome | None:
-        schedule, tick = self.schedule, self.simulation.tick
+        schedule, tick, begin = self.schedule, self.simulation.tick, self.simulation.begin.time
         if self.at == schedule[-1]:
-            return Outcome("completed", float(schedule[-1]) * tick, f"took {schedule[-1]} steps")
+            return Outcome("completed", begin + float(schedule[-1]) * tick, f"took {schedule[-1]} steps")
         target = int(schedule[len(self.saved)])
         count = min(self.piece, target - self.at)
         began = time.monotonic()
@@ -53,7 +54,7 @@ class Descent:
         self.compiled = True
         self.piece = next_piece(self.piece, count, seconds)
         if not good or (grams is not None and not np.isfinite(grams).all()):
-            last = float(schedule[len(self.saved) - 1]) * tick
+            last = begin + float(schedule[len(self.saved) - 1]) * tick
             return Outcome(
                 "failed", last, f"the weights are no longer finite by step {self.at}: try a smaller step size"
             )
@@ -70,7 +71,7 @@ class Descent:
         return {**self.engine.state(), "saved": np.array(self.saved)}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.saved, self.at = list(arrays.pop("saved")), int(arrays["steps"])
+        self.saved, self.at = list(arrays.pop("saved")), int(arrays["steps"]) - self.first
         self.engine.restore(arrays)
 
 

@@ -11,7 +11,7 @@ from derivations.alphabet.frame import FrameModel
 from derivations.alphabet.patterns import PatternModel
 from derivations.contract import Initial, Model, ScalarModel, load
 from odesim.errors import UsageError
-from odesim.request.case import Case
+from odesim.request.case import Case, values_of
 from odesim.sgd import drift
 from odesim.sgd.observed import flow_of
 
@@ -167,10 +167,6 @@ def at_step(case: Case, step_size: float) -> Case:
     parameters = stage.stepped(case.parameters, step_size, case.explicit)
     if parameters is case.parameters:
         return case
-    changed = {
-        f.name
-        for f in dataclasses.fields(parameters)
-        if getattr(parameters, f.name) != getattr(case.parameters, f.name)
-    }
+    changed = {name for name, value in values_of(stage, parameters).items() if value != case.by_name[name]}
     until = case.until if "until" in case.options else stage.horizon(parameters)
     return dataclasses.replace(case, parameters=parameters, explicit=case.explicit | changed, until=until)

@@ -14,11 +14,12 @@ from odesim.flow.driver import Progress, drive
 from odesim.flow.losses import divergence
 from odesim.machine import streams
 from odesim.machine.device import in_double
-from odesim.request.case import Case, digest_of, plain
+from odesim.request.case import Case, digest_of, plain, values_of
 from odesim.request.parse import choice, real_number, whole_number
 from odesim.request.saved_times import saved_times, with_start, without_start
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 from odesim.sgd import effort, families, given_frame, normals, own_samples
+from odesim.sgd.beginning import START, Beginning, require_steps
 from odesim.sgd.descent import Descent
 from odesim.sgd.observed import events, flow_of, hitting_times, population_values
 
@@ -48,6 +49,7 @@ class Simulation:
     precision: str
     fresh_initial: bool
     population_loss: bool = False
+    begin: Beginning = START
 
     @classmethod
     def build(
@@ -62,6 +64,7 @@ class Simulation:
         precision: str = "float64",
         fresh_initial: bool = False,
         population_loss: bool = False,
+        begin: Beginning = START,
     ) -> "Simulation":
         """Check the options of `odesim simulate`; raises `UsageError` for one that is wrong or has no meaning.
 
@@ -96,7 +99,8 @@ class Simulation:
         tick = stage.tick(case.parameters, step_size)
         if round(case.until / tick) < 1:
             raise UsageError(f"--until {case.until:g} is less than one step, which takes {tick:g} of the clock")
-        stage.within(case.parameters, case.until)
+        stage.within(case.parameters, begin.time + case.until, begin.time)
+        require_steps(stage, case.parameters, begin, tick)
         families.require_loss(case, population_loss)
         in_jax = families.require_jax(case, method) or device == "gpu" or (method == "explicit" and not patterns)
         backend = "jax" if in_jax else case.backend
@@ -111,6 +115,7 @@ class Simulation:
             precision,
             fresh_initial,
             population_loss,
+            begin,
         )
 
     @property
@@ -142,7 +147,8 @@ class Simulation:
     def schedule(self) -> np.ndarray:
         """The numbers of steps after which states are saved, from 0: those nearest to the times of the case."""
         if self.case.save_at is not None:
-            return np.unique(np.round(with_start(np.array(self.case.save_at)) / self.tick)).astype(int)
+            saved = np.array(self.case.save_at) - self.begin.time
+            return np.unique(np.round(with_start(saved) / self.tick)).astype(int)
         return np.unique(np.round(saved_times(self.case, self.steps, self.steps + 1)).astype(int))
 
     def request(self) -> dict[str, Any]:
@@ -152,6 +158,7 @@ class Simulation:
         options |= {"population_loss": True} if self.population_loss else {}
         # A checkpoint made with other random numbers is the checkpoint of another request.
         options |= {"stream": normals.STREAM} if self.case.backend == "jax" else {}
+        options |= {"begin": self.begin.time} if self.begin.time else {}
         return {**request, **options, "seeds": self.replicas, "fresh_initial": self.fresh_initial}
 
     @functools.cached_property
@@ -184,12 +191,13 @@ def condition_of(simulation: Simulation, replica: int = 0) -> Initial:
     """The initial condition of the first replica, which the flow shares, or one drawn for another `replica`."""
     case = simulation.case
     rng = streams.generator(case.seed, "initial", *([replica] if replica else []))
-    return load(case.system.stage(case.stage).enter)(case.parameters, case.initial, rng)
+    arrays = simulation.begin.of(replica) if simulation.begin.arrays else case.initial
+    return load(case.system.stage(case.stage).enter)(case.parameters, arrays, rng)
 
 
 def initial_conditions(simulation: Simulation) -> list[Initial]:
     """One initial condition per replica: the flow's own for all of them, or, with `fresh_initial`, one each."""
-    if simulation.fresh_initial:
+    if simulation.fresh_initial or len(simulation.begin.arrays) > 1:
         return [condition_of(simulation, k) for k in range(simulation.replicas)]
     return [condition_of(simulation)] * simulation.replicas
 
@@ -213,6 +221,8 @@ def simulate(
         engine, device = families.make_engine(simulation, model, initials, threads)
     else:
         engine, device = make_engine(simulation, model, initials, threads)
+    if first := simulation.begin.step(simulation.tick):
+        engine.restore({**engine.state(), "steps": np.array(first)})  # values of training are those of the clock
     ready, course = time.perf_counter(), Descent(simulation, engine)
     outcome, seconds = drive(course, simulation.case.until, progress, checkpoint)
     schedule = course.schedule[: len(course.saved)]
@@ -228,7 +238,8 @@ def simulate(
     made = _assemble(simulation, model, initials[0], grams, schedule, outcome, statistics, device)
     made = own_samples.with_loss(engine, initials[0].parameters, grams, made)
     listed = simulation.case.save_at
-    return made if listed is None or round(listed[0] / simulation.tick) == 0 else without_start(made)
+    begun = listed is None or round((listed[0] - simulation.begin.time) / simulation.tick) == 0
+    return made if begun else without_start(made)
 
 
 def make_engine(
@@ -240,7 +251,7 @@ def make_engine(
 
     case, parameters = simulation.case, initials[0].parameters
     grams = np.array([model.place(initial) for initial in initials])
-    step, batch, seed = simulation.step_size, simulation.batch, case.seed
+    step, batch, seed = simulation.step_size, simulation.batch, simulation.begin.seed(case.seed, simulation.tick)
     spaces = model.spaces(parameters) if isinstance(model, ScalarModel) else None
     if simulation.method == "compressed" and case.backend == "numba":
         engine = NumbaChains(
@@ -252,7 +263,8 @@ def make_engine(
     rows = None
     if simulation.method == "explicit":
         effort.require_weights(simulation, grams.shape[-1], parameters.d)
-        rows = explicit_rows(model, case.initial, grams, parameters.d, model.sizes(parameters)[0], spaces, seed)
+        arrays = None if simulation.begin.arrays else case.initial
+        rows = explicit_rows(model, arrays, grams, parameters.d, model.sizes(parameters)[0], spaces, seed)
     if isinstance(model, ScalarModel):
         from odesim.sgd.scalar_traced import ScalarReplicas
 
@@ -309,15 +321,16 @@ def _assemble(
     schedule: np.ndarray, outcome: Outcome, statistics: dict[str, Any], device: str,
 ) -> Trajectory:  # fmt: skip
     case = simulation.case
+    stage = case.system.stage(case.stage)
     observed = model.observe(initial.parameters, grams)
     state = {n: Variable(("seed", "time", *dims), values, text) for n, (dims, values, text) in observed.items()}
     values = {n: v.values for n, v in state.items()}
-    times = schedule * simulation.tick
+    times = simulation.begin.time + schedule * simulation.tick
     extras: dict[str, Variable] = {}
     observables: dict[str, Variable] = {}
     if hasattr(model, "fixed"):
         extras = {name: Variable(*constant) for name, constant in model.fixed(initial).items()}
-    equations = flow_of(case.system.stage(case.stage), initial.parameters)
+    equations = flow_of(stage, initial.parameters)
     if equations is not None:
         extras |= hitting_times(equations, values, times) | events(equations, initial, values, times)
         keeps = families.keeps_loss(model, initial.parameters, simulation.population_loss)
@@ -328,14 +341,14 @@ def _assemble(
     diverged = _divergence(state | observables, list(state))
     state |= observables
     final = {n: np.median(v.values[:, -1]) for n, v in state.items() if v.values.ndim == 2}
-    options = {"until": case.until, "backend": case.backend, "replicas": simulation.replicas}
+    options = {"until": simulation.begin.time + case.until, "backend": case.backend, "replicas": simulation.replicas}
     options |= {name: getattr(simulation, name) for name in ("step_size", "batch", "fresh_initial")}
     origin = Origin.of(
         case.system,
         stage=case.stage,
         tier="sgd",
         method=simulation.method,
-        parameters={f.name: plain(getattr(initial.parameters, f.name)) for f in dataclasses.fields(initial.parameters)},
+        parameters={n: plain(value) for n, value in values_of(stage, initial.parameters).items()},
         options=options,
         precision=simulation.precision,
         device=device,
@@ -354,7 +367,7 @@ def _assemble(
         step=schedule,
         state=state,
         extras=extras,
-        clock=case.system.stage(case.stage).clock,
+        clock=stage.clock,
         origin=origin,
         outcome=outcome,
         statistics=statistics,

@@ -12,7 +12,8 @@ import numpy as np
 
 from derivations.contract import Initial, Labelled, Model, ScalarModel, System, UsageError, load, packed
 from odesim.machine import streams
-from odesim.request.case import Case, digest_of, plain, read_arrays
+from odesim.request.case import Case, digest_of, plain
+from odesim.request.initial_arrays import read_arrays
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 from odesim.sgd.observed import flow_of, population_values
 
@@ -165,13 +166,12 @@ class Observation:
         return population_values(equations, initial, observed, equations.watched, np.asarray(self.times, float))
 
     def _origin(self) -> Origin:
-        parameters = self.case.parameters
         return Origin.of(
             self.system,
             stage=self.case.stage,
             tier="observed",
             method="observed",
-            parameters={f.name: plain(getattr(parameters, f.name)) for f in dataclasses.fields(parameters)},
+            parameters={name: plain(value) for name, value in self.case.by_name.items()},
             options={"until": float(self.times[-1]), "backend": self.case.backend},
             precision="float64",
             device="cpu",

@@ -76,7 +76,7 @@ class Pair:
 def _beside(simulation: Simulation, flow: Mapping[str, Any]) -> Case:
     """The case of the flow that a simulation is compared with, with the options of a flow that were given."""
     case = simulation.case
-    parameters = {f.name: getattr(case.parameters, f.name) for f in dataclasses.fields(case.parameters)}
+    parameters = case.by_name
     if case.initial is not None:
         parameters = {name: value for name, value in parameters.items() if name in case.explicit}
     advance = load(case.system.stage(case.stage).equations)(case.parameters, case.tier).advance

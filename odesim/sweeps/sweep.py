@@ -60,7 +60,7 @@ class Cell:
             return getattr(self.case, name)
         if name in OF_SGD:
             return getattr(self.request, name)
-        return plain(getattr(self.case.parameters, name))
+        return plain(self.case.by_name[name])
 
 
 def resolved(
@@ -143,8 +143,7 @@ class Sweep:
         parameters = {**self.parameters, **{name: value for name, value in values.items() if name not in named}}
         if self.until is not None:
             case = Case.build(self.system, parameters, **options)
-            numbers = {f.name: getattr(case.parameters, f.name) for f in dataclasses.fields(case.parameters)}
-            options["until"] = expression(self.until, numbers, "--until")
+            options["until"] = expression(self.until, case.by_name, "--until")
         words = (self.system, parameters, options, sgd, self.compared)
         return Cell(resolved(*words), words)
 

@@ -117,22 +117,27 @@ Rates = dict[str, np.ndarray]
 def rates(lab: Any, initial: Initial, tier: str) -> tuple[Rates, Rates, int]:
     """The rates of change by the right-hand side of a tier, their standard errors, and the degrees of freedom of these.
 
+    The clock, whose rate is 1 whatever the others are, is left out.
     A right-hand side that is sampled is averaged over independent randomisations of its points.
     """
     if tier == "exact":
-        found = lab.functions(initial, tier).flow(initial.state)
+        found = _moving(lab.functions(initial, tier).flow(initial.state))
         return found, {name: np.zeros_like(rate) for name, rate in found.items()}, BATCHES - 1
     made = []
     for k in range(TIMES):
         more = {"points": FINE, "sample_seed": 1 + k}
         other = dataclasses.replace(initial, parameters=dataclasses.replace(initial.parameters, **more))
-        made.append(lab.functions(other, tier).flow(initial.state))
+        made.append(_moving(lab.functions(other, tier).flow(initial.state)))
     whole = {name: np.array([each[name] for each in made]) for name in made[0]}
     return (
         {name: each.mean(axis=0) for name, each in whole.items()},
         {name: each.std(axis=0, ddof=1) / np.sqrt(TIMES) for name, each in whole.items()},
         TIMES - 1,
     )
+
+
+def _moving(found: Mapping[str, np.ndarray]) -> Rates:
+    return {name: rate for name, rate in found.items() if name != schedules.TIME}
 
 
 def compared(sampled: Rates, expected: Rates, errors: Rates, freedom: int) -> dict[str, Score]:

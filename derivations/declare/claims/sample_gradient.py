@@ -194,9 +194,9 @@ def _given(initial: Initial) -> dict[str, Any]:
     at = rows(initial.parameters)
     names = at.declaration.names
     given: dict[str, Any] = {f"n_{n}": v for n, v in zip(names, numbers(initial.parameters), strict=True)}
-    for k, head in at.declaration.fixed_readouts():
-        name = at.declaration.readout_name(k, head)
-        given[written_name(k, head)] = np.asarray(initial.constants[name], float)
+    for k, one in at.declaration.fixed_readouts():
+        name = at.declaration.readout_name(k, one.head)
+        given[written_name(k, one.head)] = np.asarray(initial.constants[name], float)
     for k, group in enumerate(at.declaration.students):
         for word in at.declaration.constants(group):
             given[f"own_{k}_{word}"] = np.asarray(initial.constants[group.named(word)], float)

@@ -11,7 +11,8 @@ import numpy as np
 from derivations.broken import break_law
 from derivations.claim import Claim, Grid, Variant
 from derivations.contract import System
-from derivations.declare import fields
+from derivations.declare import fields, population
+from derivations.declare.claims.in_stages import path
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
 from derivations.laws import Bounded, Equals, Power
@@ -217,7 +218,8 @@ def _variable(system: System, variable: str, name: str) -> str:
     at: Rows = rows(system.parameters())
     known = [block.name for block in at.moving] + [at.declaration.students[g].named(w) for g, w, _ in at.scalars]
     known += [memory.name for memory in at.declaration.memories]
-    known += ["loss", "error", *(["classification_error"] if at.declaration.classifies() else [])]
+    known += ["loss", *(one.name for one, _ in population.errors(at.declaration))]
+    known += ["classification_error"] if any(one.classifies() for one in at.declaration.each_stage) else []
     aliases = {"_".join(part for part in (k.rsplit("_", 1)[0], k[-1])): k for k in known if k[-2:] == k[-1] * 2}
     variable = aliases.get(variable, variable)
     if variable not in known:
@@ -249,17 +251,25 @@ def _entry(system: System, variable: str, place: str | None, name: str) -> tuple
 def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, Any]) -> float:
     """The number that a stated measure asks of one run: a hitting time (infinite: never), or a final value."""
     request = {**asked["parameters"], **point}
+    several = bool(lab.system.parameters.declaration.stages)
     until = float(asked["until"]) if asked["until"] is not None else None
     if asked["engine"] != "flow":
         step = {"step_size": float(asked["step"])} if asked["step"] is not None else {}
         step |= {"batch": int(asked["batch"])} if asked["batch"] is not None else {}
-        run = lab.simulate(method=asked["engine"], seed=seed, until=until, save_points=SAVED, **step, **request)
+        request |= {"seed": seed, "save_points": SAVED, **step}
+        if several:
+            return reading(*path(lab, asked["variable"], asked["engine"], until, **request), asked)[0]
+        run = lab.simulate(method=asked["engine"], until=until, **request)
         return reading(np.asarray(run.time), np.asarray(run[asked["variable"]])[0], asked)[0]
     found = float("inf")
     for _ in range(LOOKS):
-        run = lab.integrate(seed=seed, until=until, save_points=SAVED, **request)
-        found, after = reading(np.asarray(run.time), np.asarray(run[asked["variable"]]), asked)
-        if not np.isfinite(found) or after is None or run.time[1] <= CLOSE * found:
+        if several:
+            times, values = path(lab, asked["variable"], "flow", until, seed=seed, save_points=SAVED, **request)
+        else:
+            run = lab.integrate(seed=seed, until=until, save_points=SAVED, **request)
+            times, values = np.asarray(run.time), np.asarray(run[asked["variable"]])
+        found, after = reading(times, values, asked)
+        if not np.isfinite(found) or after is None or times[1] <= CLOSE * found:
             break
         until = after  # what happens early in a long run is looked at again, between finer points
     return found

@@ -69,7 +69,9 @@ def state(kind: type, seed: int) -> Initial:
     if not schedules.active(found.parameters):
         return found
     end = min(2.0 * max(schedules.breaks(found.parameters), default=1.0), found.parameters.declaration.until)
-    time = np.array(end * np.random.default_rng([seed, 12]).random())
+    begin = found.parameters.declaration.begin
+    end = end if end > begin else found.parameters.declaration.until
+    time = np.array(begin + (end - begin) * np.random.default_rng([seed, 12]).random())
     return dataclasses.replace(found, state={**found.state, schedules.TIME: time})
 
 

@@ -134,8 +134,8 @@ class Writer:
     def model(self) -> list[str]:
         """Student, teacher, label and loss."""
         lines, declared = [], self.declared
-        for number, group in enumerate(declared.groups):
-            student = number < len(declared.students)
+        for number in declared.answering:
+            group, student = declared.groups[number], number < len(declared.students)
             index = "i" if student else "j"
             mark = f"_{{\\text{{{group.name}}}}}" if group.name else ""
             fields = ", ".join(rf"{s}{'' if student else '^*'}_{index}\cdot x" for s in group.slots)

@@ -1,0 +1,97 @@
+"""Claims on a model of several stages: the generated ones of every stage, and paths over the whole course.
+
+What is generated for a model of one stage is measured in a stage by a laboratory that speaks of it alone: its system
+has the parameters of the stage, and its runs begin at the start of the model, at the time at which the stage begins.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.claim import Claim, Evaluator
+from derivations.contract import Initial, System
+from derivations.declare.declaration import Declaration
+from derivations.declare.stage_parameters import Between
+from derivations.declare.system import between
+
+
+def claims(system: System, of_one: Callable[[System], tuple[Claim, ...]]) -> Iterator[Claim]:
+    """The claims that `of_one` gives for a model of one stage, in every stage."""
+    declared: Declaration = system.parameters.declaration  # type: ignore[attr-defined]
+    for stage in declared.stages:
+        own = dataclasses.replace(system, parameters=between(declared, stage).own)
+        for claim in of_one(own):
+            yield _in_stage(claim, stage.stage)
+
+
+def _in_stage(claim: Claim, stage: str) -> Claim:
+    """A claim of a model of one stage as that of a stage, with its control."""
+
+    def control(given: Claim) -> Claim:
+        twin = claim.control(given)
+        return twin if twin.measure is given.measure else dataclasses.replace(twin, measure=_within(twin, stage))
+
+    return dataclasses.replace(
+        claim,
+        id=f"{claim.id}-{stage}",
+        statement=f"In stage {stage}: {claim.statement[:1].lower()}{claim.statement[1:]}",
+        measure=_within(claim, stage),
+        control=control,
+    )
+
+
+def _within(claim: Claim, stage: str) -> Any:
+    return functools.partial(measured, measure=claim.measure, stage=stage)
+
+
+def measured(lab: Any, point: Mapping[str, Any], seed: int, measure: Callable[..., Any], stage: str) -> Any:
+    """What a claim of a model of one stage measures, in a stage."""
+    declared: Declaration = lab.system.parameters.declaration
+    found = next(one for one in declared.stages if one.stage == stage)
+    return measure(Room(lab, between(declared, found)), point, seed)
+
+
+class Room:
+    """A laboratory in which a stage is all that there is (`derivations.claim.Lab`)."""
+
+    def __init__(self, lab: Any, ways: Between) -> None:
+        self.lab, self.ways, self.name = lab, ways, ways.stage.stage
+        self.system = dataclasses.replace(lab.system, parameters=ways.own)
+        self.backend, self.effort = lab.backend, lab.effort
+
+    def _asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """A request whose parameters have the names that the model has for them."""
+        names = {own: name for name, own in self.ways.names.items()}
+        begin = {"begin": self.ways.stage.begin} if self.ways.stage.begin else {}
+        return {**{names.get(name, name): value for name, value in request.items()}, "stage": self.name, **begin}
+
+    def integrate(self, **request: Any) -> Any:
+        """The trajectory of the flow of the stage."""
+        return self.lab.integrate(**self._asked(request))
+
+    def simulate(self, **request: Any) -> Any:
+        """The trajectory of SGD in the stage."""
+        return self.lab.simulate(**self._asked(request))
+
+    def functions(self, initial: Initial, tier: str | None = None) -> Evaluator:
+        """The compiled right-hand side and loss of the stage."""
+        return self.lab.functions(initial, tier, self.name)
+
+    def exhibit(self, seed: int) -> int:
+        """The seed that draws here what `seed` draws in the laboratory of seed 0."""
+        return self.lab.exhibit(seed)
+
+
+def path(lab: Any, variable: str, method: str, until: float | None, **request: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Times and values of an order parameter over the whole course of a model, up to a time on its clock.
+
+    `method` is "flow" or one of SGD, of which it is the first replica.  A stage begins where the one before it ended.
+    """
+    runs = lab.course(method=method, until=until, **request)
+    values = [np.asarray(run[variable]) if method == "flow" else np.asarray(run[variable])[0] for run in runs]
+    parts = [slice(0 if k == 0 else 1, None) for k in range(len(runs))]
+    times = np.concatenate([np.asarray(run.time)[part] for run, part in zip(runs, parts, strict=True)])
+    return times, np.concatenate([each[part] for each, part in zip(values, parts, strict=True)])

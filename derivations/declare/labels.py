@@ -1,0 +1,66 @@
+"""Which groups of teachers make the label, and the errors of the labels of all stages (the forgetting curve).
+
+    y = sum over the groups in force of f*_g(x) + noise,   error_STAGE = E[(f - f*_STAGE)^2] at all times
+
+All groups are rows of one Gram matrix.  One that is not in force is no term of a sum: weights of 0 would not do, as
+0 times what is no number is none.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Component
+from derivations.declare import fields
+from derivations.declare.declaration import Declaration, Group
+
+ERROR = "error"
+
+
+def labelling(training: Mapping[str, Any], teachers: tuple[Group, ...]) -> tuple[str, ...]:
+    """The groups of teachers that [training] teacher names, in the order of the declaration; empty for all.
+
+    Raises `fields.Mistake` for a name that is none, and where there is nothing to choose from.
+
+    >>> from derivations.declare.grammar import read
+    >>> both = tuple(Group(name, read("w"), "w", ("w",), (), 1) for name in ("one", "two"))
+    >>> labelling({"teacher": ["two"]}, both), labelling({"teacher": ["two", "one"]}, both)
+    (('two',), ())
+    """
+    if "teacher" not in training:
+        return ()
+    given, known = training["teacher"], [group.name for group in teachers if group.name]
+    if not isinstance(given, list) or not given or not all(isinstance(name, str) for name in given):
+        said = (
+            f"teacher is a list of the groups that make the label, such as ['one'], but {fields.shown(given)} was given"
+        )
+        raise fields.Mistake(said, "training", "teacher")
+    if not known:
+        said = "teacher names groups of the teacher that make the label, but [teacher] has no groups with names"
+        raise fields.Mistake(said, "training", "teacher")
+    for name in given:
+        if name not in known:
+            said = f"no teacher is called {fields.shown(name)}; {fields.near(name, known)}"
+            raise fields.Mistake(said, "training", "teacher")
+    if len(set(given)) < len(given):
+        raise fields.Mistake("teacher names a group twice", "training", "teacher")
+    return () if len(given) == len(known) else tuple(name for name in known if name in given)
+
+
+def said(declared: Declaration) -> list[str]:
+    """Which teachers make the label, and what the errors of the stages are, for the page of a model."""
+    lines = [f"label: the sum of the teachers {', '.join(declared.labelling)}"] if declared.labelling else []
+    for stage, names in declared.labels:
+        lines.append(f"{component(stage).name}: the error of the label by {', '.join(names) or 'all teachers'}")
+    return lines
+
+
+def component(stage: str) -> Component:
+    """The order parameter error_STAGE.
+
+    >>> component("first").name
+    'error_first'
+    """
+    meaning = f"mean squared error of the label of stage {stage}, without factor and label noise"
+    return Component(f"{ERROR}_{stage}", (), (0.0, np.inf), "E[(f - f*)^2]", meaning)

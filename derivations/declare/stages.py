@@ -1,0 +1,122 @@
+"""The tables [[stage]] of a declaration: one declaration for every stage, in which its keys take the place of others.
+
+A stage ends at `until`, a time on the clock that all stages share.  What it does not say is said by [training], and
+by [teacher] noise.  Units, sizes, inputs and start belong to the model, and so do the keys of `ONE`.
+"""
+
+import contextlib
+import dataclasses
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from derivations.declare import fields, rates
+from derivations.declare.declaration import Declaration
+
+TRAINING = ("trained", "loss", "rule", "step", "batch", "decay", "rates", "teacher", "until")
+"""The keys that take the place of those of [training]."""
+KEYS = ("name", *TRAINING, "noise")
+ONE = ("weights", "limit", "decades", "memory", "momentum", "nesterov", "episode", "start", "inputs", "parameters")
+LATER = ("head", "look", "begin")
+"""Keys that a later version may have."""
+MOST = 20
+Read = Callable[[Mapping[str, Any], tuple[str, float]], Declaration]
+"""reads the tables of one stage, which has a name and begins at a time."""
+
+
+def with_stages(made: Declaration, tables: Mapping[str, Any], read: Read) -> Declaration:
+    """The declaration with its stages, if it has any.  Raises `fields.Mistake` for one that cannot be.
+
+    `made` is what the tables say without them.
+    """
+    if "stage" not in tables:
+        return made
+    entries = fields.entries(tables, "stage")
+    if not 1 <= len(entries) <= MOST:
+        raise fields.Mistake(f"there are 1 to {MOST} tables [[stage]], but {len(entries)} were given", "", "stage")
+    found: list[Declaration] = []
+    for number, entry in enumerate(entries, 1):
+        with fields.entry_of("stage", number):
+            name = _name(entry, [stage.stage for stage in found])
+        begin = found[-1].until if found else 0.0
+        with _of_stage(name, number, entry):
+            stage = read(_tables(made, tables, entry), (name, begin))
+        if stage.until <= begin:
+            where = "where it begins" if stage.until == begin else f"but begins at {begin:g}"
+            raise fields.Mistake(f"stage {name} ends at {stage.until:g}, {where}", "stage", "until", number)
+        found.append(dataclasses.replace(stage, own=_own(made, stage, entry)))
+    differ = len({stage.labelling for stage in found}) > 1
+    labels = tuple((stage.stage, stage.labelling) for stage in found) if differ else ()
+    same = {"name": made.name, "text": made.text, "labels": labels}
+    every = (dataclasses.replace(s, title=f"{made.title}, stage {s.stage}", **same) for s in found)
+    return dataclasses.replace(made, labels=labels, stages=tuple(every))
+
+
+def _name(entry: Mapping[str, Any], taken: list[str]) -> str:
+    """The name of a stage, which is that of no other."""
+    name = entry.get("name")
+    if name is None:
+        raise fields.Mistake("[[stage]] needs a name of its own in every entry", "stage")
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{0,19}", name) or name == "all":
+        said = "a stage's name is made of at most 20 letters and digits, and is not 'all'"
+        said += f", but {fields.shown(name)} was given"
+        raise fields.Mistake(said, "stage", "name")
+    if name in taken:
+        raise fields.Mistake(f"two stages are called {name}: give each a name of its own", "stage", "name")
+    for key in entry:
+        if key in ONE:
+            raise fields.Mistake(f"stage {name}: {key} is one for all stages, and no key of a stage", "stage", key)
+        if key in LATER:
+            raise fields.Mistake(f"stage {name}: {key} is no key of a stage in this version of odesim", "stage", key)
+    try:
+        fields.require_known(entry, KEYS, "stage")
+    except fields.Mistake as mistake:
+        raise fields.Mistake(f"stage {name}: {mistake}", "stage", mistake.key) from None
+    return name
+
+
+@contextlib.contextmanager
+def _of_stage(name: str, number: int, entry: Mapping[str, Any]) -> Iterator[None]:
+    """Every mistake in what a stage says of training belongs to its table."""
+    try:
+        yield
+    except fields.Mistake as mistake:
+        first, _, inner = mistake.table.partition(".")
+        key = inner or mistake.key
+        if first not in ("training", "teacher") or key not in entry:
+            raise
+        raise fields.Mistake(f"stage {name}: {mistake}", "stage", key, number) from None
+
+
+def _tables(made: Declaration, tables: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables that state a stage: those of the model with the keys of the stage in their places."""
+    left = {key: table for key, table in tables.items() if key not in ("stage", "preset", "claim")}
+    training = {**fields.table(tables, "training")}
+    if isinstance(entry.get("trained"), list):
+        moving = {n for pair in rates.moving_names(made.students, tuple(map(str, entry["trained"]))) for n in pair}
+        for key in ("rates", "rule"):
+            _restrict(training, key, moving)
+        if isinstance(training.get("rule"), str) and not any(moving & set(group.slots) for group in made.students):
+            del training["rule"]
+    left["training"] = {**training, **{key: value for key, value in entry.items() if key in TRAINING}}
+    if "noise" in entry:
+        groups = tables.get("teacher", {})
+        if isinstance(groups, list):
+            groups = {str(group.get("name", "")): group for group in groups if isinstance(group, Mapping)}
+        left["teacher"] = {**groups, "noise": entry["noise"]}
+    return left
+
+
+def _restrict(training: dict[str, Any], key: str, moving: set[str]) -> None:
+    """Leave of the rates or rules of [training] those of what moves in a stage."""
+    given = training.get(key)
+    if isinstance(given, Mapping):
+        training[key] = {name: value for name, value in given.items() if name in moving}
+        if not training[key]:
+            del training[key]
+
+
+def _own(made: Declaration, stage: Declaration, entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The parameters that a stage has for itself: of its own keys, and rates of what only this stage trains."""
+    found = [key for key in ("step", "batch", "noise", "decay") if key in entry]
+    return (*found, *(name for name in stage.rate_names if "rates" in entry or name not in made.rate_names))

@@ -1,0 +1,61 @@
+"""Where training that goes on begins: the clock of an earlier stage, and the state in which it left every replica."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Dynamics, Smooth
+from odesim.errors import UsageError
+from odesim.sgd.observed import flow_of
+
+OFF = 1e-6
+"""A beginning may be off a whole number of steps by this part of one, which is rounding."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Beginning:
+    """The reading of the clock at which a simulation begins, and the arrays of every replica there (none: a start).
+
+    One mapping of arrays serves all replicas.
+    """
+
+    time: float = 0.0
+    arrays: tuple[Mapping[str, np.ndarray], ...] = ()
+
+    def of(self, replica: int) -> Mapping[str, np.ndarray]:
+        """The arrays of a replica."""
+        return self.arrays[replica if len(self.arrays) > 1 else 0]
+
+    def step(self, tick: float) -> int:
+        """The number of the first step, which the clock says."""
+        return round(self.time / tick)
+
+    def seed(self, seed: int, tick: float) -> int:
+        """The seed of the samples: that of the request, or one for all that comes from this step on.
+
+        >>> Beginning().seed(3, 0.1), Beginning(2.0).seed(3, 0.1) == Beginning(2.0).seed(3, 0.1)
+        (3, True)
+        """
+        if not self.time:
+            return seed
+        return int(np.random.SeedSequence([seed, self.step(tick)]).generate_state(1)[0])
+
+
+START = Beginning()
+"""The beginning of a run that goes on from none."""
+
+
+def require_steps(stage: Dynamics, parameters: Any, begin: Beginning, tick: float) -> None:
+    """Raise `UsageError` where values that change in time would be read at times between two steps."""
+    off = abs(begin.time / tick - begin.step(tick))
+    if off <= OFF:
+        return
+    equations = flow_of(stage, parameters)
+    advance = equations.advance if equations is not None else None
+    if isinstance(advance, Smooth) and advance.clock:
+        raise UsageError(
+            f"stage {stage.name} has values that change in time and begins at {begin.time:g}, which is no whole number "
+            f"of its steps of {tick:g}: take a step size that divides it, or another end of the stage before"
+        )

@@ -1,0 +1,151 @@
+"""Several stages of finite-sample SGD in one run: every replica goes on where the stage before left it."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Dynamics, System
+from odesim.errors import Interrupted, Unfinished, UsageError
+from odesim.flow import pipeline
+from odesim.flow.continuation import Started
+from odesim.request.case import digest_of
+from odesim.request.trajectory import Trajectory, Variable
+from odesim.sgd import families
+from odesim.sgd.beginning import Beginning
+from odesim.sgd.simulation import Simulation, simulate
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Course:
+    """The simulations of some stages in order, and the digest of the run that they go on from, if any.
+
+    All but the first are still without the state in which they begin.
+    """
+
+    cases: tuple[Simulation, ...]
+    origin: str | None = None
+
+    @property
+    def system(self) -> System:
+        """The system of all stages."""
+        return self.cases[0].system
+
+    @property
+    def name(self) -> str:
+        """The name of the system, which the default folder is called by."""
+        return self.system.name
+
+    @property
+    def seed(self) -> int:
+        """The seed of every stream."""
+        return self.cases[0].seed
+
+    def request(self) -> dict[str, Any]:
+        """Everything that determines the answer."""
+        stages = [simulation.request() for simulation in self.cases]
+        return {"method": self.cases[0].method, "from": self.origin, "stages": stages}
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Twelve hexadecimal characters that name the request."""
+        return digest_of(self.request())
+
+
+def build(
+    system: str | System | None, parameters: Mapping[str, Any], stages: str | None, start: Any,
+    sgd: Mapping[str, Any], **options: Any,
+) -> Course:  # fmt: skip
+    """The course of the stages "NAME,NAME,..", "all" or one NAME, from the beginning or from a stored run `start`.
+
+    `sgd` are the options of `Simulation.build`, the others those of `odesim.flow.pipeline.build`: end times are given
+    as for several stages of a flow, on the clock that they share.  Raises `UsageError` as these do, and where the
+    replicas of `start` are others than those that are asked for.
+    """
+    replicas: tuple[Trajectory, ...] = () if start is None else each(start.trajectory)
+    sgd = dict(sgd)
+    if len(replicas) > 1:
+        if sgd.get("seeds") not in (None, len(replicas), str(len(replicas))):
+            raise UsageError(f"--seeds {sgd['seeds']}, but the run that goes on has {len(replicas)} replicas")
+        if sgd.get("fresh_initial"):
+            raise UsageError("--fresh-initial draws new weights, but --from goes on with those of the run")
+        sgd["seeds"] = len(replicas)
+    first = None if start is None else Started(next(iter(replicas)), start.digest)
+    found = pipeline.build(system, parameters, stages, first, **options)
+    made, time, clock, going = [], found.time, found.clock, start is not None
+    for case in found.cases:
+        stage = case.system.stage(case.stage)
+        if not isinstance(stage, Dynamics):
+            raise UsageError(f"stage {stage.name} is one step, which SGD of several stages does not take: name others")
+        begin = time if stage.clock == clock else 0.0
+        if begin and "until" in case.options:
+            case = dataclasses.replace(case, until=case.until - begin)
+        if going and sgd["method"] == "explicit" and families.has_samples(case):
+            raise UsageError(
+                f"explicit SGD of stage {stage.name} cannot go on: a run keeps overlaps, and samples of a file need "
+                "the weights; take --method compressed"
+            )
+        arrays = () if made else tuple({**(found.previous or {}), **_moving(run)} for run in replicas)
+        made.append(Simulation.build(case, **sgd, begin=Beginning(begin, arrays)))
+        time, clock, going = begin + made[-1].case.until, stage.clock, True
+    return Course(tuple(made), found.origin)
+
+
+def _moving(run: Trajectory) -> dict[str, np.ndarray]:
+    """What moves, at the end of a run of one replica; constants may have been replaced by parameters."""
+    return {name: values for name, values in run.arrays(-1).items() if name in run.state}
+
+
+def each(run: Trajectory) -> tuple[Trajectory, ...]:
+    """The run of every replica; a flow is one of its own."""
+    if "seed" not in next(iter(run.state.values())).dims:
+        return (run,)
+    count = next(iter(run.state.values())).shape[0]
+    return tuple(_replica(run, k) for k in range(count))
+
+
+def _replica(run: Trajectory, k: int) -> Trajectory:
+    """One replica of a run."""
+
+    def own(variables: Mapping[str, Variable]) -> dict[str, Variable]:
+        return {
+            name: Variable(v.dims[1:], v.values[k], v.meaning) if v.dims[:1] == ("seed",) else v
+            for name, v in variables.items()
+        }
+
+    return dataclasses.replace(run, state=own(run.state), extras=own(run.extras))
+
+
+def run(
+    course: Course,
+    progress: Callable[[float, float], None] | None = None,
+    checkpoint: Any = None,
+    threads: int | None = None,
+) -> list[Trajectory]:
+    """All stages in order; one that fails ends the run and is the last.
+
+    Raises `Unfinished` where a later stage cannot begin, and `Interrupted` where the user stops one: both hold the
+    stages before it.
+    """
+    made: list[Trajectory] = []
+    for simulation in course.cases:
+        if made:
+            arrays = tuple(one.arrays(-1) for one in each(made[-1]))
+            begin = dataclasses.replace(simulation.begin, arrays=arrays)
+            simulation = dataclasses.replace(simulation, begin=begin)
+        own = checkpoint if checkpoint is None or checkpoint.ends or len(course.cases) == 1 else None
+        try:
+            made.append(simulate(simulation, progress, own, threads))
+        except UsageError as error:
+            if not made:
+                raise
+            raise Unfinished(f"stage {simulation.case.stage} could not start: {error}", made) from error
+        except KeyboardInterrupt:
+            if not made:
+                raise
+            raise Interrupted(f"interrupted in stage {simulation.case.stage}", made) from None
+        if made[-1].outcome.kind in ("failed", "interrupted"):
+            break
+    return made
