@@ -15,7 +15,8 @@ from derivations.declare.input_law import Cluster as Cluster
 from derivations.declare.input_law import Inputs
 from derivations.declare.input_law import Mean as Mean
 from derivations.declare.momentum import Momentum
-from derivations.declare.of_runs import Event, Preset, Start
+from derivations.declare.of_runs import Event as Event
+from derivations.declare.of_runs import Preset as Preset
 from derivations.declare.readouts import OUTPUTS as OUTPUTS
 from derivations.declare.readouts import Readout, word_of
 from derivations.declare.schedules import Schedule
@@ -153,6 +154,21 @@ class Rule:
     name: str
     text: str
     tree: Tree
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """Where training starts: norms by slot, overlaps drawn at random or one cosine with the unit's teacher.
+
+    `arrays` are order parameters given outright (Q_ww, M_ww, a, ..), which then take the place of a draw; `readouts`
+    are numbers for the readouts of some heads, by their names in a run, and `readout` is that of all others.
+    """
+
+    norms: tuple[tuple[str, float], ...]
+    overlap: float | None = None
+    readout: float = 1.0
+    arrays: tuple[tuple[str, Any], ...] = ()
+    readouts: tuple[tuple[str, float], ...] = dataclasses.field(default=(), repr=False)
 
 
 @dataclasses.dataclass(frozen=True)

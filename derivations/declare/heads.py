@@ -112,7 +112,7 @@ def force(training: Mapping[str, Any], students: tuple[Group, ...]) -> tuple[str
         raise fields.Mistake(said, "training", "head")
     for one in asked:
         if one not in heads:
-            raise fields.Mistake(f"training asks for head {one!r}; {fields.near(one, heads)}", "training", "head")
+            raise fields.Mistake(f"no head is called {one!r}; {fields.near(one, heads)}", "training", "head")
     found = tuple(head for head in heads if head in asked)
     return () if found == heads else found
 

@@ -13,11 +13,11 @@ from typing import Any
 from derivations.declare import fields, rates
 from derivations.declare.declaration import Declaration
 
-TRAINING = ("trained", "loss", "rule", "step", "batch", "decay", "rates", "teacher", "until")
+TRAINING = ("trained", "loss", "rule", "step", "batch", "decay", "rates", "teacher", "head", "until")
 """The keys that take the place of those of [training]."""
 KEYS = ("name", *TRAINING, "noise")
 ONE = ("weights", "limit", "decades", "memory", "momentum", "nesterov", "episode", "start", "inputs", "parameters")
-LATER = ("head", "look", "begin")
+LATER = ("look", "begin")
 """Keys that a later version may have."""
 MOST = 20
 Read = Callable[[Mapping[str, Any], tuple[str, float]], Declaration]

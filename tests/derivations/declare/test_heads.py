@@ -269,7 +269,7 @@ def test_names_of_arrays_and_shapes():
 
 
 REFUSED = [
-    ({"training": {"head": "tow"}}, "training asks for head 'tow'; did you mean 'two'?"),
+    ({"training": {"head": "tow"}}, "no head is called 'tow'; did you mean 'two'?"),
     ({"training": {"head": 3}}, "head is a name or a list of names, but 3 was given"),
     ({"student": {"unit": "erf(w)"}, "teacher": {}, "training": {"head": "one"}}, "output gives it one answer"),
     ({"teacher": {"one": {}, "two": {}, "g": {}}}, "teacher group g feeds no head: call it like a head or give"),
