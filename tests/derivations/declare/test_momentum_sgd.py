@@ -11,7 +11,7 @@ FORMS = {
     "heavy": {"momentum": 0.7}, "nesterov": {"momentum": 0.7, "nesterov": True},
     "time": {"momentum": {"time": 0.5}}, "nesterov in time": {"momentum": {"time": 0.5}, "nesterov": True},
 }  # fmt: skip
-REPLICAS, STEPS, D = 20_000, 5, 7
+REPLICAS, STEPS, D = 6_000, 5, 7
 
 
 def declared(form, **more):
