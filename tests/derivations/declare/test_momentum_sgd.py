@@ -11,7 +11,7 @@ FORMS = {
     "heavy": {"momentum": 0.7}, "nesterov": {"momentum": 0.7, "nesterov": True},
     "time": {"momentum": {"time": 0.5}}, "nesterov in time": {"momentum": {"time": 0.5}, "nesterov": True},
 }  # fmt: skip
-REPLICAS, STEPS, D = 20_000, 5, 7
+REPLICAS, STEPS, D = 6_000, 5, 7
 
 
 def declared(form, **more):
@@ -109,11 +109,11 @@ def test_the_committee_follows_its_limit(nesterov):
         training={"limit": "online", "momentum": {"time": 2}, "nesterov": nesterov},
         start={"Q_ww": [[0.5, 0.05], [0.05, 0.5]], "M_ww": [[0.2, 0.0], [0.0, 0.1]]},
     )  # fmt: skip
-    times = [0, 1, 3, 6, 10]
-    run = odesim.simulate(model, method="compressed", d=3000, seeds=100, save_at=times)
-    z = judged.z_of_runs(
-        run, odesim.integrate(model, save_at=times, rtol=1e-9), ("Q_ww", "M_ww", "VV_ww", "VQ_ww", "VM_ww")
-    )
+    times, names = [0, 1, 3, 6, 10], ("Q_ww", "M_ww", "VV_ww", "VQ_ww", "VM_ww")
+    flow = odesim.integrate(model, save_at=times, rtol=1e-9)
+    # The numbers of the same replicas belong together: of 100 alone their root mean square is .78 to 1.42.
+    runs = [odesim.simulate(model, method="compressed", d=3000, seeds=100, save_at=times, seed=k) for k in range(4)]
+    z = np.concatenate([judged.z_of_runs(run, flow, names) for run in runs])
     assert 0.7 < judged.root_mean_square(z) < 1.3
 
 

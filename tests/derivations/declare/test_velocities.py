@@ -128,7 +128,7 @@ def test_what_is_frozen_has_no_velocity(name):
     assert {key for key in odesim.integrate(other, d=30, until=0.1).state if key.startswith("VV")} == {"VV_vv"}
 
 
-@pytest.mark.parametrize("name", ["readouts", "memory and pairs", "polynomial rule"])
+@pytest.mark.parametrize("name", ["readouts", "memory and pairs", "frozen"])
 def test_a_run_goes_on_with_its_velocities(name):
     model, options = declared(name), {"d": 200, "rtol": 1e-9}
     whole = odesim.integrate(model, until=2.4, save_points=3, **options)
