@@ -1,4 +1,4 @@
-"""What docs/own-model.md, docs/inputs.md, docs/training.md and docs/stages.md show is run: files, commands and Python."""
+"""What the pages of `PAGES` show is run: files, commands and Python."""
 
 import contextlib
 import os
