@@ -1,4 +1,4 @@
-"""What docs/own-model.md, docs/inputs.md and docs/training.md show is run: files, commands and Python."""
+"""What the pages of `PAGES` show is run: files, commands and Python."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("own-model", "inputs", "training")
+PAGES = ("own-model", "inputs", "training", "stages")
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
 
 

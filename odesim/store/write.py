@@ -78,7 +78,7 @@ def save_stages(
     with installed(folder) as staging:
         names = []
         for k, (trajectory, case) in enumerate(zip(trajectories, request.cases, strict=False), 1):
-            names.append(f"{k:02d}-{case.stage}")
+            names.append(f"{k:02d}-{trajectory.origin.stage}")
             stage = staging / STAGES / names[-1]
             stage.mkdir(parents=True)
             _write(trajectory, case, stage, {}, draw)

@@ -6,6 +6,7 @@ has the parameters of the stage, and its runs begin at the start of the model, a
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from derivations.claim import Claim, Evaluator
 from derivations.contract import Initial, System
+from derivations.declare import schedules
 from derivations.declare.declaration import Declaration
 from derivations.declare.stage_parameters import Between
 from derivations.declare.system import between
@@ -65,16 +67,21 @@ class Room:
     def _asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """A request whose parameters have the names that the model has for them."""
         names = {own: name for name, own in self.ways.names.items()}
-        begin = {"begin": self.ways.stage.begin} if self.ways.stage.begin else {}
-        return {**{names.get(name, name): value for name, value in request.items()}, "stage": self.name, **begin}
+        begin = {"begin": self.ways.stage.begin, **request}
+        return {**{names.get(name, name): value for name, value in begin.items()}, "stage": self.name}
 
     def integrate(self, **request: Any) -> Any:
         """The trajectory of the flow of the stage."""
         return self.lab.integrate(**self._asked(request))
 
     def simulate(self, **request: Any) -> Any:
-        """The trajectory of SGD in the stage."""
-        return self.lab.simulate(**self._asked(request))
+        """The trajectory of SGD in the stage, which begins at the first step that is not before it."""
+        sizes = {"d": request["d"]} if "d" in request else {}
+        parameters, stage = self.ways.own(**sizes), self.lab.system.dynamics(self.name)
+        size = request.get("step_size")
+        tick = stage.tick(parameters, stage.usual(parameters)[0] if size is None else size)
+        begin = math.ceil(self.ways.stage.begin / tick - schedules.BEFORE) * tick
+        return self.lab.simulate(**self._asked({"begin": begin, **request}))
 
     def functions(self, initial: Initial, tier: str | None = None) -> Evaluator:
         """The compiled right-hand side and loss of the stage."""
