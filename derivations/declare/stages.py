@@ -45,11 +45,28 @@ def with_stages(made: Declaration, tables: Mapping[str, Any], read: Read) -> Dec
             where = "where it begins" if stage.until == begin else f"but begins at {begin:g}"
             raise fields.Mistake(f"stage {name} ends at {stage.until:g}, {where}", "stage", "until", number)
         found.append(dataclasses.replace(stage, own=_own(made, stage, entry)))
+    _require_velocities(made, found)
     differ = len({stage.labelling for stage in found}) > 1
     labels = tuple((stage.stage, stage.labelling) for stage in found) if differ else ()
     same = {"name": made.name, "text": made.text, "labels": labels}
     every = (dataclasses.replace(s, title=f"{made.title}, stage {s.stage}", **same) for s in found)
     return dataclasses.replace(made, labels=labels, stages=tuple(every))
+
+
+def _require_velocities(made: Declaration, stages: list[Declaration]) -> None:
+    """Refuse momentum with a time where stages train different things: the velocities of a state are those of one."""
+    moving = {
+        tuple(
+            group.named(word) for group in one.students for word in (*group.slots, *group.own) if one.moves(group, word)
+        )
+        for one in stages
+    }
+    if made.timed and len(moving) > 1:
+        raise fields.Mistake(
+            "momentum = {time = ..} and stages that train different vectors, readouts or numbers do not go together "
+            "yet: take momentum = 0.9, or the same `trained` and `head` in all stages",
+            "training", "momentum",
+        )  # fmt: skip
 
 
 def _name(entry: Mapping[str, Any], taken: list[str]) -> str:

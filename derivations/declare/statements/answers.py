@@ -64,7 +64,7 @@ class Answers:
         for side, letter in sides:
             for head in declared.heads:
                 fed = [k for k in side if declared.readout(k, head) is not None]
-                if len(fed) < 2:
+                if len(fed) < 2 and not (fed and declared.labelling and letter == "f^*"):
                     continue
                 marks = [self._marked(k, head) if head else rf"\text{{{declared.groups[k].name}}}" for k in fed]
                 left = rf"{letter}_{{\text{{{head}}}}}" if head else letter
