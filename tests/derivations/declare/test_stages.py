@@ -99,12 +99,13 @@ def test_a_stage_that_trains_readouts_alone():
 CHANGING = {**ONLINE, "step": "1.2/(1 + t/20)", "decay": [[0, 0.0], [4, 0.02], [7, 0.01]]}
 
 
-@pytest.mark.parametrize("training", [ONLINE, CHANGING])
-def test_two_stages_with_the_same_keys_are_one(training):
-    whole = odesim.declare(**TEACHERS, training={**training, "until": 10})
-    parts = odesim.declare(
-        **TEACHERS, training=training, stage=[{"name": "one", "until": 4}, {"name": "other", "until": 10}]
-    )
+REMEMBERING = {"training": {**ONLINE, "step": "1/sqrt(b2)"}, "memory": {"b2": {"start": 0.5, "rate": "g2"}}}
+
+
+@pytest.mark.parametrize("tables", [{"training": ONLINE}, {"training": CHANGING}, REMEMBERING])
+def test_two_stages_with_the_same_keys_are_one(tables):
+    whole = odesim.declare(**TEACHERS, **{**tables, "training": {**tables["training"], "until": 10}})
+    parts = odesim.declare(**TEACHERS, **tables, stage=[{"name": "one", "until": 4}, {"name": "other", "until": 10}])
     single = odesim.integrate(whole, d=10**9, rtol=1e-11)
     runs = odesim.integrate(parts, stage="all", d=10**9, rtol=1e-11)
     for name in ("Q_ww", "one_M_ww", "a", "error"):
