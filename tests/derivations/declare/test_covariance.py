@@ -102,8 +102,11 @@ def test_the_picture_of_a_comparison_shows_whole_vectors():
     made = declared(covariance(), teacher={"spread": np.eye(D)[:1]}, student={"unit": "w", "units": 2})
     found = odesim.compare(made, until=2, save_points=5, seeds=3, method="compressed", batch=8)
     shown = found.dataset()
-    whole = found.first["M_ww"].sum(1)[:, :, 0]
     assert "blocks" not in shown["shown_first"].attrs.get("meaning", "")
-    assert np.abs(whole.T - shown["shown_first"].values).max(axis=1).min() < 1e-12
-    runs = found.second["M_ww"].sum(2)[..., 0]
-    assert np.abs(np.moveaxis(runs, 2, 0) - shown["shown_second"].values[:, 0]).max(axis=(1, 2)).min() < 1e-12
+    # Which entries move most depends on the machine, by the signs of the eigenvectors that LAPACK gives.
+    flow = np.concatenate([found.first[n].sum(1).reshape(5, -1) for n in ("Q_ww", "M_ww")], axis=1).T
+    sgd = np.concatenate([found.second[n].sum(2).reshape(3, 5, -1) for n in ("Q_ww", "M_ww")], axis=2)
+    for one, runs in zip(shown["shown_first"].values, np.moveaxis(shown["shown_second"].values, 1, 0), strict=True):
+        entry = np.abs(flow - one).max(axis=1).argmin()
+        assert np.abs(flow[entry] - one).max() < 1e-12
+        assert np.abs(sgd[..., entry] - runs).max() < 1e-12
