@@ -31,7 +31,7 @@ def has_closed_form(declared: Declaration, sizes: tuple[int, ...]) -> bool:
     A part of a teacher has none.  With a teacher inputs must be one Gaussian of mean 0.
     """
     count = len(declared.students)
-    if declared.labelling or not all(_linear(group) for group in declared.students):
+    if declared.labelling or declared.predicted or not all(_linear(group) for group in declared.students):
         return False
     if declared.inputs is not None and declared.inputs.clusters:
         return declared.by_cluster

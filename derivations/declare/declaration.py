@@ -18,7 +18,7 @@ from derivations.declare.momentum import Momentum
 from derivations.declare.of_runs import Event as Event
 from derivations.declare.of_runs import Preset as Preset
 from derivations.declare.readouts import OUTPUTS as OUTPUTS
-from derivations.declare.readouts import Readout, word_of
+from derivations.declare.readouts import Prediction, Readout, word_of
 from derivations.declare.schedules import Schedule
 
 Loss = Literal["squared", "correlation", "logistic", "hinge", "softmax", "own"]
@@ -182,7 +182,8 @@ class Declaration:
     that values may read.  `about`
     says what the model shows, `link` is where the source is read, `until` the end time of a run that names none.  A run
     with `decades` goes on over decades of time: its default saved times have early ones, and its picture a logarithmic
-    axis.  `inputs` are None for x ~ N(0, I).  `head` names the heads in force, and `labelling` the groups of teachers
+    axis.  `inputs` are None for x ~ N(0, I).  `predictions` take the place of sums of groups in answers, and
+    `label_predictions` in labels.  `head` names the heads in force, and `labelling` the groups of teachers
     that make the label of one answer (none: all).  A model of several `stages` has one declaration for each, of which
     `stage` is the name, `begin` the time at which it begins and `own` are the parameters that it has for itself;
     `labels` are (stage, its groups of teachers) of all stages, where these differ.  `text` is the normalised TOML text
@@ -222,6 +223,8 @@ class Declaration:
     memories: tuple[Memory, ...] = dataclasses.field(default=(), repr=False)
     head: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     momentum: Momentum | None = dataclasses.field(default=None, repr=False)
+    predictions: tuple[Prediction, ...] = dataclasses.field(default=(), repr=False)
+    label_predictions: tuple[Prediction, ...] = dataclasses.field(default=(), repr=False)
     labelling: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     stage: str = dataclasses.field(default="", repr=False)
     begin: float = dataclasses.field(default=0.0, repr=False)
@@ -302,7 +305,17 @@ class Declaration:
     def answers(self) -> tuple[object, ...]:
         """The heads, those in force, and how every group adds to each of them."""
         every = tuple(tuple(self.readout(k, head) for head in self.heads) for k in range(len(self.groups)))
-        return self.heads, self.force, every
+        return self.heads, self.force, every, *self.predicted
+
+    @property
+    def predicted(self) -> tuple[Prediction, ...]:
+        """The predictions of both sides, those of students first."""
+        return (*self.predictions, *self.label_predictions)
+
+    def prediction(self, student: bool, answer: str) -> Prediction | None:
+        """The prediction of a side for a head, or for one of `watched`; None where that is the sum of its groups."""
+        side = self.predictions if student else self.label_predictions
+        return next((one for one in side if one.head == answer or answer.startswith(LABEL)), None)
 
     @property
     def watched(self) -> tuple[str, ...]:

@@ -54,17 +54,30 @@ def _answers(
     import jax.numpy as jnp
 
     count, kept = len(declared.students), [groups[k] for k in declared.answering]
-    if not declared.several:
-        f, y = (sum((output(one, numbers) for one in side), 0.0) for side in (kept[:count], kept[count:]))
-        return f, y + labels[0]
     sides = []
-    for side in (kept[:count], kept[count:]):
+    for student, side in ((True, kept[:count]), (False, kept[count:])):
         of_units = [(one, unit(one.group, {**numbers, **one.own, **one.fields}, one.squares)) for one in side]
-        sides.append([
-            sum(((one.heads[head] * phi).sum(0) for one, phi in of_units if head in one.heads), 0.0)
+        outputs = [
+            {one.group.name: (one.heads[head] * phi).sum(0) for one, phi in of_units if head in one.heads}
             for head in declared.force
+        ]
+        sides.append([
+            _predicted(declared, student, head, own, numbers)
+            for head, own in zip(declared.force, outputs, strict=True)
         ])  # fmt: skip
+    if not declared.several:
+        return sides[0][0], sides[1][0] + labels[0]
     return jnp.stack(sides[0]), jnp.stack(sides[1]) + labels
+
+
+def _predicted(
+    declared: Declaration, student: bool, head: str, outputs: Mapping[str, Any], numbers: Mapping[str, Any]
+) -> Any:
+    """The answer or the label of a head, from the outputs of groups by their names: their sum, or its prediction."""
+    total, found = sum(outputs.values(), 0.0), declared.prediction(student, head)
+    if found is None:
+        return total
+    return value(found.tree, {**numbers, **outputs, "f" if student else "y": total}, {}, None) + 0.0 * total
 
 
 @dataclasses.dataclass(frozen=True)

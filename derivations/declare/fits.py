@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields, growth, memory, mixture, noise, presets, schedules, spectra
+from derivations.declare import fields, growth, memory, mixture, noise, predictions, presets, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.grammar import entry
 
@@ -32,6 +32,7 @@ def _itself(made: Declaration, parameters: Any) -> None:
     from derivations.declare import system
 
     _trained(made)
+    predictions.require(made)
     decays = made.decay or any(schedule.name == "decay" for schedule in made.schedules)
     if made.limit == "online" and decays and made.weights == "normalised":
         raise fields.Mistake("decay of normalised weights changes their norms alone; leave it out", "training", "decay")

@@ -164,8 +164,18 @@ def require_unit(unit: Tree, text: str, slots: Collection[str], values: Mapping[
 def _answers(declared: Declaration, values: Mapping[str, float], noise: float) -> tuple[Growth, Growth]:
     """The growths of the network's answer and of the label."""
     sides = []
-    for groups in (declared.students, declared.teachers):
-        most = max((require_unit(g.unit, g.text, g.slots, values).most for g in groups), default=0.0)
+    for groups, predicted in (
+        (declared.students, declared.predictions),
+        (declared.teachers, declared.label_predictions),
+    ):
+        each = [require_unit(g.unit, g.text, g.slots, values).most for g in groups]
+        most = max(each, default=0.0)
+        known = {g.name: Growth(own, own) for g, own in zip(groups, each, strict=True)}
+        known |= dict.fromkeys(("f", "y"), Growth(most, most))
+        for one in predicted:
+            most = max(
+                most, require_finite(one.tree, f"the prediction {one.text!r}", known, values, DEGREE * most).most
+            )
         sides.append(Growth(most, most))
     return sides[0], sides[1] + (LINEAR if noise > 0 else FREE)
 

@@ -122,6 +122,8 @@ def require_closed(declared: Declaration) -> None:
     if declared.loss not in ("squared", "correlation"):
         what = "the own loss" if declared.loss == "own" else f"the {declared.loss} loss"
         raise Open(f"{what} is no polynomial in the units, so that its mean is no sum over pairs of units")
+    if declared.predicted:
+        raise Open(f"the prediction {declared.predicted[0].text!r} is no sum of units")
     _require_products(declared)
     for group in declared.students:
         jumps = group.unit.calls("step", "sign")

@@ -77,6 +77,8 @@ def growth(parameters: Any) -> tuple[int, float]:
     Raises `UsageError` where the lowest order is not that of independent unit vectors.
     """
     declared: Declaration = parameters.declaration
+    if declared.predicted:
+        raise UsageError("tier leading: it knows answers that are sums of units; take -p tier=auto")
     if declared.several:
         raise UsageError("tier leading: it knows one answer, and this network has heads; take -p tier=auto")
     if declared.momentum is not None:

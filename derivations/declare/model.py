@@ -80,7 +80,7 @@ def signature(declared: Declaration, changing: tuple[Schedule, ...] = ()) -> str
     said = (*said, declared.rules, [declared.ruled(group) for group in declared.students]) if declared.rules else said
     said = (*said, declared.law) if declared.law is not None else said
     said = (*said, declared.memories, declared.limit, declared.rates) if declared.memories else said
-    said = (*said, declared.answers) if declared.several or declared.labelling else said
+    said = (*said, declared.answers) if declared.several or declared.labelling or declared.predicted else said
     said = (*said, declared.momentum.timed, declared.momentum.nesterov, declared.limit) if declared.momentum else said
     return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
 

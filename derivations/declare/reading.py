@@ -19,6 +19,7 @@ from derivations.declare import (
     memory,
     momentum,
     named,
+    predictions,
     presets,
     rates,
     rules,
@@ -39,7 +40,8 @@ TABLES = (
     "event", "preset", "claim", "memory", "stage",
 )  # fmt: skip
 STUDENT = ("unit", "units", "output", "name")
-TEACHER = (*STUDENT, "gram", "noise", "spread")
+STUDENTS = (*STUDENT, "prediction")
+TEACHER = (*STUDENTS, "gram", "noise", "spread")
 TRAINING = (
     "loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "rule", "until", "decades", "head",
     "momentum", "nesterov", "teacher",
@@ -78,7 +80,7 @@ def declaration(
     fields.require_known(training, TRAINING, "training")
     numbers = named.numbers(fields.table(tables, "parameters"))
     teacher_table = fields.table(tables, "teacher")
-    students = _groups(tables, "student", STUDENT, numbers, None)
+    students = _groups(tables, "student", STUDENTS, numbers, None)
     law = inputs.inputs(tables, numbers, folder)
     labelled = law is not None and law.labels
     teachers = _unlabelled(tables) if labelled else _groups(tables, "teacher", TEACHER, numbers, students)
@@ -126,6 +128,12 @@ def declaration(
         momentum=momentum.momentum(training, weights, law),
         rules=rules.rules(training, students, trained, numbers, weights),
         head=in_force,
+        predictions=predictions.predictions(
+            fields.table(tables, "student"), "student", students, heads.names_of(students), numbers
+        ),
+        label_predictions=predictions.predictions(
+            teacher_table, "teacher", teachers, heads.names_of(students), numbers
+        ),
         labelling=labels.labelling(training, teachers),
         stage=stage[0],
         begin=stage[1],
@@ -179,12 +187,16 @@ def _groups(
             raise fields.Mistake(f"[[{key}]] needs a name of its own in every entry", key)
     elif isinstance(given, Mapping):
         tables_within = {name: entry for name, entry in given.items() if isinstance(entry, Mapping)}
-        inner = {name: e for name, e in tables_within.items() if name != "output" and not array_files.is_record(e)}
+        inner = {
+            name: e
+            for name, e in tables_within.items()
+            if name not in ("output", "prediction") and not array_files.is_record(e)
+        }
         rest = {name: entry for name, entry in given.items() if name not in inner}
         named = list(inner.items()) if inner else [("", given)]
         if inner:
             keys = STUDENT
-            fields.require_known(rest, ("gram", "noise", "spread") if key == "teacher" else (), key)
+            fields.require_known(rest, ("prediction", *(("gram", "noise", "spread") if key == "teacher" else ())), key)
     else:
         raise fields.Mistake(f"a model needs a table [{key}] with unit = '..'", "", key)
     groups = []

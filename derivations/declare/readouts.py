@@ -36,6 +36,18 @@ class Readout:
         return word_of(self.head)
 
 
+@dataclasses.dataclass(frozen=True)
+class Prediction:
+    """The answer of a head, or its label, as an expression in the outputs of the groups that add to it.
+
+    An output is named like its group; the sum of all is `f` for students and `y` for teachers.
+    """
+
+    head: str
+    text: str
+    tree: Tree
+
+
 def word_of(head: str, letter: str = "a") -> str:
     """The name of the readout for a head, or of another quantity of the head.
 

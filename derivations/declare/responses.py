@@ -4,9 +4,10 @@ Differentiated before any mean is taken: both training at random (compressed) an
 holds them against automatic differentiation of the loss.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from derivations.declare import noise, symbols
+from derivations.declare import noise, predictions, symbols
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.readouts import word_of
 
@@ -102,6 +103,31 @@ def _softmax(f: list[Any], y: list[Any]) -> Any:
     return total - chosen
 
 
+def prediction(declaration: Declaration, student: bool, head: str) -> str:
+    """`prediction_f(outputs.., numbers..)` -> F and its derivative in the output of every group that adds to it.
+
+    `prediction_y` of a label has no derivatives.
+    """
+    import sympy
+
+    found = declaration.prediction(student, head)
+    assert found is not None
+    fed = predictions.names(declaration, student, head)
+    outputs = [sympy.Symbol(f"o_{number}", real=True) for number, _ in fed]
+    places = {sympy.Symbol(name, real=True): one for (_, name), one in zip(fed, outputs, strict=True) if name}
+    places[sympy.Symbol(predictions.SUMS["student" if student else "teacher"], real=True)] = sympy.Add(*outputs)
+    given = symbols.build(found.tree, ()).xreplace(places)
+    numbers = [sympy.Symbol(name, real=True) for name in declaration.names]
+    slopes = [sympy.diff(given, one) for one in outputs] if student else []
+    return symbols.function(predictions.function(student, head), [*outputs, *numbers], [given, *slopes])
+
+
+def all_predictions(declaration: Declaration, heads: Sequence[str]) -> list[str]:
+    """The texts of the predictions for some heads."""
+    every = [(student, head) for student in (True, False) for head in heads]
+    return [prediction(declaration, *one) for one in every if declaration.prediction(*one) is not None]
+
+
 def rule(declaration: Declaration, number: int, word: str) -> str:
     """`rule_k_word(z.., scalars.., constants.., a, f, y, l, dl, df, dphi, numbers..)` -> the coefficient of a rule."""
     import sympy
@@ -139,7 +165,7 @@ def module(declaration: Declaration) -> str:
     texts = [text for number in range(len(groups)) for text in unit(declaration, number)]
     texts += [value(declaration, number) for number in range(len(groups))]
     texts.append(loss(declaration))
-    texts += rules(declaration)
+    texts += [*all_predictions(declaration, declaration.heads), *rules(declaration)]
     texts += [noise.text(declaration)] if declaration.law is not None else []
     body = "\n\n".join(texts)
     return "\n\n".join([*symbols.helpers(body), body])

@@ -106,6 +106,7 @@ def _kinked(declared: Declaration) -> bool:
     """True where loss, units or rules have a kink or a jump."""
     trees = [*(group.unit for group in declared.groups), *(rule.tree for rule in declared.rules)]
     trees += [declared.own_loss] if declared.own_loss else []
+    trees += [one.tree for one in declared.predicted]
     return declared.loss == "hinge" or any(tree.calls(*KINKS) for tree in trees)
 
 
@@ -118,7 +119,7 @@ def _on_grid(parameters: Any) -> bool:
     variables = rows(parameters).fields + _noisy(parameters) * len(declared.force)
     signed = declared.labelled() and (bool(declared.teachers) or _noisy(parameters))
     trees = [*(group.unit for group in declared.groups), *([declared.own_loss] if declared.own_loss else [])]
-    trees += [rule.tree for rule in declared.rules]
+    trees += [rule.tree for rule in declared.rules] + [one.tree for one in declared.predicted]
     trees += [declared.law.tree] if declared.law is not None else []
     plain = not signed and not _kinked(declared) and not any(tree.calls(*NOT_ON_A_GRID) for tree in trees)
     return plain and variables <= 2 and parameters.points >= FEWEST

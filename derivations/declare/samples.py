@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from derivations.declare import classification
+from derivations.declare import classification, predictions
 from derivations.declare.arrays import Means
 from derivations.declare.clusters import MOST_CLUSTERS
 from derivations.declare.declaration import Declaration, Group
@@ -43,11 +43,13 @@ class Place(NamedTuple):
 class Seen(NamedTuple):
     """Student f, teacher y (answers, N), the students' fields z at some points, and what every group of students gave.
 
-    The answers are those that are watched; of f with derivatives those of the heads alone.
+    The answers are those that are watched; of f with derivatives those of the heads alone.  `chain` are derivatives of
+    f in the outputs of groups, by (number of the group, head), where they are not 1.
     `kept` are (number of the group, rows by slot, scales of the fields, a, outputs of the unit, those of its logit).
     """
 
     f: Any
+    chain: Mapping[tuple[int, str], Any]
     y: Any
     z: Any
     kept: list[Any]
@@ -154,24 +156,45 @@ class Sampler:
 
     def _answer(self, at: Place, z: Any) -> Any:
         """The teacher y (heads, N) on its fields."""
-        y, row = 0.0 * z[:1], 0
+        row, outputs = 0, {}
         for number in range(self.students, len(self.declared.groups)):
             rows, row = self._rows(at, number, row)
             if all(self.declared.readout(number, answer) is None for answer in self.declared.watched):
                 continue
-            y = y - self._group(at, number, z, rows, derivatives=False)[0]
-        return y
+            outputs[number] = -self._group(at, number, z, rows, derivatives=False)[0]
+        return self._predicted(at, False, outputs, 0.0 * z[:1])[0]
 
     def _seen(self, at: Place, z: Any, y: Any, derivatives: bool) -> Seen:
         """Student f beside a teacher y, and what its units give on their fields."""
-        f: Any = 0.0
-        row, kept = 0, []
+        row, kept, outputs = 0, [], {}
         for number in range(self.students):
             rows, row = self._rows(at, number, row)
-            part, *found = self._group(at, number, z, rows, derivatives)
-            f = f + part
+            outputs[number], *found = self._group(at, number, z, rows, derivatives)
             kept.append((number, rows, *found))
-        return Seen(f, y, z, kept)
+        return Seen(*self._predicted(at, True, outputs, 0.0), y, z, kept)
+
+    def _predicted(
+        self, at: Place, student: bool, outputs: Mapping[int, Any], nothing: Any
+    ) -> tuple[Any, dict[tuple[int, str], Any]]:
+        """Answers or labels (answers, N) of the outputs of groups, and derivatives of f by (number of a group, head).
+
+        Those of sums are 1, and left out.
+        """
+        declared, chain, rows = self.declared, {}, []
+        total = nothing + sum(outputs.values())
+        if not (declared.predictions if student else declared.label_predictions):
+            return total, chain
+        for place, answer in enumerate(declared.watched[: len(total)]):
+            one = declared.prediction(student, answer)
+            if one is None:
+                rows.append(total[place])
+                continue
+            fed = {number: outputs[number][place] for number, _ in predictions.names(declared, student, answer)}
+            function = self.functions[predictions.function(student, one.head)]
+            value, *slopes = function(*fed.values(), *self._shared(at))
+            rows.append(value + 0.0 * total[place])
+            chain |= {(number, answer): slope for number, slope in zip(fed, slopes, strict=student)}
+        return self.xp.stack(rows), chain
 
     def _rows(self, at: Place, number: int, row: int) -> tuple[list[slice], int]:
         """The rows of a group's vectors by slot, which begin at `row`, and where those of the next one begin."""
@@ -235,15 +258,16 @@ class Sampler:
         for number, rows, scale, a, out, routed in seen.kept:
             group = self.declared.groups[number]
             slots, ruled = len(group.slots), self.declared.ruled(group)
-            # With rules the derivatives of f are wanted by themselves.
-            base = self._along_answers(number, a, slopes) if not ruled else a[0] + 0.0 * slope
+            own_slopes = {head: each * seen.chain.get((number, head), 1.0) for head, each in slopes.items()}
+            # With rules, which are for one answer, the derivatives of f are wanted by themselves.
+            base = self._along_answers(number, a, own_slopes) if not ruled else a[0] + 0.0 * slope
             parts, extra = self._derivatives(group, base, out, routed)
             df: dict[str, Any] = {}
             if ruled:
                 df = dict(zip((*group.slots, *group.scalars), [*parts[:slots], *extra], strict=True))
                 parts = [part * slope if _moves(part) else 0.0 for part in parts]
                 extra = [part * slope for part in extra]
-                df["a"] = out[0]  # rules are for one answer
+                df["a"] = out[0]
             for s, slot in enumerate(group.slots):
                 if slot in ruled:
                     cs.append(self._rule(at, seen, number, slot, of_loss, df[slot]) + 0.0 * base)
@@ -254,7 +278,7 @@ class Sampler:
                 own = -c * z[rows[s]] / at.square[rows[s]][:, None] if scale else parts[slots + s]
                 cs.append(c)
                 es.append(own @ weights if _moves(own) else xp.zeros(base.shape[0]))
-            along = {one.word: out[0] * slopes.get(one.head, 0.0 * slope) for one in group.readouts}
+            along = {one.word: out[0] * own_slopes.get(one.head, 0.0 * slope) for one in group.readouts}
             along |= dict(zip(group.scalars, extra, strict=True))
             for word in group.own:
                 part = self._rule(at, seen, number, word, of_loss, df[word]) if word in ruled else along[word]

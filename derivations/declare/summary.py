@@ -9,6 +9,7 @@ from derivations.contract import Initial, Labelled
 from derivations.declare import classes, data, mixture, momentum, population, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.noise import in_force
+from derivations.declare.readouts import word_of
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
 
@@ -42,6 +43,8 @@ def conventions(parameters: Any) -> dict[str, str]:
     rates |= {schedule.name: schedule.text for schedule in schedules.active(parameters)}
     rates |= {f"memory {one.name}": f"d {one.name}/dt = {one.text}" for one in declared.memories}
     rates |= momentum.convention(parameters)
+    for letter, side in (("f", declared.predictions), ("y", declared.label_predictions)):
+        rates |= {f"prediction of {word_of(one.head, letter)}": one.text for one in side}
     law = in_force(parameters).law
     if law is not None:
         heavy = ", without a variance, which the loss leaves out" if law.heavy else ""
@@ -82,7 +85,7 @@ def critical_step(parameters: Any) -> float | None:
     plain = plain and declared.inputs is None and not declared.rates and not declared.schedules and not declared.rules
     if not linear or not plain or declared.several or declared.timed or parameters.decay > 0:
         return None
-    if declared.students[0].output != "sum":
+    if declared.students[0].output != "sum" or declared.predicted:
         return None
     return (
         2.0

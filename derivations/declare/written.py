@@ -9,7 +9,7 @@ there is more than one, last.
 
 from collections.abc import Iterator, Sequence
 
-from derivations.declare import momentum, noise, responses, schedule_text, symbols
+from derivations.declare import momentum, noise, predictions, responses, schedule_text, symbols
 from derivations.declare.declaration import Declaration
 from derivations.declare.readouts import word_of, written_name
 from derivations.declare.schedules import Schedule
@@ -92,7 +92,8 @@ def _parts(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
     students = len(declared.students)
     texts = [text for k in range(students) for text in responses.unit(declared, k)]
     texts += [text for k in declared.answering[students:] for text in _values(declared, k)]
-    texts += [responses.loss(declared), *responses.rules(declared)]
+    texts += [responses.loss(declared), *responses.all_predictions(declared, declared.force)]
+    texts += responses.rules(declared)
     texts += [noise.text(declared)] if declared.law is not None else []
     texts += [schedule_text.values(changing, declared)] if changing else []
     texts += [schedule_text.rates_of_memories(changing, declared)] if declared.memories else []
@@ -148,17 +149,41 @@ def _answers(declared: Declaration) -> Iterator[str]:
     students = len(declared.students)
     sides = declared.answering[:students], declared.answering[students:]
     for place, head in enumerate(declared.force):
-        f, y = (
-            " + ".join(f"total({_named('a', k, head)} * phi_{k})" for k in side if declared.readout(k, head))
-            for side in sides
-        )
-        yield f"{word_of(head, 'f')} = {f or '0.0 * labels[0:1]'}"
-        yield f"{word_of(head, 'y')} = {y} + labels[{place}:{place + 1}]"
+        yield from _predicted(declared, head, place)
+        f, y = (" + ".join(_output(k, head) for k in side if declared.readout(k, head)) for side in sides)
+        if declared.prediction(True, head) is None:
+            yield f"{word_of(head, 'f')} = {f or '0.0 * labels[0:1]'}"
+        if declared.prediction(False, head) is None:
+            yield f"{word_of(head, 'y')} = {y} + labels[{place}:{place + 1}]"
     value = "value" if any("l" in rule.tree.names() for rule in declared.rules) else "_"
     f, y, slope = ([word_of(head, word) for head in declared.force] for word in ("f", "y", "slope"))
     shared = [f"n_{name}" for name in declared.names]
     yield f"{', '.join([value, *slope])} = loss({', '.join([*f, *y, *shared])})"
     yield from (f"{one} = {one} + 0.0 * {two}" for one, two in zip(slope, y, strict=True))
+
+
+def _predicted(declared: Declaration, head: str, place: int) -> Iterator[str]:
+    """The answer and the label of a head where these are predictions, and the derivatives of the answer by group."""
+    for student, letter in ((True, "f"), (False, "y")):
+        if declared.prediction(student, head) is None:
+            continue
+        fed = [k for k, _ in predictions.names(declared, student, head)]
+        given = ", ".join([*(_output(k, head) for k in fed), *(f"n_{name}" for name in declared.names)])
+        targets = ", ".join([word_of(head, letter), *(_named("by", k, head) for k in fed if student)])
+        yield f"{targets}{',' if not student else ''} = {predictions.function(student, head)}({given})"
+        if not student:
+            yield f"{word_of(head, 'y')} = {word_of(head, 'y')} + labels[{place}:{place + 1}]"
+
+
+def _output(k: int, head: str) -> str:
+    """What a group adds to an answer or a label."""
+    return f"total({_named('a', k, head)} * phi_{k})"
+
+
+def _slope(declared: Declaration, k: int, head: str) -> str:
+    """The derivative of the loss in the output of a group for a head."""
+    slope = word_of(head, "slope")
+    return slope if declared.prediction(True, head) is None else f"{slope} * {_named('by', k, head)}"
 
 
 def _named(letter: str, k: int, head: str) -> str:
@@ -216,9 +241,9 @@ def _derivatives(declared: Declaration, k: int) -> Iterator[str]:
     group, ruled = declared.groups[k], declared.ruled(declared.groups[k])
     mixed = group.share is not None and group.share.word == "softmax"  # top1 has the derivative 0 almost everywhere
     fed = [head for head in declared.force if declared.readout(k, head)]
-    weights = [f"{word_of(head, 'slope')} * {_named('a', k, head)}" for head in fed]
+    weights = [f"{_slope(declared, k, head)} * {_named('a', k, head)}" for head in fed]
     yield f"weight_{k} = {' + '.join([*weights, f'0.0 * z_{k}_{group.slots[0]}'])}"
-    if mixed and not declared.several:
+    if mixed and not declared.several and not declared.predictions:
         yield f"A_{k} = a_{k} * u_{k}_p"
         yield f"h_{k} = slope * p_{k} * (A_{k} - total(p_{k} * A_{k}))"
     elif mixed:
@@ -240,7 +265,7 @@ def _derivatives(declared: Declaration, k: int) -> Iterator[str]:
             yield f"e_{here} = {row(f'q_{slot}')}"
     for one in group.readouts:
         if one.trained and one.word not in ruled:
-            slope = f"{word_of(one.head, 'slope')} * " if one.head in declared.force else "0.0 * "
+            slope = f"{_slope(declared, k, one.head)} * " if one.head in declared.force else "0.0 * "
             yield f"d_{k}_{one.word} = {slope}phi_{k} + 0.0 * z_{k}_{group.slots[0]}"
     for word in group.scalars:
         if word in ruled:

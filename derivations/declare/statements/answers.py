@@ -58,11 +58,16 @@ class Answers:
         return weight + said[one.output]
 
     def sums(self) -> list[str]:
-        """Answers and labels of several groups as sums over these."""
+        """Answers and labels of several groups as sums over these, or as predictions from them."""
         declared, lines = self.declared, []
         sides = ((range(len(declared.students)), "f"), (range(len(declared.students), len(declared.groups)), "f^*"))
         for side, letter in sides:
             for head in declared.heads:
+                found = declared.prediction(letter == "f", head)
+                if found is not None:
+                    left = rf"{letter}_{{\text{{{head}}}}}" if head else letter
+                    lines.append(rf"{left} := {notation.expression(found.tree)}")
+                    continue
                 fed = [k for k in side if declared.readout(k, head) is not None]
                 if len(fed) < 2 and not (fed and declared.labelling and letter == "f^*"):
                     continue
@@ -114,6 +119,8 @@ class Answers:
 
     def slope(self, group: Group, word: str) -> str:
         """The derivative of the loss by a readout or a number of unit i, as a mean over samples."""
+        if self.declared.predictions:
+            return rf"\mathrm{{E}}[\partial\ell/\partial {self.number(group, word)}]"
         readout, head = word in group.trained_readouts, self.head(group, word)
         inner = r"\varphi_i" if readout else rf"\partial_{{{notation.name(word)}}}\varphi_i"
         if not self.declared.several:

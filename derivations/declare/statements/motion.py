@@ -349,7 +349,7 @@ class Writer:
         """The second-order term of the online limit."""
         if not self.online:
             return []
-        if self.declared.rules:
+        if self.declared.rules or self.declared.predictions:
             one, two = ("c_i", "c_k") if self.single else ("c^s_i", "c^t_k")
             return [rf"E{self.above('st')}_{{ik}} = \mathrm{{E}}[{one} {two}]"]
         letter = "c_i" if self.single else "c^s_i"
