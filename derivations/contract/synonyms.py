@@ -43,7 +43,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "init": ("start",), "initial": ("start",), "initialisation": ("start",), "initialization": ("start",),
     "params": ("parameters",), "constants": ("parameters",), "numbers": ("parameters",), "description": ("about",),
     "url": ("link",), "authors": ("source",), "paper": ("source",), "events": ("event",), "presets": ("preset",),
-    "claims": ("claim",), "dim": ("d",), "dimension": ("d",), "input_dim": ("d",), "n_features": ("d",),
+    "claims": ("claim",), "stages": ("stage",), "tasks": ("stage",), "heads": ("head",), "beta1": ("momentum",),
+    "memories": ("memory",), "dim": ("d",), "dimension": ("d",), "input_dim": ("d",), "n_features": ("d",),
     "random_seed": ("seed",), "rng": ("seed",), "random_state": ("seed",), "replicas": ("seeds",),
     "n_seeds": ("seeds",),
     "until_time": ("until",), "t_end": ("until",), "reltol": ("rtol",), "abstol": ("atol",), "std": ("norm",),
@@ -55,6 +56,8 @@ TABLES: Mapping[str, str] = {
     "unit": "[student] and [teacher]", "units": "[student] and [teacher]", "output": "[student] and [teacher]",
     "gram": "[teacher]", "noise": "[teacher]", "loss": "[training]", "weights": "[training]", "limit": "[training]",
     "step": "[training]", "batch": "[training]", "decay": "[training]", "trained": "[training]", "until": "[training]",
+    "rates": "[training]", "rule": "[training]", "head": "[training]", "momentum": "[training]",
+    "nesterov": "[training]", "prediction": "[student] and [teacher]",
     "norm": "[start]", "overlap": "[start]", "blocks": "[inputs]", "bins": "[inputs]", "trace": "[inputs]",
     "spectrum": "[inputs]", "data": "[inputs]", "spread": "[teacher]",
 }  # fmt: skip
@@ -64,15 +67,15 @@ _INPUTS = (
     "inputs are x ~ N(0, I_d) without a table [inputs], which takes blocks, a spectrum, data or clusters "
     "(docs/inputs.md); a system with other inputs is written in Python (docs/own-system.md)"
 )
-_PLAIN = "training is plain SGD; the nearest are step, batch and decay in [training]"
+_PLAIN = "training is SGD; the nearest are step, batch, decay and momentum in [training]"
+_CHANGES = "a step that changes is an expression in t, or pairs of a time and a value: step = [[0, 1.0], [50, 0.1]]"
 _BIAS = 'a bias is a number of every unit: b = {default = 0.0, per = "unit"} in [parameters], and unit = "relu(w + b)"'
 ABSENT: Mapping[str, str] = {
     "input": _INPUTS, "inputs": _INPUTS, "covariance": _INPUTS, "mixture": _INPUTS, "means": _INPUTS,
     "variance": _INPUTS, "dataset": _INPUTS, "distribution": _INPUTS, "features": _INPUTS,
     "input_noise": "inputs have no noise of their own; the nearest is noise in [teacher], the deviation of label noise",
-    "momentum": _PLAIN, "nesterov": _PLAIN, "optimizer": _PLAIN, "optimiser": _PLAIN, "adam": _PLAIN, "beta1": _PLAIN,
-    "betas": _PLAIN, "schedule": f"the step is constant in time; {_PLAIN.split('; ')[1]}",
-    "lr_schedule": f"the step is constant in time; {_PLAIN.split('; ')[1]}",
+    "optimizer": _PLAIN, "optimiser": _PLAIN, "adam": _PLAIN, "betas": _PLAIN, "schedule": _CHANGES,
+    "lr_schedule": _CHANGES,
     "dropout": "no unit is dropped; the nearest is noise in [teacher]",
     "layers": "a network has one layer of units; the nearest is several groups, [student.one] and [student.two]",
     "depth": "a network has one layer of units; the nearest is several groups, [student.one] and [student.two]",
