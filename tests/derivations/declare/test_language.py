@@ -36,7 +36,7 @@ KEYS = {
     ("", "activation"): "it is 'unit', a key of [student] and [teacher]",
     ("", "data"): "it is 'data', a key of [inputs]",
     ("", "dataset"): "inputs are x ~ N(0, I_d) without a table [inputs], which takes blocks",
-    ("", "optimizer"): "training is plain SGD",
+    ("", "optimizer"): "training is SGD",
     ("", "qqqq"): "docs/own-model.md says what a declaration covers",
 }
 
