@@ -82,6 +82,7 @@ class ScalarModel(Model):
 
     SGD with momentum has velocities of the trained vectors and numbers.  `velocities(initial)` are then the Gram matrix
     (n + S, n + S) of all rows with the velocities behind them, and the velocities (s,) of the numbers; None without.
+    `forgets` says what of the state of SGD a run does not keep, so that it cannot go on; "" where it can.
     In the place of `update` is
     accelerate(means, scalars, velocities, step_size, *numbers) -> (parts of v, u and the gradient in the new v (S,),
         the same in the new u, new scalars, new velocities), and `observe` takes Gram matrices and scalars with them.
@@ -101,3 +102,4 @@ class ScalarModel(Model):
     wrong: Callable[..., Any] | None = None
     moves: Callable[..., tuple[Any, Any]] | None = None
     velocities: Callable[[Initial], tuple[np.ndarray, np.ndarray]] | None = None
+    forgets: str = ""

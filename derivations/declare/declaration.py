@@ -101,7 +101,8 @@ def moves(trained: tuple[str, ...], group: Group, word: str) -> bool:
     True
     """
     if word in group.trained_readouts:
-        return True
+        named = {one for one in group.trained_readouts if {one, group.named(one)} & set(trained)}
+        return not group.heads or word in named or not named or bool({"a", group.named("a")} & set(trained))
     return word in trained or group.named(word) in trained
 
 
@@ -178,8 +179,7 @@ class Declaration:
     `gram` is None for an orthonormal teacher, a number for equal overlaps, or the Gram matrix of the rows
     [slot, unit]; `trained` names the slots, readouts ("a") and scalars that move, and `rates` are factors of `step` for
     some of them, by name; `schedules` (`schedules.Schedule`) take the place of numbers that change in time, and `rules`
-    that of derivatives of the loss; a `law` that of normal noise; `memories` are numbers
-    that values may read.  `about`
+    that of derivatives of the loss; a `law` that of normal noise; `memories` are numbers that values may read.  `about`
     says what the model shows, `link` is where the source is read, `until` the end time of a run that names none.  A run
     with `decades` goes on over decades of time: its default saved times have early ones, and its picture a logarithmic
     axis.  `inputs` are None for x ~ N(0, I).  `predictions` take the place of sums of groups in answers, and

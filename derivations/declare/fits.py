@@ -4,7 +4,18 @@ import re
 from typing import Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields, growth, memory, mixture, noise, predictions, presets, schedules, spectra
+from derivations.declare import (
+    fields,
+    growth,
+    memory,
+    mixture,
+    noise,
+    predictions,
+    presets,
+    schedules,
+    spectra,
+    velocity_blocks,
+)
 from derivations.declare.declaration import Declaration
 from derivations.declare.grammar import entry
 
@@ -143,6 +154,7 @@ def _events(made: Declaration, parameters: Any) -> None:
 
     at, seen = rows(parameters), set()
     known = [block.name for block in at.moving] + [made.students[g].named(word) for g, word, _ in at.scalars]
+    known += [name for name, *_ in velocity_blocks.described(at)]
     taken = {*known, *(block.name for block in at.fixed), "time", "loss", "error", "classification_error"}
     taken |= {schedules.TIME} if made.clocked else set()
     for number, event in enumerate(made.events, 1):
@@ -174,6 +186,9 @@ def _seen(made: Declaration, parameters: Any) -> None:
             found = entry(name)
             if found is None:
                 continue
+            if found[0] in {name for name, *_ in velocity_blocks.described(at)}:
+                said = f"{key} reads {name}, but values read overlaps and numbers, not velocities"
+                raise fields.Mistake(said, table, key)
             if found[0] not in shapes:
                 said = f"{key} reads {name}, but {found[0]} is no order parameter that moves"
                 raise fields.Mistake(f"{said}; {fields.near(found[0], shapes)}", table, key)

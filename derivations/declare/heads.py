@@ -13,13 +13,15 @@ from typing import Any
 from derivations.declare import fields
 from derivations.declare.declaration import Group, Number
 from derivations.declare.grammar import Tree
-from derivations.declare.readouts import OUTPUTS, Readout
+from derivations.declare.readouts import OUTPUTS, Readout, word_of
 
 MOST_HEADS = 8
 JOINT = re.compile(r"[fy]_([A-Za-z0-9]+)")
 """The answer or label of a head in an own loss."""
 RESERVED = ("star",)
 """Names that a head cannot have: its readout would be that of a teacher."""
+OF_HEADS = ("f", "y", "a", "slope", "error")
+"""What a head has of its own, in front of its name."""
 
 
 def readouts(given: Mapping[str, Any], table: str, names: list[str], teacher: bool) -> tuple[Readout, ...]:
@@ -68,6 +70,10 @@ def require(
     heads, taught = names_of(students), names_of(teachers)
     if not heads and not taught:
         return
+    if heads and "teacher" in fields.table(tables, "training"):
+        said = f"teacher names the groups of one label, and the network has heads: write head = {heads[0]!r}, say"
+        raise fields.Mistake(said, "training", "teacher")
+    _require_names(tables, heads)
     if not heads:
         raise fields.Mistake("the teacher has heads, but no group of students has", "teacher", "output")
     without = next((group for group in students if not group.heads), None)
@@ -94,6 +100,15 @@ def require(
         raise fields.Mistake(said, "teacher")
 
 
+def _require_names(tables: Mapping[str, Any], heads: tuple[str, ...]) -> None:
+    """Refuse numbers and memories that are called like an answer, a label, a readout or an error of a head."""
+    taken = {word_of(head, letter) for head in heads for letter in OF_HEADS}
+    for table in ("parameters", "memory"):
+        for name in fields.table(tables, table):
+            if name in taken:
+                raise fields.Mistake(f"{name} is the name of something of a head: choose another", table, name)
+
+
 def force(training: Mapping[str, Any], students: tuple[Group, ...]) -> tuple[str, ...]:
     """The heads in force, in the order of the heads; none where all of them are.
 
@@ -113,6 +128,8 @@ def force(training: Mapping[str, Any], students: tuple[Group, ...]) -> tuple[str
     for one in asked:
         if one not in heads:
             raise fields.Mistake(f"no head is called {one!r}; {fields.near(one, heads)}", "training", "head")
+    if len(set(asked)) < len(asked):
+        raise fields.Mistake("head names a head twice", "training", "head")
     found = tuple(head for head in heads if head in asked)
     return () if found == heads else found
 

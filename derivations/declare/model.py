@@ -69,6 +69,7 @@ def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -
         fixed=fixed,
         spaces=spaces,
         velocities=velocities if declared.momentum is not None else None,
+        forgets=momentum.forgotten(declared.momentum),
     )
 
 

@@ -125,6 +125,17 @@ def constants(parameters: Any) -> tuple[np.ndarray, ...]:
     return () if stated is None else (np.array([getattr(parameters, stated.parameter), 1.0 / parameters.d]),)
 
 
+def forgotten(stated: Momentum | None) -> str:
+    """Name what a run of SGD does not keep of its momentum; "" of a momentum with a time, and without one.
+
+    >>> forgotten(Momentum(0.9))
+    'the velocities of momentum = 0.9; momentum = {time = ..} keeps them'
+    """
+    if stated is None or stated.timed or not stated.value:
+        return ""
+    return f"the velocities of momentum = {stated.value:g}; momentum = {{time = ..}} keeps them"
+
+
 def convention(parameters: Any) -> dict[str, str]:
     """What a run says of its momentum."""
     stated: Momentum | None = parameters.declaration.momentum

@@ -137,6 +137,7 @@ def constants(initial: Initial) -> Labelled:
 def crossings(declared: Declaration, found: Rows) -> tuple[Crossing, ...]:
     """The declared events.  Raises `UsageError` for one that watches no order parameter."""
     known = [b.name for b in found.moving] + [declared.students[g].named(word) for g, word, _ in found.scalars]
+    known += [name for name, *_ in velocity_blocks.described(found)]
     for event in declared.events:
         if event.of not in known:
             raise UsageError(f"event {event.name} watches {event.of!r}; what moves is {', '.join(known)}")

@@ -6,6 +6,7 @@ from typing import Any
 
 from derivations.declare import fields, noise, schedules
 from derivations.declare.declaration import Group, Law, Number, moves
+from derivations.declare.readouts import word_of
 from derivations.declare.schedules import Names, Schedule
 
 STEPS = {"online": 1.0, "flow": 1e-3}
@@ -94,8 +95,10 @@ def _rates(training: Mapping[str, Any], moving: list[tuple[str, str]], names: Na
     return {name: schedules.value(given, name, "training.rates", names, named=f"rate_{name}") for name in given}
 
 
-def moving_names(students: tuple[Group, ...], trained: tuple[str, ...]) -> list[tuple[str, str]]:
-    """The names of all that is trained, without and with the name of its group.
+def moving_names(
+    students: tuple[Group, ...], trained: tuple[str, ...], heads: tuple[str, ...] = ()
+) -> list[tuple[str, str]]:
+    """The names of all that is trained, without and with the name of its group; of the readouts those of some heads.
 
     >>> from derivations.declare.grammar import read
     >>> moving_names((Group("fast", read("w + b"), "w + b", ("w",), ("b",), 1, "trained"),), ("w",))
@@ -105,8 +108,10 @@ def moving_names(students: tuple[Group, ...], trained: tuple[str, ...]) -> list[
     for group in students:
         readouts = group.trained_readouts if group.heads else ()
         for word in (*group.slots, *group.own):
+            if not moves(trained, group, word) or (word in readouts and heads and word not in map(word_of, heads)):
+                continue
             if word in readouts:  # by one name for all heads, and by that of each
                 found += [("a", group.named("a")), ("a", word), ("a", group.named(word))]
-            elif moves(trained, group, word):
+            else:
                 found.append((word, group.named(word)))
     return found

@@ -76,26 +76,32 @@ def declaration(
     together.
     """
     fields.require_known(tables, TABLES, "")
-    training = fields.table(tables, "training")
-    fields.require_known(training, TRAINING, "training")
-    numbers = named.numbers(fields.table(tables, "parameters"))
+    fields.require_known(fields.table(tables, "training"), TRAINING, "training")
+    made = _stated(tables, name, folder, stage)
+    made = dataclasses.replace(made, text=declaration_text(tables, made))
+    made = stages.with_stages(made, tables, lambda own, place: declaration(own, name, folder, place))
+    if all(map(array_files.at_hand, data.files(made.inputs))):  # a stored declaration did when it was made
+        fits.require(made)
+    return made
+
+
+def _stated(tables: Mapping[str, Any], name: str, folder: Path | None, stage: tuple[str, float]) -> Declaration:
+    """The declaration of some tables without its text and its stages."""
+    training, numbers = fields.table(tables, "training"), named.numbers(fields.table(tables, "parameters"))
     teacher_table = fields.table(tables, "teacher")
-    students = _groups(tables, "student", STUDENTS, numbers, None)
     law = inputs.inputs(tables, numbers, folder)
-    labelled = law is not None and law.labels
-    teachers = _unlabelled(tables) if labelled else _groups(tables, "teacher", TEACHER, numbers, students)
-    heads.require(tables, students, teachers, labelled)
-    in_force = heads.force(training, students)
-    loss, tree = _loss(training, numbers, heads.names_of(students), in_force)
+    students, teachers = _sides(tables, numbers, law is not None and law.labels)
+    words, in_force = heads.names_of(students), heads.force(training, students)
+    loss, tree = _loss(training, numbers, words, in_force)
     weights: Any = fields.choice(training, "weights", ("free", "sphere", "normalised"), "free", "training")
     limit: Any = fields.choice(training, "limit", ("flow", "online"), "flow", "training")
     trained = _trained(training, students, numbers)
     remembering = fields.table(tables, "memory")
     known = memory.names_of(remembering)
     values = rates.values(
-        training, teacher_table, limit, rates.moving_names(students, trained), numbers, known, stage[1]
+        training, teacher_table, limit, rates.moving_names(students, trained, in_force), numbers, known, stage[1]
     )
-    made = Declaration(
+    return Declaration(
         name=fields.name(tables, "name", "", name),
         title=fields.text(tables, "title", "", name),
         source=fields.text(tables, "source", "", ""),
@@ -128,21 +134,22 @@ def declaration(
         momentum=momentum.momentum(training, weights, law),
         rules=rules.rules(training, students, trained, numbers, weights),
         head=in_force,
-        predictions=predictions.predictions(
-            fields.table(tables, "student"), "student", students, heads.names_of(students), numbers
-        ),
-        label_predictions=predictions.predictions(
-            teacher_table, "teacher", teachers, heads.names_of(students), numbers
-        ),
+        predictions=predictions.predictions(fields.table(tables, "student"), "student", students, words, numbers),
+        label_predictions=predictions.predictions(teacher_table, "teacher", teachers, words, numbers),
         labelling=labels.labelling(training, teachers),
         stage=stage[0],
         begin=stage[1],
     )
-    made = dataclasses.replace(made, text=declaration_text(tables, made))
-    made = stages.with_stages(made, tables, lambda own, place: declaration(own, name, folder, place))
-    if all(map(array_files.at_hand, data.files(law))):  # a stored declaration did when it was made
-        fits.require(made)
-    return made
+
+
+def _sides(
+    tables: Mapping[str, Any], numbers: tuple[Number, ...], labelled: bool
+) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
+    """The groups of students and teachers; of no teacher where clusters of the inputs are `labelled`."""
+    students = _groups(tables, "student", STUDENTS, numbers, None)
+    teachers = _unlabelled(tables) if labelled else _groups(tables, "teacher", TEACHER, numbers, students)
+    heads.require(tables, students, teachers, labelled)
+    return students, teachers
 
 
 def _unlabelled(tables: Mapping[str, Any]) -> tuple[Group, ...]:

@@ -37,8 +37,10 @@ def fields_of(declared: Declaration, plain: Plain) -> list[Field]:
 
 def of_stage(stage: Declaration, model: list[Field]) -> list[Field]:
     """The fields of the model as those by which a stage computes."""
-    names = renamed(stage, [name for name, _, _ in model])
-    return [(names.get(name, name), kind, field) for name, kind, field in model]
+    names, found = renamed(stage, [name for name, _, _ in model]), []
+    for name, kind, field in model:
+        _add(stage, found, (names.get(name, name), kind, field))
+    return found
 
 
 def renamed(stage: Declaration, every: list[str]) -> dict[str, str]:

@@ -109,8 +109,10 @@ def _tables(made: Declaration, tables: Mapping[str, Any], entry: Mapping[str, An
     """The tables that state a stage: those of the model with the keys of the stage in their places."""
     left = {key: table for key, table in tables.items() if key not in ("stage", "preset", "claim")}
     training = {**fields.table(tables, "training")}
-    if isinstance(entry.get("trained"), list):
-        moving = {n for pair in rates.moving_names(made.students, tuple(map(str, entry["trained"]))) for n in pair}
+    trained, force = entry.get("trained", list(made.trained)), entry.get("head", list(made.head))
+    heads = tuple(map(str, [force] if isinstance(force, str) else force)) if isinstance(force, str | list) else ()
+    if isinstance(trained, list) and ("trained" in entry or "head" in entry):
+        moving = {n for pair in rates.moving_names(made.students, tuple(map(str, trained)), heads) for n in pair}
         for key in ("rates", "rule"):
             _restrict(training, key, moving)
         if isinstance(training.get("rule"), str) and not any(moving & set(group.slots) for group in made.students):

@@ -27,7 +27,8 @@ def start(table: Mapping[str, Any], students: tuple[Group, ...], weights: str) -
     arrays, listed = _readouts(table, students)
     readout = 1.0 if "a" in listed else fields.real(table, "a", "start", 1.0)
     single = _of_heads(table, students, listed)
-    known = ("norm", "overlap", "a", *listed, *(name for name, _ in single))
+    readouts = [name for g in students if g.heads for word in g.trained_readouts for name in (word, g.named(word))]
+    known = ("norm", "overlap", "a", *listed, *readouts)
     others = {key: value for key, value in table.items() if key not in known}
     scalars = {word for group in students for word in group.scalars}
     for key, value in others.items():
@@ -39,7 +40,9 @@ def start(table: Mapping[str, Any], students: tuple[Group, ...], weights: str) -
             )
         if not re.fullmatch(r"(\w+_)?[QMP]_[a-z0-9]+", key):
             raise fields.Mistake(
-                f"unknown key {key!r}; {fields.near_key(key, ['norm', 'overlap', 'a', 'Q_ww', 'M_ww'])}", "start", key
+                f"unknown key {key!r}; {fields.near_key(key, ['norm', 'overlap', 'a', *readouts, 'Q_ww', 'M_ww'])}",
+                "start",
+                key,
             )
         arrays.append((key, fields.matrices(value, "start", key)))
     return Start(tuple(norms), None if overlap == "random" else overlap, readout, tuple(arrays), single)
@@ -49,8 +52,16 @@ def _of_heads(
     table: Mapping[str, Any], students: tuple[Group, ...], listed: list[str]
 ) -> tuple[tuple[str, float], ...]:  # fmt: skip
     """The numbers at which all readouts of a head start, by the name of the readouts in a run."""
-    names = [group.named(word) for group in students if group.heads for word in group.trained_readouts]
-    return tuple((name, fields.real(table, name, "start")) for name in names if name in table and name not in listed)
+    found = []
+    for group in students:
+        for word in group.trained_readouts if group.heads else ():
+            name, keys = group.named(word), [key for key in (group.named(word), word) if key in table]
+            if keys and name not in listed and isinstance(table[keys[0]], list):
+                said = f"{word} is a number for all groups; write {name} for a list of one"
+                raise fields.Mistake(said, "start", word)
+            if keys and name not in listed:
+                found.append((name, fields.real(table, keys[0], "start")))
+    return tuple(found)
 
 
 def _readouts(table: Mapping[str, Any], students: tuple[Group, ...]) -> tuple[list[tuple[str, Any]], list[str]]:

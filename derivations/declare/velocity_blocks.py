@@ -114,6 +114,8 @@ def start(at: "Rows", arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
         values = np.asarray(arrays.get(part.name, np.zeros(part.shape)), float)
         if values.shape != part.shape:
             raise UsageError(f"{part.name} must have shape {part.shape}, but has {values.shape}")
+        if isinstance(part, Symmetric) and not np.allclose(values, values.T, rtol=ROUGH, atol=0.0):
+            raise UsageError(f"{part.name} is not symmetric")
         found[part.name] = values
     return found
 

@@ -48,7 +48,7 @@ def claims(system: System) -> tuple[Claim, ...]:
         found.append(_second(system))
     if tier in ("exact", "mixed"):
         found.append(_tiers(system))
-    if pushed and not declared.timed and inputs is None and parameters.momentum > 0:
+    if pushed and not declared.timed and inputs is None and parameters.momentum >= momentum.LEAST:
         found.append(momentum.momentum_claim(system))
     if parameters.d >= 2 and flow and not pushed:  # what SGD keeps of momentum takes many steps
         found.append(training.small_step_claim(system))

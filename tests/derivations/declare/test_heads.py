@@ -247,6 +247,18 @@ def test_readouts_of_heads_start_and_move_by_names_of_their_own():
     assert np.ptp(np.asarray(run["a_one"]), axis=0).min() > 1e-3
 
 
+def test_readouts_that_trained_does_not_name_rest():
+    run = odesim.integrate(declared(LEE, trained=["w", "a_one"], rates=0.5), until=0.5, save_points=2)
+    assert np.ptp(np.asarray(run["a_two"]), axis=0) == pytest.approx(0)
+    assert np.ptp(np.asarray(run["a_one"]), axis=0).min() > 1e-3
+
+
+def test_readouts_of_a_head_start_at_one_number_in_all_groups():
+    tables = {**CLOSED["groups"], "start": {"a_one": 0.4, "slow_a_two": 0.7}}
+    found = start(declared(tables).parameters, 0)
+    assert found.state["fast_a_one"] == pytest.approx(0.4) and found.state["slow_a_two"] == pytest.approx(0.7)
+
+
 def test_the_page_writes_heads():
     text = odesim.derive(declared(LEE, head="one"), format="text")
     for line in (
@@ -299,6 +311,11 @@ REFUSED = [
     ({"start": {"a_three": 0.1}}, "unknown key 'a_three'"),
     ({"training": {"rates": {"a_three": 0.1}}}, "a_three"),
     ({"training": {"trained": ["w", "a_three"]}}, "a_three"),
+    ({"training": {"teacher": ["one"]}}, "teacher names the groups of one label, and the network has heads"),
+    ({"training": {"head": ["one", "one"]}}, "head names a head twice"),
+    ({"training": {"head": "one", "rates": {"a_two": 0.3}}}, "rates names 'a_two', which is not trained"),
+    ({"parameters": {"f_one": 1.0}}, "f_one is the name of something of a head: choose another"),
+    ({"start": {"a_tow": 0.3}}, "did you mean 'a_two'?"),
 ]  # fmt: skip
 
 

@@ -105,3 +105,34 @@ def test_stages_that_train_other_things_have_no_velocities_in_common():
         odesim.declare(
             **{**LEE, "training": {**LEE["training"], "momentum": {"time": 2.0}}}, name="m", stage=[FIRST, SECOND]
         )
+
+
+def test_sgd_of_several_stages_refuses_a_momentum_that_runs_do_not_keep():
+    tables = {**LEE, "training": {**LEE["training"], "momentum": 0.9}, "stage": [FIRST, SECOND]}
+    with pytest.raises(UsageError, match=r"SGD of stage second cannot go on: a run does not keep the velocities"):
+        odesim.simulate(odesim.declare(**{"name": "m", **tables}), stage="all", method="compressed", d=50, seeds=1)
+
+
+def test_events_watch_velocities_and_values_do_not():
+    event = [{"of": "velocity_a_one", "threshold": -0.01, "direction": -1}]
+    training = {**LEE["training"], "momentum": {"time": 2.0}}
+    model = odesim.declare(**{**LEE, "name": "m", "event": event, "training": training})
+    assert np.isfinite(np.asarray(odesim.integrate(model, until=1)["T_velocity_a_one"])).any()
+    with pytest.raises(UsageError, match="values read overlaps and numbers, not velocities"):
+        timed(step="1/(1 + VV_ww[1,1])")
+
+
+def test_velocities_of_a_start_are_those_of_vectors():
+    run = odesim.integrate(timed(), until=1, save_points=2).arrays(-1)
+    state = {
+        name: values for name, values in run.items() if "error" not in name and name not in ("loss", "best_cosine")
+    }
+    with pytest.raises(UsageError, match="VV_ww is not symmetric"):
+        odesim.integrate(timed(), initial={**state, "VV_ww": state["VV_ww"] + [[0.0, 0.1], [0.0, 0.0]]}, until=1)
+
+
+def test_a_number_that_a_stage_hides_has_a_name_of_its_own():
+    with pytest.raises(UsageError, match="are called hidden_step"):
+        odesim.declare(
+            **{**LEE, "name": "m", "parameters": {"hidden_step": 2.0}, "stage": [FIRST, {**SECOND, "step": 0.3}]}
+        )

@@ -31,7 +31,7 @@ def refused(sentence, *stages, training=ONLINE, **more):
         ("stage second: limit is one for all stages, and no key of a stage", {"limit": "flow"}),
         ("stage second: memory is one for all stages, and no key of a stage", {"memory": {}}),
         ("stage second: momentum is one for all stages, and no key of a stage", {"momentum": 0.9}),
-        ("stage second: head is no key of a stage in this version of odesim", {"head": "two"}),
+        ("stage second: head names heads of the network, but output gives it one answer", {"head": "two"}),
         ("stage second: look is no key of a stage in this version of odesim", {"look": {"size": 1}}),
         ("stage second: begin is no key of a stage in this version of odesim", {"begin": {"w": "fresh"}}),
         ("stage second: trained names 'v', which is no trainable quantity", {"trained": ["v"]}),
