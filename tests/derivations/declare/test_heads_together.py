@@ -114,7 +114,7 @@ def test_sgd_of_several_stages_refuses_a_momentum_that_runs_do_not_keep():
 
 
 def test_events_watch_velocities_and_values_do_not():
-    event = [{"of": "velocity_a_one", "threshold": -0.01, "direction": -1}]
+    event = [{"of": "velocity_a_one", "threshold": 0.005, "absolute": True}]
     training = {**LEE["training"], "momentum": {"time": 2.0}}
     model = odesim.declare(**{**LEE, "name": "m", "event": event, "training": training})
     assert np.isfinite(np.asarray(odesim.integrate(model, until=1)["T_velocity_a_one"])).any()
