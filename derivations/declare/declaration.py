@@ -14,6 +14,7 @@ from derivations.declare.grammar import SHARES, Tree
 from derivations.declare.input_law import Cluster as Cluster
 from derivations.declare.input_law import Inputs
 from derivations.declare.input_law import Mean as Mean
+from derivations.declare.looks import Look
 from derivations.declare.momentum import Momentum
 from derivations.declare.of_runs import Event as Event
 from derivations.declare.of_runs import Preset as Preset
@@ -222,6 +223,7 @@ class Declaration:
     memories: tuple[Memory, ...] = dataclasses.field(default=(), repr=False)
     head: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     momentum: Momentum | None = dataclasses.field(default=None, repr=False)
+    look: Look | None = dataclasses.field(default=None, repr=False)
     labelling: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     stage: str = dataclasses.field(default="", repr=False)
     begin: float = dataclasses.field(default=0.0, repr=False)

@@ -81,6 +81,8 @@ def growth(parameters: Any) -> tuple[int, float]:
         raise UsageError("tier leading: it knows one answer, and this network has heads; take -p tier=auto")
     if declared.momentum is not None:
         raise UsageError("tier leading: it is derived for steps without momentum; take -p tier=auto")
+    if declared.look is not None:
+        raise UsageError("tier leading: it is derived for the gradient, not for looks at a sample; take -p tier=auto")
     if declared.weights == "free" or declared.limit != "flow" or declared.loss not in ("squared", "correlation"):
         raise UsageError(
             "tier leading: the lowest order is derived for the flow of vectors of fixed norm (weights = 'sphere' or "

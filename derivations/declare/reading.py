@@ -16,6 +16,7 @@ from derivations.declare import (
     heads,
     inputs,
     labels,
+    looks,
     memory,
     momentum,
     named,
@@ -42,7 +43,7 @@ STUDENT = ("unit", "units", "output", "name")
 TEACHER = (*STUDENT, "gram", "noise", "spread")
 TRAINING = (
     "loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "rule", "until", "decades", "head",
-    "momentum", "nesterov", "teacher",
+    "momentum", "nesterov", "teacher", "look",
 )  # fmt: skip
 EVENT = ("name", "of", "threshold", "direction", "absolute")
 LARGEST_BATCH = 10**15
@@ -124,12 +125,14 @@ def declaration(
         law=values.law,
         memories=memory.memories(remembering, students, trained, numbers),
         momentum=momentum.momentum(training, weights, law),
+        look=looks.look(training),
         rules=rules.rules(training, students, trained, numbers, weights),
         head=in_force,
         labelling=labels.labelling(training, teachers),
         stage=stage[0],
         begin=stage[1],
     )
+    looks.require(made)
     made = dataclasses.replace(made, text=declaration_text(tables, made))
     made = stages.with_stages(made, tables, lambda own, place: declaration(own, name, folder, place))
     if all(map(array_files.at_hand, data.files(law))):  # a stored declaration did when it was made

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from derivations.declare import classification
+from derivations.declare import classification, looks, virtual_steps
 from derivations.declare.arrays import Means
 from derivations.declare.clusters import MOST_CLUSTERS
 from derivations.declare.declaration import Declaration, Group
@@ -27,6 +27,7 @@ class Place(NamedTuple):
 
     `bias` are the units' own numbers, `numbers` the user's, `noise` is that of the labels, `sizes` are those of groups.
     `centre` are the means of the fields (None: 0), `label` is what stands in the place of a teacher (None: nothing).
+    `looks` (S,) are the virtual steps of a look, where there is one.
     """
 
     G: Any
@@ -38,6 +39,7 @@ class Place(NamedTuple):
     numbers: Any
     noise: Any
     sizes: Any
+    looks: Any = None
 
 
 class Seen(NamedTuple):
@@ -67,9 +69,11 @@ class Sampler:
         n = len(U)
 
         def part(x: Any, w: Any, y: Any) -> Means:
-            seen = self._seen(at, placed(U[:S] @ x[:n], at.centre, slice(S)), y, derivatives=True)
-            value, slope, label = self._loss(at, seen, x[n:])
-            c, e, scalars = self._gradients(at, seen, (value, slope, label), w)
+            z = placed(U[:S] @ x[:n], at.centre, slice(S))
+            first, value = self._moves(at, z, x[n:], y, w)
+            c, e, scalars = virtual_steps.looked(
+                self.declared.look, first, lambda z: self._moves(at, z, x[n:], y, w)[0], z, at.looks
+            )
             weighted = c * w
             drift = weighted @ x[:n].T
             if isotropic:
@@ -84,6 +88,12 @@ class Sampler:
         found = sum(drift) if isotropic else divided(xp, sum(drift), U, S)
         by_row = [sum(each) for each in zip(*scalars, strict=True)]
         return Means(found, sum(own), sum(first), sum(second), by_row, sum(loss))
+
+    def _moves(self, at: Place, z: Any, noise: Any, y: Any, weights: Any) -> tuple[virtual_steps.Moves, Any]:
+        """What vectors and numbers move by at fields z (`_gradients`), and the loss of every point."""
+        seen = self._seen(at, z, y, derivatives=True)
+        of_loss = self._loss(at, seen, noise)
+        return self._gradients(at, seen, of_loss, weights), of_loss[0]
 
     def losses(self, at: Place, points: Any, weights: Any) -> tuple[Any, ...]:
         """(loss, share of wrong labels, E[(f - f*)^2], those of heads or of the labels of stages), no derivatives."""
@@ -232,6 +242,7 @@ class Sampler:
         xp, z, cs, es, scalars = self.xp, seen.z, [], [], []
         slopes = of_loss[1]
         slope = next(iter(slopes.values()))  # the one of all, where there are rules
+        norm = self._norm(seen, slope) if looks.normed(self.declared) else None
         for number, rows, scale, a, out, routed in seen.kept:
             group = self.declared.groups[number]
             slots, ruled = len(group.slots), self.declared.ruled(group)
@@ -246,7 +257,7 @@ class Sampler:
                 df["a"] = out[0]  # rules are for one answer
             for s, slot in enumerate(group.slots):
                 if slot in ruled:
-                    cs.append(self._rule(at, seen, number, slot, of_loss, df[slot]) + 0.0 * base)
+                    cs.append(self._rule(at, seen, number, slot, of_loss, df[slot], norm) + 0.0 * base)
                     es.append(xp.zeros(base.shape[0]))
                     continue
                 c = parts[s] * scale[s] if scale else parts[s]
@@ -257,7 +268,9 @@ class Sampler:
             along = {one.word: out[0] * slopes.get(one.head, 0.0 * slope) for one in group.readouts}
             along |= dict(zip(group.scalars, extra, strict=True))
             for word in group.own:
-                part = self._rule(at, seen, number, word, of_loss, df[word]) if word in ruled else along[word]
+                part = along[word]
+                if word in ruled:
+                    part = self._rule(at, seen, number, word, of_loss, df[word], norm)
                 scalars.append((part + 0.0 * base) @ weights)
         return xp.concatenate(cs), xp.concatenate(es), scalars
 
@@ -287,7 +300,19 @@ class Sampler:
             extra = [part + gain * logits[1 + 2 * slots + b] for b, part in enumerate(extra)]
         return parts, extra
 
-    def _rule(self, at: Place, seen: Seen, number: int, word: str, of_loss: tuple[Any, Any, Any], df: Any) -> Any:
+    def _norm(self, seen: Seen, slope: Any) -> Any:
+        """The norm (N,) of the gradient of all trained vectors."""
+        squares = []
+        for number, _, _, a, out, routed in seen.kept:
+            group = self.declared.groups[number]
+            parts, _ = self._derivatives(group, a[0] * slope, out, routed)
+            trained = (self.declared.moves(group, slot) for slot in group.slots)
+            squares += [(part + 0.0 * a[0] * slope) ** 2 for part, moves in zip(parts, trained, strict=False) if moves]
+        return virtual_steps.norm(self.xp, squares)
+
+    def _rule(
+        self, at: Place, seen: Seen, number: int, word: str, of_loss: tuple[Any, Any, Any], df: Any, norm: Any
+    ) -> Any:
         """The coefficients (units, N) of the rule of a slot or a number of a group, of a network with one answer."""
         group, (value, slope, label) = self.declared.groups[number], of_loss
         (rows, scale, a, out), size = seen.kept[number][1:5], at.sizes[number]
@@ -301,6 +326,7 @@ class Sampler:
         order = (*group.slots, *(None for _ in group.slots), None, *group.scalars)  # of the outputs after phi
         dphi = out[1 + order.index(word)] if word in order else 0.0
         given = (a[0], seen.f[0], label[0], value, next(iter(slope.values())), df, dphi)
+        given = given if norm is None else (*given, norm)
         return self.functions[f"rule_{number}_{word}"](*fields, *own, *given, *self._shared(at))[0]
 
 
