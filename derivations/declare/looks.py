@@ -6,7 +6,7 @@ for the field z_a = u_a . x of every trained vector; teachers, labels, readouts 
 c(z^(times)) with use = "last", and by the sum of all c(z^(k)) with use = "sum".  In d dimensions that is a step of
 rho_a/d along the motion by this sample alone, which is taken back before all move.  In flow and online limit r is 1.
 `gnorm` = sqrt(r sum_b grad_b^2) over the trained vectors b is the norm of their gradient, over sqrt(d).
-Source: Dandi, Troiani, Arnaboldi, Pesce, Zdeborova & Krzakala 2024; Arnaboldi et al. 2024.
+Source: Arnaboldi, Dandi, Krzakala, Pesce & Stephan 2024, https://arxiv.org/abs/2405.15459 (data repetition).
 """
 
 import dataclasses
@@ -125,7 +125,8 @@ def convention(parameters: Any) -> dict[str, str]:
         return {}
     steps = "a virtual step" if stated.times == 1 else f"{stated.times} virtual steps"
     what = "c after" if stated.use == "last" else "the sum of c before and after"
-    return {"look": f"{what} {steps} z - {parameters.look_size:g} rate r c on the same sample, r = |x|^2/d"}
+    size = f"rho = {parameters.look_size:g}, r = |x|^2/d"
+    return {"look": f"{what} {steps} z - rho rate r c on the same sample, {size}"}
 
 
 def reason(declared: Any) -> str:

@@ -1,4 +1,4 @@
-"""Exact means of rules and looks that are polynomials: a tensor of Gauss-Hermite nodes in all fields and the label's noise.
+"""Exact means of polynomial rules and looks: a tensor of Gauss-Hermite nodes in all fields and the label's noise.
 
 With n nodes each, polynomials of degree 2 n - 1 in every variable have exact means.  The frame has the teachers first,
 so that overlaps as small as 1e-5 keep their digits, which random points cannot resolve.
@@ -122,11 +122,14 @@ def _moved(declared: Declaration, field: int) -> int:
     return found
 
 
-def nodes(parameters: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Points (fields + 1, N), the last row for the label's noise, and weights (N,); None where they are too many."""
+def nodes(parameters: Any, more: int = 0) -> tuple[np.ndarray, np.ndarray] | None:
+    """Points (fields + 1, N), the last row for the label's noise, and weights (N,); None where they are too many.
+
+    In every variable there are `more` than are needed.
+    """
     declared, fields = in_force(parameters), rows(parameters).fields
     noisy = parameters.noise is None or parameters.noise > 0
-    each, variables = highest(declared) // 2 + 1, fields + noisy
+    each, variables = highest(declared) // 2 + 1 + more, fields + noisy
     if variables > MOST_VARIABLES or each**variables > MOST_NODES:
         return None
     x, weights = _tensor(variables, each)

@@ -15,7 +15,7 @@ from derivations.broken import once
 from derivations.claim import Claim
 from derivations.contract import Initial, System
 from derivations.declare import sampled, schedules, speeds, velocity_blocks
-from derivations.declare.claims import momentum, sample_gradient, training
+from derivations.declare.claims import finer_grid, momentum, sample_gradient, training
 from derivations.declare.claims.sample_gradient import BATCHES
 from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon, quieted, start, state
 from derivations.declare.declaration import Declaration
@@ -41,10 +41,11 @@ def claims(system: System) -> tuple[Claim, ...]:
         found.append(training.microscope_claim(system))
     if tier == "exact" and flow and not declared.rules and not declared.timed and declared.look is None:
         found.append(_gradient(system))
-    found.append(_drift(system))
+    gridded = tier == "exact" and declared.look is not None
+    found.append(finer_grid.finer_grid_claim(system) if gridded else _drift(system))
     if tier == "sampled":
         found.append(_own_points(system))
-    if not flow:
+    if not flow and not gridded:
         found.append(_second(system))
     if tier in ("exact", "mixed"):
         found.append(_tiers(system))
