@@ -235,6 +235,8 @@ def warning(initial: Initial) -> str:
     isotropic = p.declaration.inputs is None
     if p.declaration.weights == "free" or p.declaration.loss not in ("squared", "correlation") or not isotropic:
         return ""
+    if p.declaration.look is not None:  # a second look leaves such a start by another order
+        return ""
     nearest = cosines(rows(p), rows(p).gram({**initial.constants, **initial.state}))
     if nearest is None or nearest.max(initial=0.0) > RANDOM / math.sqrt(p.d):
         return ""

@@ -95,6 +95,7 @@ def _require_look(declared: Any, refuse: Callable[[str, str], None]) -> None:
         said = "look has no effect: no vector is trained, and readouts and numbers stay in a virtual step"
         raise fields.Mistake(said, "training", "look")
     trees = [(group.unit, group.text) for group in declared.groups] + [(one.tree, one.text) for one in declared.rules]
+    trees += [] if declared.own_loss is None else [(declared.own_loss, "an own loss")]
     for tree, text in trees:
         if tree.calls("exp"):
             refuse(f"{text!r}", "exp of a field after a step has no mean")

@@ -198,6 +198,7 @@ REFUSED = [
     ({"look": {"size": 1}, "weights": "normalised"}, {}, "look and weights = 'normalised' do not go together"),
     ({"look": {"size": 1}}, {"student": {"unit": "wick(2, w)"}}, r"look and the unit 'wick\(2, w\)' do not go"),
     ({"look": {"size": 1}}, {"student": {"unit": "exp(w)"}}, "exp of a field after a step has no mean"),
+    ({"look": {"size": 1}, "loss": "exp(-f*y)"}, {}, "look and 'an own loss' do not go together: exp of a field"),
     ({"look": {"size": 1}}, {"inputs": {"blocks": [[2.0, 1.0]]}}, r"look and \[inputs\] do not go together"),
     ({"look": {"size": 1}, "momentum": 0.9}, {}, "look and momentum do not go together"),
     ({"look": {"size": 1}, "trained": []}, {}, "look has no effect: no vector is trained"),
