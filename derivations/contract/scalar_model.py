@@ -87,6 +87,9 @@ class ScalarModel(Model):
     accelerate(means, scalars, velocities, step_size, *numbers) -> (parts of v, u and the gradient in the new v (S,),
         the same in the new u, new scalars, new velocities), and `observe` takes Gram matrices and scalars with them.
 
+    Where `lengths` is true the coefficients depend on the length of a sample too:
+    coefficients(fields, labels, lengths, vv, scalars, *numbers), with the row |x|^2/d of `lengths` (1, ...).
+
     `observe` takes `packed` Gram matrices and scalars; `fixed(initial)` are the constants that are saved with a run.
     Where `spaces(parameters)` is not None the inputs have its law in place of N(0, I); with several eigenspaces
     `place` gives one Gram matrix for each, of the parts of the vectors in it, and so are those that are saved.
@@ -103,3 +106,4 @@ class ScalarModel(Model):
     moves: Callable[..., tuple[Any, Any]] | None = None
     velocities: Callable[[Initial], tuple[np.ndarray, np.ndarray]] | None = None
     forgets: str = ""
+    lengths: bool = False

@@ -16,7 +16,7 @@ from derivations.declare.schedules import Schedule
 class Arguments(NamedTuple):
     """The run-time arguments of the sampled flow, sizes of the groups last.
 
-    `rates` = (rate, decay, eta^2/B, noise), and the time of momentum where it has one.
+    `rates` = (rate, decay, eta^2/B, noise), and the time of momentum or the size of a look where there is one.
 
     `entries` are the places of the overlaps of the state in the students' rows of the Gram matrix.  `eigenvalue`
     (C, L, 1, 1) and `share` (L, 1, 1) are those of the eigenspaces of the inputs, with one Gram matrix for all

@@ -28,7 +28,7 @@ def dense(declared: Declaration, numbers: tuple[float, ...]) -> bool:
     overlaps, and dG_ab feels G_cb for all c; where it has a mean, norms and the units' own numbers feel each other.
     The nodes are as symmetric as the Gaussian law, so that what vanishes by parity or degree does so here.
     """
-    if declared.rules:
+    if declared.rules or declared.look is not None:
         return True
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     for group, variance in itertools.product(declared.students, VARIANCES if declared.weights == "free" else (1.0,)):

@@ -14,9 +14,13 @@ from derivations.declare.grammar import SHARES, Tree
 from derivations.declare.input_law import Cluster as Cluster
 from derivations.declare.input_law import Inputs
 from derivations.declare.input_law import Mean as Mean
+from derivations.declare.looks import Look
 from derivations.declare.momentum import Momentum
 from derivations.declare.of_runs import Event as Event
 from derivations.declare.of_runs import Preset as Preset
+from derivations.declare.of_training import Law as Law
+from derivations.declare.of_training import Memory as Memory
+from derivations.declare.of_training import Rule as Rule
 from derivations.declare.readouts import OUTPUTS as OUTPUTS
 from derivations.declare.readouts import Prediction, Readout, word_of
 from derivations.declare.schedules import Schedule
@@ -126,38 +130,6 @@ class Number:
 
 
 @dataclasses.dataclass(frozen=True)
-class Memory:
-    """A number of training with dm/dt = `rate`; `seen` are the names of state and gradients that the rate reads."""
-
-    name: str
-    start: float
-    text: str
-    rate: Tree
-    seen: tuple[str, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Law:
-    """The noise of a label, an expression in xi, a standard normal number; a `heavy` one has no variance."""
-
-    text: str
-    tree: Tree
-    heavy: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
-class Rule:
-    """The coefficient c by which a slot (u by -h c x), a readout or a scalar (by -h c) moves.
-
-    It takes the place of the derivative of the loss; `name` is the slot or number, with or without its group's name.
-    """
-
-    name: str
-    text: str
-    tree: Tree
-
-
-@dataclasses.dataclass(frozen=True)
 class Start:
     """Where training starts: norms by slot, overlaps drawn at random or one cosine with the unit's teacher.
 
@@ -225,6 +197,7 @@ class Declaration:
     momentum: Momentum | None = dataclasses.field(default=None, repr=False)
     predictions: tuple[Prediction, ...] = dataclasses.field(default=(), repr=False)
     label_predictions: tuple[Prediction, ...] = dataclasses.field(default=(), repr=False)
+    look: Look | None = dataclasses.field(default=None, repr=False)
     labelling: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     stage: str = dataclasses.field(default="", repr=False)
     begin: float = dataclasses.field(default=0.0, repr=False)

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from derivations.declare import looks
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.grammar import Tree
 from derivations.declare.readouts import written_name
@@ -179,11 +180,12 @@ def loss_of_heads(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, A
 
 
 def moves(
-    declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any]
+    declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any], along: Any = None
 ) -> tuple[Any, Any]:
     """What the trained vectors (students, d) and numbers (s,) move by, summed over samples: c x and c, or derivatives.
 
-    The arguments are those of `answers`.  Derivatives that a rule names are taken by JAX.
+    The arguments are those of `answers`.  Derivatives that a rule names are taken by JAX.  `gnorm` has the length
+    |x|^2/d of a sample, or the product of x with `along` (samples, d) in its place.
     """
     import jax
     import jax.numpy as jnp
@@ -204,6 +206,9 @@ def moves(
         return sample_loss(declared, f, y, numbers) + 0.0 * f
 
     known = {**numbers, "f": f, "y": y, "l": loss_of(f), "dl": jax.grad(lambda f: loss_of(f).sum())(f)}
+    if looks.normed(declared):
+        lengths = (x * x).sum(1) / x.shape[1] if along is None else (x * along).sum(1)
+        known["gnorm"] = jnp.sqrt(lengths * _squares(declared, groups, labels, numbers))
     for k, one in enumerate(students):
         constants = {word: given[f"own_{k}_{word}"][:, None] for word in declared.constants(one.group)}
         for word in declared.ruled(one.group):
@@ -213,6 +218,26 @@ def moves(
             else:
                 of_scalars = of_scalars.at[one.numbers[word]].set(c.sum(1))
     return of_rows, of_scalars
+
+
+def _squares(declared: Declaration, groups: list[Placed], labels: Any, numbers: Mapping[str, Any]) -> Any:
+    """The sum (samples,) of squared derivatives of the loss in the fields of all trained vectors, by JAX."""
+    import jax
+
+    count = len(declared.students)
+
+    def total(every: list[dict[str, Any]]) -> Any:
+        moved = [dataclasses.replace(one, fields=own) for one, own in zip(groups, every, strict=False)]
+        f, y = _answers(declared, [*moved, *groups[count:]], labels, numbers)
+        return sample_loss(declared, f, y, numbers).sum()
+
+    slopes = jax.grad(total)([one.fields for one in groups[:count]])
+    return sum(
+        (own[slot] ** 2).sum(0)
+        for one, own in zip(groups, slopes, strict=False)
+        for slot in own
+        if declared.moves(one.group, slot)
+    )
 
 
 def _moving(declared: Declaration, group: Group) -> list[str]:

@@ -211,7 +211,7 @@ def require_rules(declared: Declaration, values: Mapping[str, float], noise: flo
         own = require_unit(group.unit, group.text, group.slots, values)
         df = Growth(own.most, own.most)
         known = {"f": f, "y": y, "l": loss, "dl": error, "df": df, "dphi": df, "grad": error * df}
-        known |= dict.fromkeys(group.slots, LINEAR)
+        known |= dict.fromkeys(group.slots, LINEAR) | {"gnorm": Growth((error * df).most, NEVER)}
         for word in declared.ruled(group):
             rule = declared.rule(group, word)
             assert rule is not None
@@ -226,7 +226,7 @@ def bounded_in_label(declared: Declaration, values: Mapping[str, float]) -> bool
     """Whether all that moves does so by rules that are bounded in the label."""
     for group in declared.students:
         known = dict.fromkeys((*group.slots, "f", "df", "dphi"), LINEAR)
-        known |= dict.fromkeys(("y", "dl", "grad", "l"), HEAVY)
+        known |= dict.fromkeys(("y", "dl", "grad", "l", "gnorm"), HEAVY)
         for word in (*group.slots, *group.own):
             rule = declared.rule(group, word) if declared.moves(group, word) else None
             if declared.moves(group, word) and (rule is None or of(rule.tree, known, values).most > EXPONENTIAL):

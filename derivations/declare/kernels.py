@@ -12,7 +12,7 @@ import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 
-from derivations.declare import symbols
+from derivations.declare import looks, symbols
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.gates import SERIES, Gate, Open, Shape, erf_factors, shape
 from derivations.declare.moments import Program, Tables
@@ -119,6 +119,8 @@ def plain_gate(gate: Gate, order: int) -> tuple[str, str, int]:
 
 def require_closed(declared: Declaration) -> None:
     """Raise `Open` where the loss alone rules closed forms out, or the flow is not that of SGD."""
+    if reason := looks.reason(declared):
+        raise Open(reason)
     if declared.loss not in ("squared", "correlation"):
         what = "the own loss" if declared.loss == "own" else f"the {declared.loss} loss"
         raise Open(f"{what} is no polynomial in the units, so that its mean is no sum over pairs of units")

@@ -83,6 +83,8 @@ def growth(parameters: Any) -> tuple[int, float]:
         raise UsageError("tier leading: it knows one answer, and this network has heads; take -p tier=auto")
     if declared.momentum is not None:
         raise UsageError("tier leading: it is derived for steps without momentum; take -p tier=auto")
+    if declared.look is not None:
+        raise UsageError("tier leading: it is derived for the gradient, not for looks at a sample; take -p tier=auto")
     if declared.weights == "free" or declared.limit != "flow" or declared.loss not in ("squared", "correlation"):
         raise UsageError(
             "tier leading: the lowest order is derived for the flow of vectors of fixed norm (weights = 'sphere' or "
@@ -234,6 +236,8 @@ def warning(initial: Initial) -> str:
     p = initial.parameters
     isotropic = p.declaration.inputs is None
     if p.declaration.weights == "free" or p.declaration.loss not in ("squared", "correlation") or not isotropic:
+        return ""
+    if p.declaration.look is not None:  # a second look leaves such a start by another order
         return ""
     nearest = cosines(rows(p), rows(p).gram({**initial.constants, **initial.state}))
     if nearest is None or nearest.max(initial=0.0) > RANDOM / math.sqrt(p.d):

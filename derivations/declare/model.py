@@ -18,6 +18,8 @@ from derivations.declare import (
     classes,
     data,
     evaluate,
+    looked,
+    looks,
     mixture,
     momentum,
     noise,
@@ -62,7 +64,7 @@ def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -
         scalars=scalars,
         further=further,
         losses=functools.partial(of_samples, evaluate.losses, declared, changing),
-        moves=functools.partial(of_samples, evaluate.moves, declared, changing) if declared.rules else None,
+        moves=functools.partial(of_samples, moves, declared, changing) if (moves := _moves(declared)) else None,
         wrong=functools.partial(of_samples, evaluate.wrong, declared, changing) if declared.classifies() else None,
         written=functools.partial(written.module, declared, changing),
         stem=f"declared_{signature(declared, changing)}",
@@ -70,7 +72,13 @@ def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -
         spaces=spaces,
         velocities=velocities if declared.momentum is not None else None,
         forgets=momentum.forgotten(declared.momentum),
+        lengths=looks.measured(declared),
     )
+
+
+def _moves(declared: Declaration) -> Callable[..., Any] | None:
+    """What samples move by, where that is no derivative of their losses."""
+    return looked.moves if declared.look is not None else evaluate.moves if declared.rules else None
 
 
 def signature(declared: Declaration, changing: tuple[Schedule, ...] = ()) -> str:
@@ -83,6 +91,7 @@ def signature(declared: Declaration, changing: tuple[Schedule, ...] = ()) -> str
     said = (*said, declared.memories, declared.limit, declared.rates) if declared.memories else said
     said = (*said, declared.answers) if declared.several or declared.labelling or declared.predicted else said
     said = (*said, declared.momentum.timed, declared.momentum.nesterov, declared.limit) if declared.momentum else said
+    said = (*said, declared.look.use, declared.look.times) if declared.look is not None else said
     return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
 
 
@@ -117,6 +126,7 @@ def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
             np.repeat(speeds.of_scalar_steps(parameters), counts), np.zeros(len(parameters.declaration.memories))
         ),
         *momentum.constants(parameters),
+        *looks.constants(parameters),
         *_clock(parameters),
     )
 

@@ -103,8 +103,9 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     p = schedules.begun(p)
     gain = p.step**2 / p.batch if online else 0.0
     rates = np.array(
-        [p.step if online else 1.0, p.decay, gain, noise.scale(p), *([p.momentum_time] if declared.timed else [])]
-    )
+        [p.step if online else 1.0, p.decay, gain, noise.scale(p), *([p.momentum_time] if declared.timed else []),
+         *([p.look_size] if declared.look is not None else [])]
+    )  # fmt: skip
     return (
         constant, places["gram"], places["outs"], places["biases"], places["entries"], places["moves"],
         places["moving"], rates, *_law(p), np.array(numbers(p), float), np.array(switches, float), *at.units,
@@ -156,7 +157,7 @@ def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, f
     gram = found.gram({**{b.name: initial.constants[b.name] for b in found.fixed}, **state})
     kept = {"gram_min_eigenvalue": float(np.linalg.eigvalsh(gram).min()) if np.isfinite(gram).all() else float("nan")}
     downhill = p.declaration.limit == "flow" and p.decay == 0 and not schedules.active(p) and not p.declaration.rules
-    downhill = downhill and not p.declaration.timed  # what moves on may climb
+    downhill = downhill and not p.declaration.timed and p.declaration.look is None  # what moves on may climb
     if "loss" in state and downhill:
         kept["loss_increase"] = float(np.diff(state["loss"]).max(initial=0.0))
     return kept

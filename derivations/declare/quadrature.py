@@ -1,4 +1,4 @@
-"""Exact means of rules that are polynomials: a tensor of Gauss-Hermite nodes in all fields and the label's noise.
+"""Exact means of polynomial rules and looks: a tensor of Gauss-Hermite nodes in all fields and the label's noise.
 
 With n nodes each, polynomials of degree 2 n - 1 in every variable have exact means.  The frame has the teachers first,
 so that overlaps as small as 1e-5 keep their digits, which random points cannot resolve.
@@ -13,6 +13,7 @@ import numpy as np
 
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.grammar import Tree, number
+from derivations.declare.looks import normed
 from derivations.declare.noise import in_force
 from derivations.declare.system import rows
 
@@ -24,6 +25,8 @@ MOST_NODES = 2**17
 
 def reason(declared: Declaration) -> str:
     """Why there are no exact means over a grid, whatever the number of units; "" where there are."""
+    if normed(declared):
+        return "gnorm is no polynomial"
     if declared.law is not None and degree(declared.law.tree, {"xi": 1}) is None:
         return f"the noise {declared.law.text!r} is no polynomial"
     if declared.loss not in ("squared", "correlation"):
@@ -44,24 +47,24 @@ def _numbers(declared: Declaration, group: Group) -> tuple[str, ...]:
     return (*group.scalars, *declared.constants(group), "a", *declared.names)
 
 
-def _degrees(declared: Declaration) -> tuple[int, int]:
-    """The degrees of the students' answer and of the label."""
+def _degrees(declared: Declaration, field: int = 1) -> tuple[int, int]:
+    """The degrees of the students' answer and of the label; that of a student's `field` grows in looks."""
     sides = [
-        max((degree(g.unit, dict.fromkeys(g.slots, 1), g.scalars) or 0 for g in side), default=0)
-        for side in (declared.students, declared.teachers)
+        max((degree(g.unit, dict.fromkeys(g.slots, size), g.scalars) or 0 for g in side), default=0)
+        for side, size in ((declared.students, field), (declared.teachers, 1))
     ]
     noise = 1 if declared.law is None else degree(declared.law.tree, {"xi": 1}) or 0
     return sides[0], max(sides[1], noise)
 
 
-def _names(declared: Declaration, group: Group) -> dict[str, int]:
+def _names(declared: Declaration, group: Group, field: int = 1) -> dict[str, int]:
     """The degrees of all that a rule may read of a sample, in fields and noise."""
-    f, y = _degrees(declared)
-    own = degree(group.unit, dict.fromkeys(group.slots, 1), group.scalars) or 0
+    f, y = _degrees(declared, field)
+    own = degree(group.unit, dict.fromkeys(group.slots, field), group.scalars) or 0
     error = max(f, y) if declared.loss == "squared" else y
     loss = 2 * error if declared.loss == "squared" else f + y
     known = {"f": f, "y": y, "dl": error, "df": own, "dphi": own, "grad": error + own, "l": loss}
-    return known | dict.fromkeys(group.slots, 1)
+    return known | dict.fromkeys(group.slots, field)
 
 
 def degree(tree: Tree, known: Mapping[str, int], numbers: tuple[str, ...] = ()) -> int | None:
@@ -99,22 +102,34 @@ def degree(tree: Tree, known: Mapping[str, int], numbers: tuple[str, ...] = ()) 
 def highest(declared: Declaration) -> int:
     """The largest degree of what means are taken of: c z, c c of an online limit, the loss and the error."""
     f, y = _degrees(declared)
-    found = 1
-    for group in declared.students:
-        names, numbers = _names(declared, group), _numbers(declared, group)
-        for word in (*group.slots, *group.own):
-            rule = declared.rule(group, word) if declared.moves(group, word) else None
-            own = names["grad"] if rule is None else degree(rule.tree, names, numbers) or 0
-            found = max(found, own)
+    found = field = _moved(declared, 1)
+    for _ in range(declared.look.times if declared.look is not None else 0):
+        found = max(found, _moved(declared, field))  # z - rho c(z) has the degree of c
+        field = max(field, found)
     online = declared.limit == "online"
     return max(2 * found if online else found + 1, 2 * max(f, y))
 
 
-def nodes(parameters: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Points (fields + 1, N), the last row for the label's noise, and weights (N,); None where they are too many."""
+def _moved(declared: Declaration, field: int) -> int:
+    """The largest degree of what anything moves by, at students' fields of a degree."""
+    found = field
+    for group in declared.students:
+        names, numbers = _names(declared, group, field), _numbers(declared, group)
+        for word in (*group.slots, *group.own):
+            rule = declared.rule(group, word) if declared.moves(group, word) else None
+            own = names["grad"] if rule is None else degree(rule.tree, names, numbers) or 0
+            found = max(found, own)
+    return found
+
+
+def nodes(parameters: Any, more: int = 0) -> tuple[np.ndarray, np.ndarray] | None:
+    """Points (fields + 1, N), the last row for the label's noise, and weights (N,); None where they are too many.
+
+    In every variable there are `more` than are needed.
+    """
     declared, fields = in_force(parameters), rows(parameters).fields
     noisy = parameters.noise is None or parameters.noise > 0
-    each, variables = highest(declared) // 2 + 1, fields + noisy
+    each, variables = highest(declared) // 2 + 1 + more, fields + noisy
     if variables > MOST_VARIABLES or each**variables > MOST_NODES:
         return None
     x, weights = _tensor(variables, each)
@@ -132,5 +147,10 @@ def _tensor(variables: int, each: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def exists(parameters: Any) -> bool:
-    """Whether the model has rules whose means are exact on such a grid."""
-    return bool(parameters.declaration.rules) and not reason(in_force(parameters)) and nodes(parameters) is not None
+    """Whether the model has rules or looks whose means are exact on such a grid."""
+    declared = parameters.declaration
+    return (
+        bool(declared.rules or declared.look is not None)
+        and not reason(in_force(parameters))
+        and nodes(parameters) is not None
+    )

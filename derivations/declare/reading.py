@@ -10,12 +10,14 @@ from derivations.contract import UsageError
 from derivations.declare import (
     array_files,
     data,
+    events,
     fields,
     fits,
     growth,
     heads,
     inputs,
     labels,
+    looks,
     memory,
     momentum,
     named,
@@ -27,7 +29,7 @@ from derivations.declare import (
     starts,
     sums,
 )
-from derivations.declare.declaration import Declaration, Event, Group, Number
+from derivations.declare.declaration import Declaration, Group, Number
 from derivations.declare.declaration_text import declaration_text
 from derivations.declare.grammar import Tree
 from derivations.declare.model_files import content as content
@@ -44,9 +46,8 @@ STUDENTS = (*STUDENT, "prediction")
 TEACHER = (*STUDENTS, "gram", "noise", "spread")
 TRAINING = (
     "loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "rule", "until", "decades", "head",
-    "momentum", "nesterov", "teacher",
+    "momentum", "nesterov", "teacher", "look",
 )  # fmt: skip
-EVENT = ("name", "of", "threshold", "direction", "absolute")
 LARGEST_BATCH = 10**15
 """Most samples of a step, as the parameter `batch` takes them."""
 LOSSES = ("squared", "correlation", "logistic", "hinge", "softmax")
@@ -78,6 +79,7 @@ def declaration(
     fields.require_known(tables, TABLES, "")
     fields.require_known(fields.table(tables, "training"), TRAINING, "training")
     made = _stated(tables, name, folder, stage)
+    looks.require(made)
     made = dataclasses.replace(made, text=declaration_text(tables, made))
     made = stages.with_stages(made, tables, lambda own, place: declaration(own, name, folder, place))
     if all(map(array_files.at_hand, data.files(made.inputs))):  # a stored declaration did when it was made
@@ -119,7 +121,7 @@ def _stated(tables: Mapping[str, Any], name: str, folder: Path | None, stage: tu
         gram=data.gram_of_file(law, teacher_table) or _gram(teacher_table, folder),
         start=starts.start(fields.table(tables, "start"), students, weights),
         numbers=numbers,
-        events=_events(tables),
+        events=events.events(tables),
         about=fields.text(tables, "about", "", ""),
         link=fields.address(tables, "link"),
         until=fields.real(training, "until", "training", 100.0, above=0.0),
@@ -132,6 +134,7 @@ def _stated(tables: Mapping[str, Any], name: str, folder: Path | None, stage: tu
         law=values.law,
         memories=memory.memories(remembering, students, trained, numbers),
         momentum=momentum.momentum(training, weights, law),
+        look=looks.look(training),
         rules=rules.rules(training, students, trained, numbers, weights),
         head=in_force,
         predictions=predictions.predictions(fields.table(tables, "student"), "student", students, words, numbers),
@@ -365,28 +368,6 @@ def _gram(table: Mapping[str, Any], folder: Path | None) -> Any:
             "teacher",
             "gram",
         ) from None
-
-
-def _events(tables: Mapping[str, Any]) -> tuple[Event, ...]:
-    found = []
-    for number, entry in enumerate(fields.entries(tables, "event"), 1):
-        with fields.entry_of("event", number):
-            found.append(_event(entry))
-    return tuple(found)
-
-
-def _event(entry: Mapping[str, Any]) -> Event:
-    fields.require_known(entry, EVENT, "event")
-    if not isinstance(entry.get("of"), str):
-        raise fields.Mistake("an event needs of = 'M_ww', the order parameter that it watches", "event", "of")
-    name = fields.name(entry, "name", "event", f"T_{entry['of']}")
-    direction = entry.get("direction", 1)
-    if type(direction) is not int or direction not in (1, -1):
-        raise fields.Mistake(
-            f"direction is 1 (upwards) or -1, but {fields.shown(direction)} was given", "event", "direction"
-        )
-    absolute = fields.flag(entry, "absolute", "event")
-    return Event(name, entry["of"], fields.real(entry, "threshold", "event", 0.5), direction, absolute)
 
 
 def _claims(tables: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:

@@ -60,6 +60,7 @@ def _parts(declared: Declaration) -> tuple[object, ...]:
     law = None if declared.inputs is None else (declared.inputs.moved, declared.inputs.labels)
     parts = groups, len(declared.students), declared.loss, declared.weights, declared.limit, declared.names, law
     parts = (*parts, *_rules(declared), *([declared.law] if declared.law is not None else []))
+    parts = (*parts, declared.look) if declared.look is not None else parts
     return (*parts, declared.answers) if declared.several or declared.predicted else parts
 
 

@@ -7,7 +7,7 @@ holds them against automatic differentiation of the loss.
 from collections.abc import Sequence
 from typing import Any
 
-from derivations.declare import noise, predictions, symbols
+from derivations.declare import looks, noise, predictions, symbols
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.readouts import word_of
 
@@ -129,7 +129,10 @@ def all_predictions(declaration: Declaration, heads: Sequence[str]) -> list[str]
 
 
 def rule(declaration: Declaration, number: int, word: str) -> str:
-    """`rule_k_word(z.., scalars.., constants.., a, f, y, l, dl, df, dphi, numbers..)` -> the coefficient of a rule."""
+    """`rule_k_word(z.., scalars.., constants.., a, f, y, l, dl, df, dphi, numbers..)` -> the coefficient of a rule.
+
+    Where some rule reads `gnorm`, that stands before the numbers.
+    """
     import sympy
 
     group = declaration.groups[number]
@@ -137,7 +140,8 @@ def rule(declaration: Declaration, number: int, word: str) -> str:
     assert found is not None
     dl, df, grad = (sympy.Symbol(name, real=True) for name in ("dl", "df", "grad"))
     made = symbols.build(found.tree, group.slots).xreplace({grad: dl * df})
-    own = [*group.scalars, *declaration.constants(group), *SAMPLE, *declaration.names]
+    sample = [*SAMPLE, *([looks.GNORM] if looks.normed(declaration) else [])]
+    own = [*group.scalars, *declaration.constants(group), *sample, *declaration.names]
     given = [*map(symbols.slot, group.slots), *(sympy.Symbol(name, real=True) for name in own)]
     return symbols.function(f"rule_{number}_{word}", given, [made])
 

@@ -5,7 +5,8 @@
 A rule reads the fields of its unit, the answers f and y (with the label's noise), the readout a and the unit's own
 numbers, numbers that all units share, the loss l of the sample, and
 
-    dl = dl/df,   df = df/dz of this field (df/ds of a number),   dphi = dphi/dz without the readout,   grad = dl df
+    dl = dl/df,   df = df/dz of this field (df/ds of a number),   dphi = dphi/dz without the readout,   grad = dl df,
+    gnorm = the norm of the gradient of all trained vectors, over sqrt(d) (`looks`)
 
 Nothing asks c to be a derivative: the dynamics closes on E[c z] and E[c c] as that of a gradient does.
 """
@@ -17,7 +18,7 @@ from derivations.declare import fields
 from derivations.declare.declaration import Group, Number, Rule, moves
 from derivations.declare.grammar import OF_SAMPLES, Tree
 
-SAMPLE = ("f", "y", "a", "l", "dl", "df", "dphi", "grad")
+SAMPLE = ("f", "y", "a", "l", "dl", "df", "dphi", "grad", "gnorm")
 """What a rule may name beside fields and numbers."""
 
 

@@ -191,7 +191,8 @@ def build(
         view = arrays.seen(xp, y, a)
         a = arrays.at_time(xp, declared, changing, y, a, view)
         taught = a.label if declared.by_cluster else [None] * len(view.covariance)
-        rest = (view.square, view.w, view.bias, a.numbers, a.rates[3], a.sizes)
+        steps = None if declared.look is None else a.rates[-1] * a.moves
+        rest = (view.square, view.w, view.bias, a.numbers, a.rates[3], a.sizes, steps)
         places = [Place(*law, *rest) for law in zip(view.covariance, view.centre, taught, strict=True)]
         return a, view, places, sample
 

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from derivations.declare import classification, predictions
+from derivations.declare import classification, looks, predictions, virtual_steps
 from derivations.declare.arrays import Means
 from derivations.declare.clusters import MOST_CLUSTERS
 from derivations.declare.declaration import Declaration, Group
+from derivations.declare.frames import divided, frame
 
 BLOCK = 8192
 """Points at a time: half of them take 14 % longer (for Python's share), twice as many 40 % (ten fields: 1.3 MB)."""
@@ -27,6 +28,7 @@ class Place(NamedTuple):
 
     `bias` are the units' own numbers, `numbers` the user's, `noise` is that of the labels, `sizes` are those of groups.
     `centre` are the means of the fields (None: 0), `label` is what stands in the place of a teacher (None: nothing).
+    `looks` (S,) are the virtual steps of a look, where there is one.
     """
 
     G: Any
@@ -38,6 +40,7 @@ class Place(NamedTuple):
     numbers: Any
     noise: Any
     sizes: Any
+    looks: Any = None
 
 
 class Seen(NamedTuple):
@@ -69,9 +72,11 @@ class Sampler:
         n = len(U)
 
         def part(x: Any, w: Any, y: Any) -> Means:
-            seen = self._seen(at, placed(U[:S] @ x[:n], at.centre, slice(S)), y, derivatives=True)
-            value, slope, label = self._loss(at, seen, x[n:])
-            c, e, scalars = self._gradients(at, seen, (value, slope, label), w)
+            z = placed(U[:S] @ x[:n], at.centre, slice(S))
+            first, value = self._moves(at, z, x[n:], y, w)
+            c, e, scalars = virtual_steps.looked(
+                self.declared.look, first, lambda z: self._moves(at, z, x[n:], y, w)[0], z, at.looks
+            )
             weighted = c * w
             drift = weighted @ x[:n].T
             if isotropic:
@@ -86,6 +91,12 @@ class Sampler:
         found = sum(drift) if isotropic else divided(xp, sum(drift), U, S)
         by_row = [sum(each) for each in zip(*scalars, strict=True)]
         return Means(found, sum(own), sum(first), sum(second), by_row, sum(loss))
+
+    def _moves(self, at: Place, z: Any, noise: Any, y: Any, weights: Any) -> tuple[virtual_steps.Moves, Any]:
+        """What vectors and numbers move by at fields z (`_gradients`), and the loss of every point."""
+        seen = self._seen(at, z, y, derivatives=True)
+        of_loss = self._loss(at, seen, noise)
+        return self._gradients(at, seen, of_loss, weights), of_loss[0]
 
     def losses(self, at: Place, points: Any, weights: Any) -> tuple[Any, ...]:
         """(loss, share of wrong labels, E[(f - f*)^2], those of heads or of the labels of stages), no derivatives."""
@@ -255,6 +266,7 @@ class Sampler:
         xp, z, cs, es, scalars = self.xp, seen.z, [], [], []
         slopes = of_loss[1]
         slope = next(iter(slopes.values()))  # the one of all, where there are rules
+        norm = self._norm(seen, slope) if looks.normed(self.declared) else None
         for number, rows, scale, a, out, routed in seen.kept:
             group = self.declared.groups[number]
             slots, ruled = len(group.slots), self.declared.ruled(group)
@@ -270,7 +282,7 @@ class Sampler:
                 df["a"] = out[0]
             for s, slot in enumerate(group.slots):
                 if slot in ruled:
-                    cs.append(self._rule(at, seen, number, slot, of_loss, df[slot]) + 0.0 * base)
+                    cs.append(self._rule(at, seen, number, slot, of_loss, df[slot], norm) + 0.0 * base)
                     es.append(xp.zeros(base.shape[0]))
                     continue
                 c = parts[s] * scale[s] if scale else parts[s]
@@ -281,7 +293,9 @@ class Sampler:
             along = {one.word: out[0] * own_slopes.get(one.head, 0.0 * slope) for one in group.readouts}
             along |= dict(zip(group.scalars, extra, strict=True))
             for word in group.own:
-                part = self._rule(at, seen, number, word, of_loss, df[word]) if word in ruled else along[word]
+                part = along[word]
+                if word in ruled:
+                    part = self._rule(at, seen, number, word, of_loss, df[word], norm)
                 scalars.append((part + 0.0 * base) @ weights)
         return xp.concatenate(cs), xp.concatenate(es), scalars
 
@@ -311,7 +325,19 @@ class Sampler:
             extra = [part + gain * logits[1 + 2 * slots + b] for b, part in enumerate(extra)]
         return parts, extra
 
-    def _rule(self, at: Place, seen: Seen, number: int, word: str, of_loss: tuple[Any, Any, Any], df: Any) -> Any:
+    def _norm(self, seen: Seen, slope: Any) -> Any:
+        """The norm (N,) of the gradient of all trained vectors."""
+        squares = []
+        for number, _, _, a, out, routed in seen.kept:
+            group = self.declared.groups[number]
+            parts, _ = self._derivatives(group, a[0] * slope, out, routed)
+            trained = (self.declared.moves(group, slot) for slot in group.slots)
+            squares += [(part + 0.0 * a[0] * slope) ** 2 for part, moves in zip(parts, trained, strict=False) if moves]
+        return virtual_steps.norm(self.xp, squares)
+
+    def _rule(
+        self, at: Place, seen: Seen, number: int, word: str, of_loss: tuple[Any, Any, Any], df: Any, norm: Any
+    ) -> Any:
         """The coefficients (units, N) of the rule of a slot or a number of a group, of a network with one answer."""
         group, (value, slope, label) = self.declared.groups[number], of_loss
         (rows, scale, a, out), size = seen.kept[number][1:5], at.sizes[number]
@@ -325,6 +351,7 @@ class Sampler:
         order = (*group.slots, *(None for _ in group.slots), None, *group.scalars)  # of the outputs after phi
         dphi = out[1 + order.index(word)] if word in order else 0.0
         given = (a[0], seen.f[0], label[0], value, next(iter(slope.values())), df, dphi)
+        given = given if norm is None else (*given, norm)
         return self.functions[f"rule_{number}_{word}"](*fields, *own, *given, *self._shared(at))[0]
 
 
@@ -344,52 +371,3 @@ def shares(xp: Any, word: str, logits: Any) -> Any:
         raised = xp.exp(logits - logits.max(0))
         return raised / raised.sum(0)
     return 1.0 * (xp.arange(logits.shape[0])[:, None] == xp.argmax(logits, axis=0))
-
-
-def frame(xp: Any, G: Any, S: int) -> Any:
-    """Rows U (n, n) with U U^T = G: Cholesky's factor, teachers first; a vanishing pivot leaves its column empty."""
-    n = G.shape[0]
-    order = xp.concatenate([xp.arange(S, n), xp.arange(S)])
-    ordered = G[order][:, order]
-    least = 1e-14 * xp.diagonal(ordered)
-
-    def eliminated(k: Any, rest: Any) -> tuple[Any, Any]:
-        good = rest[k, k] > least[k]
-        column = xp.where(good & (xp.arange(n) >= k), rest[:, k], 0.0) / xp.sqrt(xp.where(good, rest[k, k], 1.0))
-        return rest - column[:, None] * column, column
-
-    if "jax" in xp.__name__:
-        import jax
-
-        factor = jax.lax.scan(lambda rest, k: eliminated(k, rest), ordered, xp.arange(n))[1].T
-    else:
-        factor = _definite(ordered, least)
-        if factor is None:
-            columns, rest = [], ordered
-            for k in range(n):
-                rest, column = eliminated(k, rest)
-                columns.append(column)
-            factor = xp.stack(columns, axis=1)
-    return factor[xp.argsort(order)]
-
-
-def divided(xp: Any, A: Any, U: Any, S: int) -> Any:
-    """A U^-1 of A (S, n) and a frame U: E[dc/dz] from E[c xi^T], by Stein.
-
-    What belongs to a vector that depends on those before it (a vanishing pivot) is left out.
-    """
-    n = U.shape[0]
-    order = xp.concatenate([xp.arange(S, n), xp.arange(S)])
-    lower = U[order]
-    good = xp.diagonal(lower) > 0
-    lower = xp.where(good[:, None], lower, xp.eye(n))
-    return xp.linalg.solve(lower.T, xp.where(good, A, 0.0).T).T[:, xp.argsort(order)]
-
-
-def _definite(G: np.ndarray, least: np.ndarray) -> np.ndarray | None:
-    """Cholesky's factor by the library, where no squared pivot is at most `least`; a sixth of the steps' time."""
-    try:
-        found = np.linalg.cholesky(G)
-    except np.linalg.LinAlgError:
-        return None
-    return found if (np.diagonal(found) ** 2 > least).all() else None

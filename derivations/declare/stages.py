@@ -16,8 +16,20 @@ from derivations.declare.declaration import Declaration
 TRAINING = ("trained", "loss", "rule", "step", "batch", "decay", "rates", "teacher", "head", "until")
 """The keys that take the place of those of [training]."""
 KEYS = ("name", *TRAINING, "noise")
-ONE = ("weights", "limit", "decades", "memory", "momentum", "nesterov", "episode", "start", "inputs", "parameters")
-LATER = ("look", "begin")
+ONE = (
+    "weights",
+    "limit",
+    "decades",
+    "memory",
+    "momentum",
+    "nesterov",
+    "look",
+    "episode",
+    "start",
+    "inputs",
+    "parameters",
+)
+LATER = ("begin",)
 """Keys that a later version may have."""
 MOST = 20
 Read = Callable[[Mapping[str, Any], tuple[str, float]], Declaration]

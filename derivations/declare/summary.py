@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
-from derivations.declare import classes, data, mixture, momentum, population, schedules, spectra
+from derivations.declare import classes, data, looks, mixture, momentum, population, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.noise import in_force
 from derivations.declare.readouts import word_of
@@ -42,7 +42,7 @@ def conventions(parameters: Any) -> dict[str, str]:
     rates = {"rates": factors} if factors else {}
     rates |= {schedule.name: schedule.text for schedule in schedules.active(parameters)}
     rates |= {f"memory {one.name}": f"d {one.name}/dt = {one.text}" for one in declared.memories}
-    rates |= momentum.convention(parameters)
+    rates |= momentum.convention(parameters) | looks.convention(parameters)
     for letter, side in (("f", declared.predictions), ("y", declared.label_predictions)):
         rates |= {f"prediction of {word_of(one.head, letter)}": one.text for one in side}
     law = in_force(parameters).law
@@ -85,7 +85,7 @@ def critical_step(parameters: Any) -> float | None:
     plain = plain and declared.inputs is None and not declared.rates and not declared.schedules and not declared.rules
     if not linear or not plain or declared.several or declared.timed or parameters.decay > 0:
         return None
-    if declared.students[0].output != "sum" or declared.predicted:
+    if declared.students[0].output != "sum" or declared.predicted or declared.look is not None:
         return None
     return (
         2.0

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.contract import Dynamics, Source, System, UsageError, parameter
-from derivations.declare import array_files, data, growth, mixture, noise, reading, schedules, spectra
+from derivations.declare import array_files, data, growth, looks, mixture, noise, reading, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.declaration_text import said
 from derivations.declare.fields import MOST
@@ -201,6 +201,7 @@ def _add_training(declared: Declaration, add: Callable[..., None]) -> None:
         text = f"factor of step for {name} (0: it does not move)"
         _add_value(declared, add, f"rate_{name}", value, text, minimum=0.0)
     add_number(declared, add)
+    looks.add_number(declared, add)
     if declared.teachers and (declared.gram is None or isinstance(declared.gram, float)):
         text = "overlap of any two teacher vectors (0: orthonormal)"
         add("gram", float, declared.gram or 0.0, text, minimum=-1.0, maximum=1.0)
@@ -223,14 +224,8 @@ def _add_start(declared: Declaration, add: Callable[..., None]) -> None:
     """Add what is read at the start of a run only."""
     for name, value in declared.start.norms:
         which = name.rpartition("norm")[2].strip("_")
-        add(
-            name,
-            float,
-            value,
-            f"norm of the student vectors {which} at the start".replace("  ", " "),
-            above=0.0,
-            start=True,
-        )
+        text = f"norm of the student vectors {which} at the start".replace("  ", " ")
+        add(name, float, value, text, above=0.0, start=True)
     if declared.teachers:
         add(
             "overlap", float | None, declared.start.overlap,

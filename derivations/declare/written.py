@@ -9,7 +9,7 @@ there is more than one, last.
 
 from collections.abc import Iterator, Sequence
 
-from derivations.declare import momentum, noise, predictions, responses, schedule_text, symbols
+from derivations.declare import looks, looks_text, momentum, noise, predictions, responses, schedule_text, symbols
 from derivations.declare.declaration import Declaration
 from derivations.declare.readouts import word_of, written_name
 from derivations.declare.schedules import Schedule
@@ -66,6 +66,7 @@ def arguments(declared: Declaration, changing: Sequence[Schedule] = ()) -> list[
     shared = [f"n_{name}" for name in declared.names]
     clock = ["dimension", "turns", "before", "after"] if changing or declared.memories else []
     push = ["push"] if declared.momentum is not None else []
+    push += ["look"] if declared.look is not None else []
     return [*sizes, *shared, "square", "noise", "decay", "first", "moving", "learning", *push, *clock, *fixed]
 
 
@@ -130,17 +131,22 @@ def _coefficients(declared: Declaration, given: str) -> str:
     students = len(declared.students)
     lines += _answers(declared)
     along, sizes, slopes = [], [], []
+    if looks.normed(declared):
+        lines += [line for k in range(students) for line in _derivatives(declared, k)]
+        lines += looks_text.norm(declared, _gradient)
     for k in range(students):
         group = declared.groups[k]
-        lines += _derivatives(declared, k)
+        lines += [] if looks.normed(declared) else _derivatives(declared, k)
         lines += _ruled(declared, k)
         along += [f"c_{k}_{slot}" for slot in group.slots]
         sizes += [f"e_{k}_{slot}" for slot in group.slots] if norms(declared) else []
         slopes += [f"d_{k}_{word}" for word in group.trained_readouts]
         slopes += [f"d_{k}_{word}" for word in group.scalars]
-    head = f"def coefficients(fields, labels, vv, scalars, {given}):\n"
     slopes += ["0.0 * fields[:1]"] * len(declared.memories)  # no sample moves a memory
     body = [*lines, f"return np.concatenate(({', '.join([*along, *sizes, *slopes])},))"]
+    if looks.measured(declared):
+        return looks_text.coefficients(declared, body, given)
+    head = f"def coefficients(fields, labels, vv, scalars, {given}):\n"
     return head + "".join(f"    {line}\n" for line in body)
 
 
@@ -251,7 +257,7 @@ def _derivatives(declared: Declaration, k: int) -> Iterator[str]:
         yield f"h_{k} = p_{k} * (A_{k} - total(p_{k} * A_{k}))"
 
     def row(kind: str) -> str:
-        return f"weight_{k} * u_{k}_{kind}" + (f" + h_{k} * l_{k}_{kind}" if mixed else "")
+        return _gradient(declared, k, kind)
 
     for slot in group.slots:
         if slot in ruled:
@@ -271,6 +277,13 @@ def _derivatives(declared: Declaration, k: int) -> Iterator[str]:
         if word in ruled:
             continue
         yield f"d_{k}_{word} = {row(f's_{word}')}"
+
+
+def _gradient(declared: Declaration, k: int, kind: str) -> str:
+    """The derivative of the loss in a field, squared norm or number of the units of a group."""
+    share = declared.groups[k].share
+    mixed = share is not None and share.word == "softmax"
+    return f"weight_{k} * u_{k}_{kind}" + (f" + h_{k} * l_{k}_{kind}" if mixed else "")
 
 
 def _ruled(declared: Declaration, k: int) -> Iterator[str]:
@@ -293,7 +306,8 @@ def _ruled(declared: Declaration, k: int) -> Iterator[str]:
             if "df" in read or "grad" in read:
                 df = f"a_{k} * u_{k}_{kind}"
                 df += f" + p_{k} * (A_{k} - total(p_{k} * A_{k})) * l_{k}_{kind}" if mixed else ""
-        given = [*slots, *own, f"a_{k}", "f", "y", value, "slope", df, dphi, *shared]
+        norm = [looks.GNORM] if looks.normed(declared) else []
+        given = [*slots, *own, f"a_{k}", "f", "y", value, "slope", df, dphi, *norm, *shared]
         target = f"c_{k}_{word}" if word in group.slots else f"d_{k}_{word}"
         yield f"{target} = rule_{k}_{word}({', '.join(given)})[0] + 0.0 * {slots[0]}"
         if word in group.slots and norms(declared):

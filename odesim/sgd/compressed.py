@@ -18,6 +18,8 @@ SHARED = (
 STEPS = ("batch_steps", "single_steps")
 SCALAR_STEPS = ("squared_norms", "replace", "scalar_batch_steps", "scalar_single_steps")
 """Those of `odesim.sgd.scalar_loops` that take the place of `STEPS` in a model with trained numbers."""
+LENGTH_STEPS = ("fill_normal", "chi_squared", "add_outside", "length_batch_steps", "length_single_steps")
+"""Those of `odesim.sgd.length_loops`, where coefficients read the length of a sample."""
 
 
 def require_room(d: int, batch: int, trained: int, fixed: int) -> None:
@@ -57,7 +59,9 @@ def compile_numba(model: Model) -> dict[str, Callable[..., Any]]:
 
     chosen = [f"odesim.sgd.loops:{name}" for name in SHARED]
     if isinstance(model, ScalarModel):
-        chosen += [f"odesim.sgd.scalar_loops:{name}" for name in SCALAR_STEPS]
+        own = SCALAR_STEPS[:2] if model.lengths else SCALAR_STEPS
+        chosen += [f"odesim.sgd.scalar_loops:{name}" for name in own]
+        chosen += [f"odesim.sgd.length_loops:{name}" for name in LENGTH_STEPS] if model.lengths else []
         stem = f"compressed_{model.stem}"
     else:
         chosen += [f"odesim.sgd.loops:{name}" for name in STEPS]
@@ -114,7 +118,7 @@ class Chain:
         if isinstance(self.model, ScalarModel):
             further = self.model.further(self.parameters)
             form = (float(self.d), self.batch, trained, further, uniforms, normals, self.steps)
-            take = self.functions["scalar_" + kind]
+            take = self.functions[("length_" if self.model.lengths else "scalar_") + kind]
             good = bool(take(self.factor, self.scalars, steps, form, step_size, self.rng, self.numbers))
         else:
             form = (float(self.d), self.batch, trained, self.model.normalised, uniforms, normals)

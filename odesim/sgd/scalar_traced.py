@@ -12,7 +12,7 @@ import numpy as np
 
 from derivations.contract import Initial, ScalarModel, packed
 from derivations.vectors import grams_by_block
-from odesim.sgd import bind, matrices, momentum, normals, own_samples, spaces, traced
+from odesim.sgd import bind, length_traced, matrices, momentum, normals, own_samples, spaces, traced
 from odesim.sgd.compressed import factor, require_room
 
 HELD = ("values", "coordinates")
@@ -199,7 +199,8 @@ class ScalarReplicas:
         elif held is None:
             (require_room if model.velocities is None else momentum.require_room)(d, batch, trained, fixed)
             values = np.array([factor(gram, trained) for gram in grams])
-            self.run = compressed(model, known, trained, fixed, further, d, batch)
+            run = length_traced.compressed if model.lengths else compressed
+            self.run = run(model, known, trained, fixed, further, d, batch)
         else:
             parts = spaces.Parts.of(held, trained + fixed, min(batch, trained))
             grams = grams.reshape(len(grams), -1, *grams.shape[-2:])

@@ -15,7 +15,7 @@ from derivations.broken import once
 from derivations.claim import Claim
 from derivations.contract import Initial, System
 from derivations.declare import sampled, schedules, speeds, velocity_blocks
-from derivations.declare.claims import momentum, sample_gradient, training
+from derivations.declare.claims import finer_grid, momentum, sample_gradient, training
 from derivations.declare.claims.sample_gradient import BATCHES
 from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon, quieted, start, state
 from derivations.declare.declaration import Declaration
@@ -39,12 +39,13 @@ def claims(system: System) -> tuple[Claim, ...]:
     # SGD on a user's samples is not SGD on Gaussian ones.
     if inputs is None or (inputs.data is None and not pushed):
         found.append(training.microscope_claim(system))
-    if tier == "exact" and flow and not declared.rules and not declared.timed:
+    if tier == "exact" and flow and not declared.rules and not declared.timed and declared.look is None:
         found.append(_gradient(system))
-    found.append(_drift(system))
+    gridded = tier == "exact" and declared.look is not None
+    found.append(finer_grid.finer_grid_claim(system) if gridded else _drift(system))
     if tier == "sampled":
         found.append(_own_points(system))
-    if not flow:
+    if not flow and not gridded:
         found.append(_second(system))
     if tier in ("exact", "mixed"):
         found.append(_tiers(system))
@@ -194,6 +195,8 @@ def _drift(system: System) -> Claim:
     text = "The drift is minus the mean gradient of the loss of a sample, by automatic differentiation"
     if system.parameters().declaration.rules:
         text = "The drift is minus the mean motion by a sample, as rules and automatic differentiation say it"
+    if system.parameters().declaration.look is not None:
+        text = "The drift is minus the mean motion by a sample after its looks, by automatic differentiation"
     # Means over random points are known to ten per cent where units have heavy tails; `own-points` is exact there.
     margin = 0.01 if settled(system.parameters()) == "exact" else 0.25
     law = by_parameter(system, margin, "far below any wrong factor or sign")
@@ -215,6 +218,8 @@ def _own_points(system: System) -> Claim:
     said = "the derivative is that of the sample's loss, by automatic differentiation"
     if system.parameters().declaration.rules:
         said = "the motion is that by the sample, as rules and automatic differentiation say it"
+    if system.parameters().declaration.look is not None:
+        said = "the motion is that by the sample after its looks, by automatic differentiation"
     text = f"At every point of tier sampled {said}"
     law = Vanishes(1e-8, meaning="relative difference")
     return generated_claim(system, "own-points", text, own_points, law, once({}, seeds=2), 1e-4, (2,))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial
-from derivations.declare import evaluate, mixture, schedules, spectra, speeds, velocity_blocks
+from derivations.declare import evaluate, looked, looks, mixture, schedules, spectra, speeds, velocity_blocks
 from derivations.declare.claims import velocity_gradient
 from derivations.declare.noise import in_force
 from derivations.declare.readouts import written_name
@@ -107,7 +107,7 @@ def _means(
     drift, second, scalars = np.zeros((spaces, S, n)), np.zeros((spaces, S, S)), np.zeros(own.size)
     with jax.enable_x64(True):
         gradient = _gradient(p.declaration, at.units)
-        given = _given(initial)
+        given = _given(initial) | _of_looks(initial)
         for c, cluster in enumerate(samples):
             for chosen in np.array_split(np.arange(len(weights)), -(-len(weights) // CHUNK)):
                 w = cluster.probability * weights[chosen]
@@ -183,9 +183,12 @@ def _gradient(declared: Any, sizes: tuple[int, ...]) -> Any:
 
     def ruled(students: Any, scalars: Any, teachers: Any, x: Any, label: Any, given: Any) -> Any:
         every = jnp.concatenate([students, teachers])
-        return evaluate.moves(declared, every, scalars, x[None], label[:, None], {**given, **counts})
+        # The last coordinate of a sample is 1: along it the length |x|^2/d is that of the limit, 1.
+        along = jnp.zeros_like(x).at[-1].set(1.0)[None]
+        of = evaluate.moves if declared.look is None else looked.moves
+        return of(declared, every, scalars, x[None], label[:, None], {**given, **counts}, along=along)
 
-    by_sample = ruled if declared.rules else jax.grad(loss, argnums=(0, 1))
+    by_sample = ruled if declared.rules or declared.look is not None else jax.grad(loss, argnums=(0, 1))
     return jax.jit(jax.vmap(by_sample, in_axes=(None, None, None, 0, 0, None)))
 
 
@@ -201,6 +204,13 @@ def _given(initial: Initial) -> dict[str, Any]:
         for word in at.declaration.constants(group):
             given[f"own_{k}_{word}"] = np.asarray(initial.constants[group.named(word)], float)
     return given
+
+
+def _of_looks(initial: Initial) -> dict[str, Any]:
+    """The size of looks, and the factors of the steps of vectors."""
+    now = schedules.now(initial)
+    given = looks.constants(now)
+    return {"look": given[0], "moving": speeds.of_vectors(now)} if given else {}
 
 
 def _normals(dimension: int, seed: list[int]) -> np.ndarray:

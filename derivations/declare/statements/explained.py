@@ -33,7 +33,8 @@ def explained(parameters: Any, tier: str, found: Kernels) -> list[str]:
     if tier == "exact" and on_grid(parameters):
         made = quadrature.nodes(parameters)
         count = 0 if made is None else len(made[1])
-        lines.append(f"rules, units and noise are polynomials: means over {count} Gauss-Hermite nodes, {ROUNDING}")
+        what = "looks" if declared.look is not None else "rules"
+        lines.append(f"{what}, units and noise are polynomials: means over {count} Gauss-Hermite nodes, {ROUNDING}")
         return lines
     if found.closed:
         lines.append(f"no closed form: {found.closed}")
@@ -50,11 +51,18 @@ def explained(parameters: Any, tier: str, found: Kernels) -> list[str]:
 
 
 def _rules(declared: Declaration) -> list[str]:
-    """Why rules close as a gradient does, where there are some."""
-    if not declared.rules:
-        return []
-    named = ", ".join(rule.name for rule in declared.rules)
-    return [f"{named} move by rules: E[c z] and E[c c] are functions of the overlaps, be c a derivative or not"]
+    """Why rules and looks close as a gradient does, where there are some."""
+    lines = []
+    if declared.look is not None:
+        lines.append(
+            "a virtual step moves fields by r = |x|^2/d, which is 1: E[c z] and E[c c] are functions of overlaps"
+        )
+    if declared.rules:
+        named = ", ".join(rule.name for rule in declared.rules)
+        lines.append(
+            f"{named} move by rules: E[c z] and E[c c] are functions of the overlaps, be c a derivative or not"
+        )
+    return lines
 
 
 def _pairs(parameters: Any, found: Kernels) -> list[str]:

@@ -211,12 +211,12 @@ class Writer:
     def sampled(self) -> list[str]:
         """The gradient A of one student vector as a mean over samples; then D, and what c is."""
         _, own = self.lead("A")
-        letter = "c_i" if self.single else "c^s_i"
+        letter = self.training.letter("i", "s")
         means = rf"\mathrm{{E}}[{letter}\,{self.product('u', 'x')}]"
         if any(group.unit.calls("wick") for group in self.declared.students):
             means += rf" + 2\,\mathrm{{E}}[\partial\ell/\partial({own}\cdot {own})]\,({own}\cdot u)"
-        by_loss = rf"{letter} = \partial\ell/\partial({own}\cdot x)"
-        rules = self.training.rules()
+        by_loss = rf"{'c_i' if self.single else 'c^s_i'} = \partial\ell/\partial({own}\cdot x)"
+        rules = [*self.training.rules(), *self.training.looks()]
         if all(slot in self.declared.ruled(group) for group in self.declared.students for slot in group.slots
                if self.declared.moves(group, slot)):  # fmt: skip
             return [*self.constrained(means), *rules]
@@ -349,8 +349,8 @@ class Writer:
         """The second-order term of the online limit."""
         if not self.online:
             return []
-        if self.declared.rules or self.declared.predictions:
-            one, two = ("c_i", "c_k") if self.single else ("c^s_i", "c^t_k")
+        if self.declared.rules or self.declared.predictions or self.declared.look is not None:
+            one, two = self.training.letter("i", "s"), self.training.letter("k", "t")
             return [rf"E{self.above('st')}_{{ik}} = \mathrm{{E}}[{one} {two}]"]
         letter = "c_i" if self.single else "c^s_i"
         other = "c_k" if self.single else "c^t_k"

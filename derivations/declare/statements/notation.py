@@ -22,7 +22,7 @@ PLAIN = (
     (r"\lambda_{cl}", "eigenvalue[c,l]"), (r"\lambda_{ch}", "eigenvalue[c,h]"), (r"\lambda_{c}", "eigenvalue[c]"),
     ("p_{c}", "probability[c]"), ("A_{cn}", "mean_weights[c,n]"), ("A_{n}", "mean_weights[n]"), ("y_{c}", "label[c]"),
     (r"\lambda_{1}", "eigenvalue"), ("f_{l}", "share[l]"), ("f_h", "share[h]"), ("x^{(l)}", "x"),
-    (r"\sim", "~"), (r"\epsilon", "noise"), ("^*", "*"), (r"\,", " "),
+    (r"\tilde c", "c~"), (r"\sim", "~"), (r"\epsilon", "noise"), ("^*", "*"), (r"\,", " "),
 )  # fmt: skip
 """LaTeX of formulas and what stands for it in text."""
 

@@ -41,7 +41,7 @@ class Shown:
 class Content:
     """All that a page says; formulas are those of `Writer`, closed forms in the symbols of `names`.
 
-    Without `kernels` the motion stands as means over samples: of tier sampled, and of rules.
+    Without `kernels` the motion stands as means over samples: of tier sampled, of rules and of looks.
     """
 
     parameters: Any
@@ -76,6 +76,7 @@ def statement(parameters: Any, tier: str) -> Page:
     names = closed.Names(rows(parameters))
     grid = tier == "exact" and on_grid(parameters)
     closed_forms = tier not in ("leading", "sampled") and not parameters.declaration.rules
+    closed_forms = closed_forms and parameters.declaration.look is None
     shown, remarks = _shown(parameters, found, names) if closed_forms else ((), ())
     why = explained(parameters, tier, found)
     tilted = tier == "exact" and bool(found.tilts)

@@ -8,6 +8,9 @@ from derivations.declare.schedules import Schedule
 from derivations.declare.statements import notation, velocities
 from derivations.declare.statements.notation import RATE
 
+NAMED = r"\tilde c"
+"""The coefficient after looks."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Training:
@@ -37,11 +40,42 @@ class Training:
             "dphi": r"\text{dphi} = \partial\varphi_i/\partial z_i",
             "grad": r"\text{grad} = \partial\ell/\partial z_i",
             "l": r"\text{l} = \ell(f, y)",
+            "gnorm": r"\text{gnorm} = \bigl(\sum_b (\partial\ell/\partial z_b)^2\bigr)^{1/2}",
         }
         said = [line for word, line in own.items() if word in words]
         if any(word in words for word in ("df", "dphi", "grad")):
             said.append(r"z_i\text{ the field or number that moves}")
         return [*lines, *([r",\quad ".join(said)] if said else [])]
+
+    def letter(self, unit: str, slot: str) -> str:
+        """The coefficient by which a vector moves: that of a look has a tilde."""
+        above = "" if self.single else f"^{slot}"
+        return f"{NAMED if self.declared.look is not None else 'c'}{above}_{unit}"
+
+    def looks(self) -> list[str]:
+        """The fields after virtual steps, and the move."""
+        look = self.declared.look
+        if look is None:
+            return []
+        above, last = "" if self.single else "s,", f"({look.times})"
+        c, move = "c_i" if self.single else "c^s_i", self.letter("i", "s")
+        if look.times == 1:
+            steps = [rf"z^{{{above}(1)}}_i = z{'' if self.single else '^s'}_i - \rho\,{c}(z)"]
+        else:
+            one, two = rf"z^{{{above}(n)}}_i", rf"z^{{{above}(n-1)}}_i"
+            steps = [rf"z^{{(0)}} = z,\quad {one} = {two} - \rho\,{c}(z^{{(n-1)}}),\quad n = 1..{look.times}"]
+        if look.use == "last":
+            steps.append(rf"{move} = {c}(z^{{{last}}})")
+        elif look.times == 1:
+            steps.append(rf"{move} = {c}(z) + {c}(z^{{(1)}})")
+        else:
+            steps.append(rf"{move} = {c}(z) + \sum_n {c}(z^{{(n)}})")
+        rate = r"\text{, times the factor of the step for this vector}" if self.declared.rates else ""
+        steps.append(rf"\rho = \text{{look\_size}}{rate}")
+        if any(self.declared.moves(group, word) for group in self.declared.students for word in group.own):
+            summed = "" if look.use == "last" else ", and summed likewise"
+            steps.append(rf"\text{{the means of readouts and numbers are taken at the same fields{summed}}}")
+        return steps
 
     def definitions(self) -> list[str]:
         """Definitions of the factors of the step, and of the numbers of training that change in time."""

@@ -101,7 +101,7 @@ def test_two_fields_without_kinks_have_no_sampling_error():
 
 
 def test_a_frame_has_its_gram_matrix_also_where_it_is_singular():
-    from derivations.declare.samples import frame
+    from derivations.declare.frames import frame
 
     rng = np.random.default_rng(1)
     rows_ = rng.normal(size=(6, 4))

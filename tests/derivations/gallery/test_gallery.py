@@ -51,7 +51,7 @@ def test_every_entry_trains(name):
     moved = {key: np.abs(np.asarray(run[key])[:, -1] - np.asarray(run[key])[:, 0]).max() for key in overlaps + numbers}
     assert overlaps and all(np.isfinite(np.asarray(run[key])).all() for key in moved)
     if any(declared.moves(group, slot) for group in declared.students for slot in group.slots):
-        assert max(moved[key] for key in overlaps) > 1e-3
+        assert max(moved[key] for key in overlaps) > 1e-4
     else:  # random features: vectors stay where they are, and readouts alone are trained
         assert max(moved[key] for key in overlaps) == 0.0 and max(moved[key] for key in numbers) > 1e-3
 

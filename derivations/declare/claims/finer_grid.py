@@ -1,0 +1,48 @@
+"""The generated claim of looks with exact means: automatic differentiation of samples, over a grid of more nodes.
+
+Moments after a look have a high degree (26 for He_3), so that random samples do not know them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.broken import once
+from derivations.claim import Claim
+from derivations.contract import System
+from derivations.declare import quadrature
+from derivations.declare.claims import sample_gradient
+from derivations.declare.claims.states import generated_claim, quieted, state
+from derivations.laws import Vanishes
+
+MORE = 2
+"""Nodes in every variable beyond those of the tier."""
+
+
+def finer_grid(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:
+    """The largest relative difference of drift and second-order term from the motion by samples at finer nodes."""
+    initial = state(lab.system.parameters, seed)
+    quiet, p = quieted(initial), initial.parameters
+    grid = quadrature.nodes(p, MORE)
+    assert grid is not None
+    made = sample_gradient.at_points(initial, grid[0].T, grid[1])
+    drift, whole = (lab.functions(at, "exact").flow(at.state) for at in (quiet, initial))
+    pairs = [(sample_gradient.drift_of(made, quiet), drift)]
+    if p.declaration.limit == "online":
+        second = {name: whole[name] - drift[name] for name in whole}
+        pairs.append((sample_gradient.second_of(made, initial), second))
+    return max(_distance(found, expected, twist) for found, expected in pairs)
+
+
+def _distance(found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], twist: float) -> float:
+    size = max(float(np.abs(expected[name]).max()) for name in found)
+    gaps = (float(np.abs(rates[0] - (1 + twist) * expected[name]).max()) for name, rates in found.items())
+    return max(gaps) / max(size, 1e-300)
+
+
+def finer_grid_claim(system: System) -> Claim:
+    """The claim that drift and second-order term are means of the motion by samples after their looks."""
+    text = "Drift and second-order term are means of a sample's motion after its looks, by automatic differentiation"
+    law = Vanishes(1e-8, meaning="relative difference")
+    return generated_claim(system, "finer-grid", text, finer_grid, law, once({}, seeds=2), 1e-4, (2,))

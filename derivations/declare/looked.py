@@ -1,0 +1,59 @@
+"""Looks at samples of a declared model by their definition in weight space: what explicit SGD moves by.
+
+For each sample x by itself, with the motion c_a x of vector a that `evaluate.moves` gives,
+
+    u^(k+1)_a = u^(k)_a - rho_a c_a(u^(k)) x/d,   rho_a = size rate_a,
+
+and the vectors move by c_a(u^(times)) x, or by the sum over k of c_a(u^(k)) x.  No field after a step is written here.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from derivations.declare import evaluate
+from derivations.declare.declaration import Declaration
+
+
+def moves(
+    declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any], along: Any = None
+) -> tuple[Any, Any]:
+    """What vectors (students, d) and numbers (s,) move by after looks, summed over samples x (N, d).
+
+    The arguments are those of `evaluate.moves`, whose `given` has the size "look" and the factors "moving" (students,)
+    of the steps of vectors.  A virtual step goes along x/d, or `along` (N, d), of which only the product with x counts.
+    """
+    import jax
+
+    direction = x / x.shape[1] if along is None else along
+
+    def add(total: Any, sample: Any) -> tuple[Any, None]:
+        moved = of_sample(declared, vectors, scalars, sample, given)
+        return jax.tree.map(lambda one, two: one + two, total, moved), None
+
+    start = jax.tree.map(lambda one: 0.0 * one, (vectors[: given["moving"].shape[0]], scalars))
+    return jax.lax.scan(add, start, (x, labels.T, direction))[0]
+
+
+def of_sample(
+    declared: Declaration, vectors: Any, scalars: Any, sample: tuple[Any, Any, Any], given: Mapping[str, Any]
+) -> tuple[Any, Any]:
+    """What vectors and numbers move by after looks at one sample: x (d,), labels (1,), direction (d,)."""
+    import jax.numpy as jnp
+
+    look, (x, label, direction) = declared.look, sample
+    assert look is not None
+    steps = (given["look"] * given["moving"])[:, None]
+    count, total = steps.shape[0], None
+    for k in range(look.times + 1):
+        of_rows, of_scalars = evaluate.moves(
+            declared, vectors, scalars, x[None], label[:, None], given, along=direction[None]
+        )
+        if total is None or look.use == "last":
+            total = (of_rows, of_scalars)
+        else:
+            total = (total[0] + of_rows, total[1] + of_scalars)
+        if k < look.times:
+            c = (of_rows @ direction)[:, None] / (x @ direction)
+            vectors = jnp.concatenate([vectors[:count] - steps * c * direction, vectors[count:]])
+    assert total is not None
+    return total

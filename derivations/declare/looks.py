@@ -1,0 +1,139 @@
+"""Several looks at a sample: [training] look, and `gnorm` in rules, both of which read the length of a sample.
+
+    z^(0) = z,   z^(k+1)_a = z^(k)_a - rho_a r c_a(z^(k)),   rho_a = size rate_a,   r = |x|^2/d
+
+for the field z_a = u_a . x of every trained vector; teachers, labels, readouts and numbers stay.  What moves, moves by
+c(z^(times)) with use = "last", and by the sum of all c(z^(k)) with use = "sum".  In d dimensions that is a step of
+rho_a/d along the motion by this sample alone, which is taken back before all move.  In flow and online limit r is 1.
+`gnorm` = sqrt(r sum_b grad_b^2) over the trained vectors b is the norm of their gradient, over sqrt(d).
+Source: Arnaboldi, Dandi, Krzakala, Pesce & Stephan 2024, https://arxiv.org/abs/2405.15459 (data repetition).
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.declare import fields
+
+KEYS = ("size", "use", "times")
+USES = ("last", "sum")
+MOST_TIMES = 20
+GNORM = "gnorm"
+"""The name of the norm of a sample's gradient in rules."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """The declared look: the size rho of a virtual step, what moves, and how many virtual steps there are."""
+
+    size: float
+    use: str = "last"
+    times: int = 1
+
+
+def look(training: Mapping[str, Any]) -> Look | None:
+    """Return what [training] says of looks; None without the key.  Raises `fields.Mistake` for what is no look.
+
+    >>> look({"look": {"size": 0.5}})
+    Look(size=0.5, use='last', times=1)
+    """
+    if "look" not in training:
+        return None
+    given, place = training["look"], "training.look"
+    if not isinstance(given, Mapping):
+        said = f"look is a table such as {{size = 0.5, use = 'last'}}, but {fields.shown(given)} was given"
+        raise fields.Mistake(said, "training", "look")
+    fields.require_known(given, KEYS, place)
+    if "size" not in given:
+        raise fields.Mistake("look = {size = 0.5} states the size of its virtual step, and none is given", "training",
+                             "look")  # fmt: skip
+    if isinstance(given["size"], str | list):
+        raise fields.Mistake("the size of a look does not change in time: it is a number such as 0.5", place, "size")
+    size, use = fields.real(given, "size", place), fields.choice(given, "use", USES, "last", place)
+    return Look(size, use, fields.whole(given, "times", place, 1, MOST_TIMES))
+
+
+def measured(declared: Any) -> bool:
+    """Return True if coefficients read the length of a sample: by looks, or by the norm of a gradient."""
+    return declared.look is not None or normed(declared)
+
+
+def normed(declared: Any) -> bool:
+    """Return True if a rule reads `gnorm`."""
+    return any(GNORM in rule.tree.names() for rule in declared.rules)
+
+
+def require(declared: Any) -> None:
+    """Raise `fields.Mistake` where a look, or `gnorm`, stands beside what it does not combine with."""
+    word, key = ("look", "look") if declared.look is not None else (GNORM, "rule")
+    if not measured(declared):
+        return
+
+    def refuse(other: str, why: str) -> None:
+        raise fields.Mistake(f"{word} and {other} do not go together: {why}", "training", key)
+
+    if declared.inputs is not None:
+        refuse("[inputs]", "the length of a sample is taken to be that of x ~ N(0, I)")
+    if declared.weights == "normalised":
+        refuse("weights = 'normalised'", "the network divides by a norm that a step changes by itself; take sphere")
+    for group in declared.students:
+        if group.unit.calls("wick"):
+            refuse(f"the unit {group.text!r}", "it reads the norm of its vector, which the virtual step changes")
+    if declared.several:
+        refuse("several heads", "their gradients are not looked at one by one yet")
+    if declared.predicted:
+        refuse("prediction", "answers that are no sums are not looked at yet")
+    if declared.momentum is not None:
+        refuse("momentum", "a velocity has no part in a virtual step yet")
+    if declared.look is not None:
+        _require_look(declared, refuse)
+
+
+def _require_look(declared: Any, refuse: Callable[[str, str], None]) -> None:
+    """Refuse looks that have no effect, no mean, or a size that is not known when they are taken."""
+    if not any(declared.moves(group, slot) for group in declared.students for slot in group.slots):
+        said = "look has no effect: no vector is trained, and readouts and numbers stay in a virtual step"
+        raise fields.Mistake(said, "training", "look")
+    trees = [(group.unit, group.text) for group in declared.groups] + [(one.tree, one.text) for one in declared.rules]
+    trees += [] if declared.own_loss is None else [(declared.own_loss, "an own loss")]
+    for tree, text in trees:
+        if tree.calls("exp"):
+            refuse(f"{text!r}", "exp of a field after a step has no mean")
+    seen = declared.memories or any(schedule.seen for schedule in declared.schedules)
+    rates = [schedule.name for schedule in declared.schedules if schedule.name.startswith("rate_")]
+    if seen and rates:
+        refuse(
+            f"{rates[0]}, which changes,", "beside memories or values of the state it is known after the looks alone"
+        )
+
+
+def add_number(declared: Any, add_parameter: Callable[..., None]) -> None:
+    """Add the size of the declared look to the parameters."""
+    if declared.look is not None:
+        text = "size rho of the virtual step of a look at a sample (rho / d in d dimensions)"
+        add_parameter("look_size", float, declared.look.size, text)
+
+
+def constants(parameters: Any) -> tuple[np.ndarray, ...]:
+    """The run-time argument of SGD's functions: the size of the virtual step; nothing without looks."""
+    return () if parameters.declaration.look is None else (np.array([parameters.look_size]),)
+
+
+def convention(parameters: Any) -> dict[str, str]:
+    """What a run says of its looks."""
+    stated: Look | None = parameters.declaration.look
+    if stated is None:
+        return {}
+    steps = "a virtual step" if stated.times == 1 else f"{stated.times} virtual steps"
+    what = "c after" if stated.use == "last" else "the sum of c before and after"
+    size = f"rho = {parameters.look_size:g}, r = |x|^2/d"
+    return {"look": f"{what} {steps} z - rho rate r c on the same sample, {size}"}
+
+
+def reason(declared: Any) -> str:
+    """Why a model has no closed forms, whose means are those of one look; "" where looks are no reason."""
+    if declared.look is not None:
+        return "the coefficient after a look at a sample is no sum of products over pairs of units"
+    return "gnorm is no sum of products over pairs of units" if normed(declared) else ""

@@ -1,0 +1,37 @@
+"""What a declaration says of training beside numbers: memories, rules, and laws of label noise."""
+
+import dataclasses
+
+from derivations.declare.grammar import Tree
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """A number of training with dm/dt = `rate`; `seen` are the names of state and gradients that the rate reads."""
+
+    name: str
+    start: float
+    text: str
+    rate: Tree
+    seen: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Law:
+    """The noise of a label, an expression in xi, a standard normal number; a `heavy` one has no variance."""
+
+    text: str
+    tree: Tree
+    heavy: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """The coefficient c by which a slot (u by -h c x), a readout or a scalar (by -h c) moves.
+
+    It takes the place of the derivative of the loss; `name` is the slot or number, with or without its group's name.
+    """
+
+    name: str
+    text: str
+    tree: Tree

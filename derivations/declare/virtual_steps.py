@@ -1,0 +1,48 @@
+"""Virtual steps on fields: the coefficients after looks at samples, in arrays of NumPy or JAX (tier `sampled`).
+
+    z^(k+1)_a = z^(k)_a - rho_a c_a(z^(k)),   c~ = c(z^(times)), or the sum of all c(z^(k))
+
+The length |x|^2/d of a sample is 1 in the limits that a tier describes.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from derivations.declare.looks import Look
+
+Moves = tuple[Any, Any, list[Any]]
+"""Coefficients c (S, N) of vectors, E[e] (S,) along these, and the means of what numbers move by."""
+
+
+def looked(look: Look | None, first: Moves, of: Callable[[Any], Moves], z: Any, steps: Any) -> Moves:
+    """What vectors and numbers move by after all looks.
+
+    `first` is what they move by at the students' fields z (S, N), `of` gives it at others, and `steps` (S,) are rho_a.
+
+    >>> import numpy as np
+    >>> def of(z):  # the loss z^2/2
+    ...     return z, np.zeros(1), []
+    >>> z = np.array([[2.0]])
+    >>> [float(looked(Look(0.5, use), of(z), of, z, np.array([0.5]))[0][0, 0]) for use in ("last", "sum")]
+    [1.0, 3.0]
+    """
+    here = total = first
+    for _ in range(0 if look is None else look.times):
+        z = z - steps[:, None] * here[0]
+        here = of(z)
+        total = (
+            total[0] + here[0],
+            total[1] + here[1],
+            [one + two for one, two in zip(total[2], here[2], strict=True)],
+        )
+    return total if look is not None and look.use == "sum" else here
+
+
+def norm(xp: Any, squares: list[Any]) -> Any:
+    """gnorm (N,) of the squared coefficients grad^2 (units, N) of all trained vectors.
+
+    >>> import numpy as np
+    >>> norm(np, [np.array([[9.0]]), np.array([[7.0], [9.0]])])
+    array([5.])
+    """
+    return xp.sqrt(sum(one.sum(0) for one in squares))
