@@ -241,7 +241,7 @@ REFUSED = [
     ({"rule": "exp(w*w)"}, "not integrable"),
     ({"rule": "dl/f"}, "may be 0"),
     ({"rule": "dl*df", "weights": "normalised"}, "take sphere or free"),
-    ({"rule": "dl*gnorm"}, "rule names 'gnorm'"),
+    ({"rule": "dl*slope"}, "rule names 'slope'"),
 ]
 
 
