@@ -9,6 +9,7 @@ import numpy as np
 
 from derivations.contract import Equations, Initial, Observables, Smooth, UsageError
 from derivations.declare import (
+    labels,
     losses,
     memory_equations,
     mixture,
@@ -152,7 +153,7 @@ def cached_statement(
         definitions=(*means.made, *definitions),
         equations=tuple(motion.equations()),
         loss=losses.loss(motion),
-        watched=tuple(losses.watched(motion, one, heads) for one, heads in population.errors(declared)),
+        watched=tuple(losses.watched(motion, one, heads) for one, heads in labels.errors(declared)),
         terms=means.terms,
     )
 

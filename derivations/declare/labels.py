@@ -13,9 +13,10 @@ import numpy as np
 
 from derivations.contract import Component
 from derivations.declare import fields
-from derivations.declare.declaration import Declaration, Group
+from derivations.declare.declaration import LABEL, Declaration, Group
+from derivations.declare.readouts import word_of
 
-ERROR = "error"
+ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared error without factor and label noise")
 
 
 def labelling(training: Mapping[str, Any], teachers: tuple[Group, ...]) -> tuple[str, ...]:
@@ -48,6 +49,16 @@ def labelling(training: Mapping[str, Any], teachers: tuple[Group, ...]) -> tuple
     return () if len(given) == len(known) else tuple(name for name in known if name in given)
 
 
+def errors(declared: Declaration) -> list[tuple[Component, tuple[str, ...] | None]]:
+    """The mean squared errors that are watched, and their answers: of those in force (None), then of `watched` ones."""
+    found: list[tuple[Component, tuple[str, ...] | None]] = [(ERROR, None)]
+    for head in declared.heads if declared.several else ():
+        name, symbol = word_of(head, ERROR.name), f"E[(f_{head} - f*_{head})^2]"
+        found.append((Component(name, (), (0.0, np.inf), symbol, f"mean squared error of head {head}"), (head,)))
+    found += [(component(stage), (f"{LABEL}{stage}",)) for stage, _ in declared.labels]
+    return found
+
+
 def said(declared: Declaration) -> list[str]:
     """Which teachers make the label, and what the errors of the stages are, for the page of a model."""
     lines = [f"label: the sum of the teachers {', '.join(declared.labelling)}"] if declared.labelling else []
@@ -63,4 +74,4 @@ def component(stage: str) -> Component:
     'error_first'
     """
     meaning = f"mean squared error of the label of stage {stage}, without factor and label noise"
-    return Component(f"{ERROR}_{stage}", (), (0.0, np.inf), "E[(f - f*)^2]", meaning)
+    return Component(word_of(stage, ERROR.name), (), (0.0, np.inf), "E[(f - f*)^2]", meaning)

@@ -6,27 +6,15 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Component, Crossing, Initial, Labelled, UsageError
-from derivations.declare import coupling, labels, mixture, noise, schedules, spectra, velocity_blocks
-from derivations.declare.declaration import LABEL, Declaration
+from derivations.declare import coupling, mixture, noise, schedules, spectra, velocity_blocks
+from derivations.declare.declaration import Declaration
 from derivations.declare.initial import of_rules, teacher_gram
 from derivations.declare.places import known_places
-from derivations.declare.readouts import word_of
 from derivations.declare.rows import Rows
 from derivations.declare.schedules import TIME
 from derivations.declare.system import numbers, rows
 
 CLOCK = "time on the clock of the run"
-ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared error without factor and label noise")
-
-
-def errors(declared: Declaration) -> list[tuple[Component, tuple[str, ...] | None]]:
-    """The mean squared errors that are watched, and their answers: of those in force (None), then of `watched` ones."""
-    found: list[tuple[Component, tuple[str, ...] | None]] = [(ERROR, None)]
-    for head in declared.heads if declared.several else ():
-        name, symbol = word_of(head, "error"), f"E[(f_{head} - f*_{head})^2]"
-        found.append((Component(name, (), (0.0, np.inf), symbol, f"mean squared error of head {head}"), (head,)))
-    found += [(labels.component(stage), (f"{LABEL}{stage}",)) for stage, _ in declared.labels]
-    return found
 
 
 def coupled(declared: Declaration, known: tuple[float, ...]) -> Callable[[Initial], Any] | None:

@@ -114,7 +114,9 @@ def prediction(declaration: Declaration, student: bool, head: str) -> str:
     assert found is not None
     fed = predictions.names(declaration, student, head)
     outputs = [sympy.Symbol(f"o_{number}", real=True) for number, _ in fed]
-    places = {sympy.Symbol(name, real=True): one for (_, name), one in zip(fed, outputs, strict=True) if name}
+    places: dict[Any, Any] = {
+        sympy.Symbol(name, real=True): one for (_, name), one in zip(fed, outputs, strict=True) if name
+    }
     places[sympy.Symbol(predictions.SUMS["student" if student else "teacher"], real=True)] = sympy.Add(*outputs)
     given = symbols.build(found.tree, ()).xreplace(places)
     numbers = [sympy.Symbol(name, real=True) for name in declaration.names]

@@ -19,6 +19,7 @@ from derivations.declare import (
     arrays,
     classification,
     exact,
+    labels,
     population,
     quadrature,
     remembered,
@@ -83,7 +84,7 @@ def equations(parameters: Any, tier: str) -> Equations:
         admits=functools.partial(_require_signal, stated, tier),
         crossings=population.crossings(declared, rows(parameters)),
         watched=(
-            *(one for one, _ in population.errors(declared)),
+            *(one for one, _ in labels.errors(declared)),
             *([classification.CLASSIFICATION] if declared.classifies() else []),
         ),
         observables=Observables(

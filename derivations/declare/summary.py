@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
-from derivations.declare import classes, data, looks, mixture, momentum, population, schedules, spectra
+from derivations.declare import classes, data, labels, looks, mixture, momentum, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.noise import in_force
 from derivations.declare.readouts import word_of
@@ -164,7 +164,7 @@ def summarise(tier: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dic
     warned = leading.warning(initial)
     if warned:
         told["sgd"] = warned
-    errors = (one.name for one, _ in population.errors(declared))
+    errors = (one.name for one, _ in labels.errors(declared))
     for name in ("loss", *errors, "classification_error"):
         if name in run:
             told |= {f"{name}_initial": float(run[name][0]), f"{name}_final": float(run[name][-1])}

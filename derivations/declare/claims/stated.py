@@ -11,7 +11,7 @@ import numpy as np
 from derivations.broken import break_law
 from derivations.claim import Claim, Grid, Variant
 from derivations.contract import System
-from derivations.declare import fields, population
+from derivations.declare import fields, labels
 from derivations.declare.claims.in_stages import path
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
@@ -218,7 +218,7 @@ def _variable(system: System, variable: str, name: str) -> str:
     at: Rows = rows(system.parameters())
     known = [block.name for block in at.moving] + [at.declaration.students[g].named(w) for g, w, _ in at.scalars]
     known += [memory.name for memory in at.declaration.memories]
-    known += ["loss", *(one.name for one, _ in population.errors(at.declaration))]
+    known += ["loss", *(one.name for one, _ in labels.errors(at.declaration))]
     known += ["classification_error"] if any(one.classifies() for one in at.declaration.each_stage) else []
     aliases = {"_".join(part for part in (k.rsplit("_", 1)[0], k[-1])): k for k in known if k[-2:] == k[-1] * 2}
     variable = aliases.get(variable, variable)
