@@ -255,9 +255,8 @@ class Algebra:
         return sp.Add(*(self.weight(one, i, head) * self.weight(two, j, head) for head in heads))
 
     def meet(self, one: int, two: int, heads: Sequence[str] | None = None) -> bool:
-        """Whether units of two groups stand in one answer or label of some heads (None: those in force)."""
-        heads = self.declared.force if heads is None else heads
-        return any(all(self.declared.readout(k, head) is not None for k in (one, two)) for head in heads)
+        """Return True if units of two groups stand in one answer or label of some heads (None: those in force)."""
+        return self.declared.meet(one, two, heads)
 
     def moving(self) -> Iterator[tuple[Vector, Vector]]:
         """The pairs of vectors whose overlaps may move, those of students among each other first."""

@@ -49,7 +49,8 @@ def definitions(model: Algebra, factors: Factors, squared: bool) -> Iterator[Def
     for g in model.students:
         for h in model.students[g:]:
             for k, m in _met(model, squared, (g, h)):
-                yield _sums(model, g, h, k, m)
+                if g != h or k <= m:  # else the transpose of another
+                    yield _sums(model, g, h, k, m)
             if model.mean is not None and model.labels is not None and squared:
                 for k in model.answering:
                     yield _outputs(model, g, h, k)
@@ -97,8 +98,13 @@ def centre(model: Algebra, g: int, i: Any) -> Any:
 
 
 def sums(model: Algebra, places: tuple[int, Any, int, Any], *met: int) -> Any:
-    """The weighted sum of E~ over units of one or two groups that are met, without means that of arcsines."""
+    """The weighted sum of E~ over units of one or two groups that are met, without means that of arcsines.
+
+    Two units of one group, and those that they meet, change places together.
+    """
     g, i, h, j = places
+    if g == h and len(met) == 2 and met[0] > met[1]:
+        i, j, met = j, i, (met[1], met[0])
     return Base(f"A{algebra.below(g, h, *met)}")[(*model.of_fields, i, j)]
 
 

@@ -8,6 +8,7 @@ Nothing here derives anything: the derivation and the simulation that judges it 
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from derivations.declare.grammar import SHARES, Tree
@@ -251,7 +252,7 @@ class Declaration:
 
     @property
     def timed(self) -> bool:
-        """Whether momentum has a time, so that velocities are order parameters."""
+        """True where momentum has a time, so that velocities are order parameters."""
         return self.momentum is not None and self.momentum.timed
 
     @property
@@ -266,7 +267,7 @@ class Declaration:
 
     @property
     def several(self) -> bool:
-        """Whether answers are those of heads."""
+        """True where answers are those of heads."""
         return self.heads != ("",)
 
     @property
@@ -302,7 +303,7 @@ class Declaration:
         return tuple(sorted({*range(len(self.students)), *fed}))
 
     def readout(self, number: int, head: str) -> Readout | None:
-        """How the group with this number adds to the answer of a head, or to its label; None where it does not.
+        """Return the readout by which a group adds to the answer of a head, or to its label; None where it does not.
 
         `head` may also be one of `watched`.
         """
@@ -312,6 +313,11 @@ class Declaration:
         if groups and number >= len(self.students) and self.groups[number].name not in groups:
             return None
         return self._readout(number, head)
+
+    def meet(self, one: int, two: int, answers: Sequence[str] | None = None) -> bool:
+        """Return True if two groups stand in one answer or label of some of `watched` (None: of heads in force)."""
+        answers = self.force if answers is None else answers
+        return any(all(self.readout(k, answer) is not None for k in (one, two)) for answer in answers)
 
     def _readout(self, number: int, head: str) -> Readout | None:
         """The same of labels that all groups of teachers make.
@@ -336,7 +342,7 @@ class Declaration:
         return tuple((k, one) for k, one in every if one is not None and not one.trained)
 
     def moves(self, group: Group, word: str) -> bool:
-        """Whether a slot, a readout of a head in force or a scalar of a student group is trained."""
+        """Return True if a slot, a readout of a head in force or a scalar of a student group is trained."""
         if self.head and word in group.trained_readouts and word not in map(word_of, self.head):
             return False
         return moves(self.trained, group, word)
@@ -369,5 +375,5 @@ class Declaration:
         return self.loss in ("logistic", "hinge")
 
     def classifies(self) -> bool:
-        """Whether the share of wrong signs of one answer is watched."""
+        """Return True if the share of wrong signs of one answer is watched."""
         return self.labelled() and not self.several

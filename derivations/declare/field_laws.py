@@ -1,4 +1,4 @@
-"""What the equations of motion read before any mean is taken: values that change, and the law of the fields."""
+"""Definitions that equations of motion read before any mean: changing values, and the law of the fields."""
 
 from collections.abc import Iterator, Sequence
 

@@ -21,7 +21,7 @@ JOINT = re.compile(r"[fy]_([A-Za-z0-9]+)")
 RESERVED = ("star",)
 """Names that a head cannot have: its readout would be that of a teacher."""
 OF_HEADS = ("f", "y", "a", "slope", "error")
-"""What a head has of its own, in front of its name."""
+"""Quantities that a head has of its own: each stands in front of its name."""
 
 
 def readouts(given: Mapping[str, Any], table: str, names: list[str], teacher: bool) -> tuple[Readout, ...]:
@@ -155,7 +155,7 @@ def require_loss(
 
 
 def of_loss(heads: Collection[str]) -> tuple[str, ...]:
-    """What an own loss may name beside f and y.
+    """Return the names that an own loss may read beside f and y.
 
     >>> of_loss(("one",))
     ('f_one', 'y_one')

@@ -72,16 +72,16 @@ class Inputs:
 
     @property
     def labels(self) -> bool:
-        """Whether every cluster has a label, which takes the place of a teacher."""
+        """True where every cluster has a label, which takes the place of a teacher."""
         return any(cluster.label is not None for cluster in self.clusters)
 
     @property
     def moved(self) -> bool:
-        """Whether fields have means."""
+        """True where fields have means."""
         return any(cluster.mean is not None for cluster in self.clusters)
 
     @property
     def varied(self) -> bool:
-        """Whether clusters differ in their covariances."""
+        """True where clusters differ in their covariances."""
         own = any(cluster.eigenvalues or cluster.scale is not None for cluster in self.clusters)
         return own or len(self.classes) > 1

@@ -1,4 +1,4 @@
-"""Which groups of teachers make the label, and the errors of the labels of all stages (the forgetting curve).
+"""Groups of teachers that make the label, and the errors of the labels of all stages (the forgetting curve).
 
     y = sum over the groups in force of f*_g(x) + noise,   error_STAGE = E[(f - f*_STAGE)^2] at all times
 
@@ -60,7 +60,7 @@ def errors(declared: Declaration) -> list[tuple[Component, tuple[str, ...] | Non
 
 
 def said(declared: Declaration) -> list[str]:
-    """Which teachers make the label, and what the errors of the stages are, for the page of a model."""
+    """Return sentences for the page of a model: the teachers that make the label, and the errors of the stages."""
     lines = [f"label: the sum of the teachers {', '.join(declared.labelling)}"] if declared.labelling else []
     for stage, names in declared.labels:
         lines.append(f"{component(stage).name}: the error of the label by {', '.join(names) or 'all teachers'}")

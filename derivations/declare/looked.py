@@ -17,7 +17,7 @@ from derivations.declare.declaration import Declaration
 def moves(
     declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any], along: Any = None
 ) -> tuple[Any, Any]:
-    """What vectors (students, d) and numbers (s,) move by after looks, summed over samples x (N, d).
+    """Return the motion of vectors (students, d) and numbers (s,) after looks, summed over samples x (N, d).
 
     The arguments are those of `evaluate.moves`, whose `given` has the size "look" and the factors "moving" (students,)
     of the steps of vectors.  A virtual step goes along x/d, or `along` (N, d), of which only the product with x counts.
@@ -37,7 +37,7 @@ def moves(
 def of_sample(
     declared: Declaration, vectors: Any, scalars: Any, sample: tuple[Any, Any, Any], given: Mapping[str, Any]
 ) -> tuple[Any, Any]:
-    """What vectors and numbers move by after looks at one sample: x (d,), labels (1,), direction (d,)."""
+    """Return the motion of vectors and numbers after looks at one sample: x (d,), labels (1,), direction (d,)."""
     import jax.numpy as jnp
 
     look, (x, label, direction) = declared.look, sample

@@ -122,7 +122,7 @@ def constants(parameters: Any) -> tuple[np.ndarray, ...]:
 
 
 def convention(parameters: Any) -> dict[str, str]:
-    """What a run says of its looks."""
+    """Return the convention of looks that a run states."""
     stated: Look | None = parameters.declaration.look
     if stated is None:
         return {}
@@ -133,7 +133,7 @@ def convention(parameters: Any) -> dict[str, str]:
 
 
 def reason(declared: Any) -> str:
-    """Why a model has no closed forms, whose means are those of one look; "" where looks are no reason."""
+    """Return the reason why looks leave a model no closed forms; "" where they are none."""
     if declared.look is not None:
         return "the coefficient after a look at a sample is no sum of products over pairs of units"
     return "gnorm is no sum of products over pairs of units" if normed(declared) else ""

@@ -77,7 +77,7 @@ def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -
 
 
 def _moves(declared: Declaration) -> Callable[..., Any] | None:
-    """What samples move by, where that is no derivative of their losses."""
+    """The motion by samples where it is no derivative of their losses."""
     return looked.moves if declared.look is not None else evaluate.moves if declared.rules else None
 
 

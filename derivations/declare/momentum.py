@@ -137,7 +137,7 @@ def forgotten(stated: Momentum | None) -> str:
 
 
 def convention(parameters: Any) -> dict[str, str]:
-    """What a run says of its momentum."""
+    """Return the convention of momentum that a run states."""
     stated: Momentum | None = parameters.declaration.momentum
     if stated is None:
         return {}

@@ -1,4 +1,4 @@
-"""What a declaration says of runs: times to locate, and numbers that are taken together."""
+"""The parts of a declaration that concern runs: times to locate, and numbers that are taken together."""
 
 import dataclasses
 from typing import Any

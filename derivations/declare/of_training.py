@@ -1,4 +1,4 @@
-"""What a declaration says of training beside numbers: memories, rules, and laws of label noise."""
+"""The parts of a declaration that concern training beside numbers: memories, rules, and laws of label noise."""
 
 import dataclasses
 

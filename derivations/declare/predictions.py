@@ -64,7 +64,7 @@ def _prediction(
 
 
 def _feeds(group: Group, head: str) -> bool:
-    """Whether a group adds to the answer of a head, or to its label."""
+    """Return True if a group adds to the answer of a head, or to its label."""
     if not head:
         return True
     return any(one.head == head for one in group.heads) if group.heads else group.name == head

@@ -147,7 +147,7 @@ def _tensor(variables: int, each: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def exists(parameters: Any) -> bool:
-    """Whether the model has rules or looks whose means are exact on such a grid."""
+    """Return True if the model has rules or looks whose means are exact on such a grid."""
     declared = parameters.declaration
     return (
         bool(declared.rules or declared.look is not None)

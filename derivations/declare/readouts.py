@@ -1,4 +1,4 @@
-"""How groups of units add to answers: the readout of a group, for the one answer of a network or for each of its heads.
+"""Readouts: the weights by which a group of units adds to the one answer of a network, or to that of each head.
 
     f_h(x) = sum over groups of sum_i a_hi phi(u_i . x, ..)
 
@@ -23,7 +23,7 @@ class Readout:
 
     @property
     def trained(self) -> bool:
-        """Whether it is trained."""
+        """True where it is trained."""
         return self.output == "trained"
 
     @property

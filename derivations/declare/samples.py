@@ -93,7 +93,7 @@ class Sampler:
         return Means(found, sum(own), sum(first), sum(second), by_row, sum(loss))
 
     def _moves(self, at: Place, z: Any, noise: Any, y: Any, weights: Any) -> tuple[virtual_steps.Moves, Any]:
-        """What vectors and numbers move by at fields z (`_gradients`), and the loss of every point."""
+        """Return the motion of vectors and numbers at fields z (`_gradients`), and the loss of every point."""
         seen = self._seen(at, z, y, derivatives=True)
         of_loss = self._loss(at, seen, noise)
         return self._gradients(at, seen, of_loss, weights), of_loss[0]

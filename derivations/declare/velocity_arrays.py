@@ -19,7 +19,7 @@ from derivations.declare.rows import Rows
 
 @functools.lru_cache(maxsize=16)
 def _places(at: Rows) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """Where v . u (S, n), v . v (S, S) and the velocities of numbers lie in a state; its end for what has none."""
+    """Places of v . u (S, n), v . v (S, S) and of the velocities of numbers in a state; its end where there is none."""
     size = at.layout.least
     index = at.layout.unpack(np.arange(float(size)))
     along, among = np.full((at.students, at.total), size), np.full((at.students, at.students), size)

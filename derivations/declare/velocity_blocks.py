@@ -20,7 +20,7 @@ Place = tuple[int, str]
 VELOCITY = "velocity_"
 """Prefix of the velocity of a number."""
 ROUGH = 1e-5
-"""How far below 0, as a part of the largest, an eigenvalue of the Gram matrix of a state may be: runs have errors."""
+"""An eigenvalue of the Gram matrix of a state may be this part of the largest below 0: runs have errors."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -72,7 +72,7 @@ def push(symbols: Algebra, number: int, word: str, i: Any) -> Any:
 
 
 def pace(motion: "Motion", number: int, word: str, i: Any) -> Any:
-    """What a number of unit i moves by, times its rate: its velocity, or the slope of the loss."""
+    """Return the motion of a number of unit i over its rate: its velocity, or the slope of the loss."""
     return push(motion.algebra, number, word, i) if motion.declared.timed else motion.slope(number, word, i)
 
 

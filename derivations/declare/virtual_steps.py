@@ -15,7 +15,7 @@ Moves = tuple[Any, Any, list[Any]]
 
 
 def looked(look: Look | None, first: Moves, of: Callable[[Any], Moves], z: Any, steps: Any) -> Moves:
-    """What vectors and numbers move by after all looks.
+    """Return the motion of vectors and numbers after all looks.
 
     `first` is what they move by at the students' fields z (S, N), `of` gives it at others, and `steps` (S,) are rho_a.
 

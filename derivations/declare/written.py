@@ -182,7 +182,7 @@ def _predicted(declared: Declaration, head: str, place: int) -> Iterator[str]:
 
 
 def _output(k: int, head: str) -> str:
-    """What a group adds to an answer or a label."""
+    """Return the output of a group, which adds to an answer or a label."""
     return f"total({_named('a', k, head)} * phi_{k})"
 
 

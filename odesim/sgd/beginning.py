@@ -1,4 +1,4 @@
-"""Where training that goes on begins: the clock of an earlier stage, and the state in which it left every replica."""
+"""The beginning of training that goes on: the clock of an earlier stage, and the state of every replica there."""
 
 import dataclasses
 from collections.abc import Mapping

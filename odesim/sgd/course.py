@@ -96,7 +96,7 @@ def build(
 
 
 def _moving(run: Trajectory) -> dict[str, np.ndarray]:
-    """What moves, at the end of a run of one replica; constants may have been replaced by parameters."""
+    """Return the arrays that move, at the end of a run of one replica; parameters may have replaced constants."""
     return {name: values for name, values in run.arrays(-1).items() if name in run.state}
 
 

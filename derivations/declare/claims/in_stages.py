@@ -50,7 +50,7 @@ def _within(claim: Claim, stage: str) -> Any:
 
 
 def measured(lab: Any, point: Mapping[str, Any], seed: int, measure: Callable[..., Any], stage: str) -> Any:
-    """What a claim of a model of one stage measures, in a stage."""
+    """Return the measurement of a claim of a model of one stage, made in a stage."""
     declared: Declaration = lab.system.parameters.declaration
     found = next(one for one in declared.stages if one.stage == stage)
     return measure(Room(lab, between(declared, found)), point, seed)

@@ -14,7 +14,7 @@ from derivations.laws import Agrees
 from derivations.laws.agreement import Score, score
 
 MEMORIES = 400
-"""How many times 1/(1 - beta) steps a run has: what the limit neglects is of the order of one over it."""
+"""A run has this many times 1/(1 - beta) steps: the limit neglects terms of the order of one over it."""
 REPLICAS, BATCH = 24, 256
 """Replicas of SGD, and their batch in a flow, whose noise has no part in the limit."""
 

@@ -30,7 +30,7 @@ class Answers:
         return rf"\sum_o {self.weight('a', 'i')}" if self.declared.several else "a_i"
 
     def groups(self, number: int, mark: str, phi: str, fields: str, value: str) -> list[str]:
-        """What a group adds to the answers: a formula for each of its readouts, its unit in the first."""
+        """Return the outputs of a group: a formula for each of its readouts, its unit in the first."""
         declared, lines = self.declared, []
         student = number < len(declared.students)
         function, letter, index = ("f", "a", "i") if student else ("f^*", "b", "j")
@@ -77,7 +77,7 @@ class Answers:
         return lines
 
     def label(self, label: str) -> str:
-        """What a label is, with its noise."""
+        """Return the formula of a label with its noise."""
         if self.declared.several:
             return r"y_{o} = f^*_{o}(x) + \sigma \epsilon_{o},\quad \epsilon_{o} \sim \mathcal{N}(0, 1)"
         return rf"y = {label or 'f^*(x)'} + \sigma \epsilon,\quad \epsilon \sim \mathcal{{N}}(0, 1)"
@@ -130,7 +130,7 @@ class Answers:
         return rf"\mathrm{{E}}[{front}\partial\ell/\partial f_{{{head}}}\,{inner}]"
 
     def letters(self) -> str:
-        """What stands in the second-order term of several heads, as the rest of its head."""
+        """Return the meaning of letters in the second-order term of several heads, as the rest of its title."""
         if self.declared.loss not in ("squared", "correlation"):
             return ""
         teacher = "-b" if self.declared.loss == "squared" else "b"

@@ -109,9 +109,11 @@ def forms(declared: Declaration, found: Kernels, names: Names) -> list[Forms]:
     students, total = len(declared.students), len(declared.groups)
     for g in range(total):
         for h in range(g, total):
+            if not declared.meet(g, h, declared.watched):
+                continue
             outputs = values(texts, programs, f"mean_{g}_{h}", (g, h), found, names)
             slopes, bends = {}, {}
-            if g < students:
+            if g < students and declared.meet(g, h):
                 more = values(texts, programs, f"pair_{g}_{h}", (g, h), found, names)
                 one, two = declared.groups[g].slots, declared.groups[h].slots
                 slopes = dict(zip([(s, t) for s in one for t in two], more, strict=False))

@@ -51,7 +51,7 @@ def explained(parameters: Any, tier: str, found: Kernels) -> list[str]:
 
 
 def _rules(declared: Declaration) -> list[str]:
-    """Why rules and looks close as a gradient does, where there are some."""
+    """Return why rules and looks close as a gradient does, where there are some."""
     lines = []
     if declared.look is not None:
         lines.append(

@@ -24,7 +24,7 @@ def term(writer: "Writer", above: str, i: str, on: str) -> str:
 
 
 def step(declared: Declaration, text: str) -> str:
-    """What eta is: the step, over 1 - beta where momentum is fixed."""
+    """Return eta: the step, over 1 - beta where momentum is fixed."""
     return rf"({text})/{FACTOR}" if is_fixed(declared) else text
 
 
