@@ -65,7 +65,10 @@ def values(parameters: Any, names: Mapping[str, str]) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Between:
-    """The ways between the parameters of a model and those of one of its stages; `model` and `own` are the classes."""
+    """The ways between the parameters of a model and those of one of its stages; `model` and `own` are the classes.
+
+    Parameters are told apart by the declaration that they carry: equal declarations may have several classes.
+    """
 
     stage: Declaration
     model: type
@@ -78,11 +81,11 @@ class Between:
 
     def adapt(self, parameters: Any) -> Any:
         """The parameters of the model as those of the stage; those of a stage as they are."""
-        return self.own(**values(parameters, self.names)) if isinstance(parameters, self.model) else parameters
+        return parameters if parameters.declaration.stage else self.own(**values(parameters, self.names))
 
     def stated(self, parameters: Any) -> Any:
         """The parameters of the stage as those of the model, as the user states them."""
-        if not isinstance(parameters, self.own):
+        if not parameters.declaration.stage:
             return parameters
         return self.model(**values(parameters, {one: other for other, one in self.names.items()}))
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import expm
 
 import odesim
-from derivations.declare import written
+from derivations.declare import system, written
 from derivations.declare.system import between
 from odesim.request.case import Case
 
@@ -211,3 +211,14 @@ def test_pages_name_what_is_in_force():
     assert "f* = f*_two" in text and "f*_one(x)" not in text and "error_first: the error of the label by one" in text
     space = {}
     exec(odesim.derive(switch(), stage="second", format="python").split("if __name__")[0], space)
+
+
+def test_equal_models_with_classes_of_their_own_are_one_model():
+    """A session with many models forgets the class of parameters that an equal declaration had."""
+    one = switch()
+    one.check(one.parameters())
+    system._parameters_of.cache_clear()
+    two = switch()
+    two.check(two.parameters())
+    assert type(two.stages[1].adapt(two.parameters())).declaration.stage == "second"
+    assert two.stages[1].stated(two.stages[1].adapt(two.parameters())).step == two.parameters().step
