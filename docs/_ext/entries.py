@@ -46,6 +46,7 @@ def _made(name: str, folder: Path, sgd: bool) -> dict[str, Any]:
         ],
         "equations": markdown(odesim.derive(name, "latex")),
         "alt": alt,
+        "stages": len(system.parameters.declaration.stages),
         "warning": first.summary.get("sgd", ""),
         "sgd": [words for words in sampled if words],
     }  # fmt: skip
@@ -61,7 +62,10 @@ def _run(name: str, preset: str | None, meaning: str, parameters: dict[str, Any]
     """What comes out of a preset, or of the defaults."""
     import odesim
 
-    found = odesim.integrate(name, preset=preset, save_points=3).summary
-    numbers = {key: found[key] for key in ("error_final", "best_cosines", "predicted_times") if key in found}
+    runs = odesim.integrate(name, preset=preset, save_points=3, stage="all")
+    found = (runs[-1] if isinstance(runs, list) else runs).summary
+    of_parts = (key for key in found if key.startswith("error_") and key.endswith("_final"))
+    wanted = dict.fromkeys(("error_final", *of_parts, "best_cosines", "predicted_times"))
+    numbers = {key: found[key] for key in wanted if key in found}
     plain = {key: [float(x) for x in v] if isinstance(v, list) else float(v) for key, v in numbers.items()}
     return {"preset": preset, "meaning": meaning, "parameters": parameters, "numbers": plain}

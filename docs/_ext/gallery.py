@@ -72,13 +72,14 @@ def _page(name: str, facts: Mapping[str, Any]) -> list[str]:
 
 def _caption(name: str, facts: Mapping[str, Any]) -> str:
     said = "Lines: the flow. Dashed: the numbers of the claims. "
+    again = " --stage all" if facts["stages"] else ""
     if facts["sgd"]:
         made = sorted(set(facts["sgd"]))
         said += "Bands: from the least to the largest of 4 replicas of compressed SGD, exact in law ("
         said += "; ".join(made) + ")."
     elif facts["warning"]:
         said += f"No band: {facts['warning']}."
-    return f"*{said.strip()} The flow again: `odesim integrate --system {name}`.*"
+    return f"*{said.strip()} The flow again: `odesim integrate --system {name}{again}`.*"
 
 
 def _changes(name: str, facts: Mapping[str, Any]) -> list[str]:
@@ -98,7 +99,7 @@ def _outcome(numbers: Mapping[str, Any]) -> str:
     words = []
     for key, value in numbers.items():
         shown = ", ".join(_number(x) for x in value) if isinstance(value, list) else _number(value)
-        words.append(f"{NUMBERS[key]} {shown}")
+        words.append(f"{NUMBERS.get(key, key.removesuffix('_final').replace('_', ' '))} {shown}")
     return "; ".join(words)
 
 

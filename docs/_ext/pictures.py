@@ -36,7 +36,8 @@ class Panel:
 
 def panels(system: Any, claims: Iterable[Any], run: Any) -> list[Panel]:
     """The overlaps with the teachers in a run of the defaults, those that move most, then what the claims follow."""
-    horizon = system.stages[0].horizon(system.parameters())
+    stages = system.parameters.declaration.stages
+    horizon = stages[-1].until if stages else system.stages[0].horizon(system.parameters())
     from derivations.declare.claims.stated import of_whole_vectors
 
     overlaps = {name: of_whole_vectors(np.asarray(run[name])) for name in run.state if "M_" in name}
@@ -109,18 +110,16 @@ def draw(system: Any, name: str, wanted: Sequence[Panel], target: Path, sgd: boo
 
 def _panel(axis: Any, system: Any, name: str, panel: Panel, sgd: bool) -> str:
     """One panel, and its SGD in words."""
-    import odesim
     from derivations.drawing import BLACK, colour
 
-    points = {} if system.stages[0].decades else {"save_points": 1001}
-    flow = odesim.integrate(name, until=panel.until, **points, **panel.parameters)
-    paths = [_path(flow[panel.variable], curve) for _, curve in panel.curves]
-    beside, words = _sgd(system, name, panel, "sgd" in flow.summary) if sgd else (None, "")
+    time, values, told = _flow(system, name, panel)
+    paths = [_path(values, curve) for _, curve in panel.curves]
+    beside, words = _sgd(system, name, panel, "sgd" in told) if sgd else (None, "")
     for k, ((label, curve), path) in enumerate(zip(panel.curves, paths, strict=True)):
         if beside is not None:
             found = np.array([_path(values, curve) for values in _values(system, beside, panel)])
             axis.fill_between(beside.time, found.min(0), found.max(0), color=colour(k), alpha=0.25, linewidth=0)
-        axis.plot(flow.time, path, color=colour(k), linewidth=1.3, label=label if 1 < len(paths) <= NAMED else None)
+        axis.plot(time, path, color=colour(k), linewidth=1.3, label=label if 1 < len(paths) <= NAMED else None)
     for values, line in ((panel.levels, axis.axhline), (panel.times, axis.axvline)):
         for value, label in values:
             line(value, color=BLACK, linestyle=(0, (4, 2)), linewidth=0.9, label=f"{label} {value:.6g}")
@@ -129,10 +128,29 @@ def _panel(axis: Any, system: Any, name: str, panel: Panel, sgd: bool) -> str:
     axis.set_title(", ".join(f"{k} = {v:g}" for k, v in panel.parameters.items()) or "defaults", fontsize=8)
     axis.set_xlabel("time")
     axis.set_ylabel(_label(panel.variable))
-    _scales(axis, panel, paths, flow.time)
+    _scales(axis, panel, paths, time if len(system.stages) == 1 else None)
     if axis.get_legend_handles_labels()[0]:
         axis.legend(fontsize=7, frameon=False)
     return words
+
+
+def _flow(system: Any, name: str, panel: Panel) -> tuple[np.ndarray, np.ndarray, Mapping[str, Any]]:
+    """Times and values of the panel's variable along the flow, over all stages of a model, and what is told of it."""
+    import odesim
+
+    points = {} if system.stages[0].decades else {"save_points": 1001}
+    stages = [stage for stage in system.parameters.declaration.stages if stage.begin < panel.until]
+    if not stages:
+        run = odesim.integrate(name, until=panel.until, **points, **panel.parameters)
+        return np.asarray(run.time), np.asarray(run[panel.variable]), run.summary
+    ends = {stage.stage: min(stage.until, panel.until) for stage in stages}
+    found = odesim.integrate(name, stage=",".join(ends), until=ends, **points, **panel.parameters)
+    runs = found if isinstance(found, list) else [found]
+    times, values = (
+        [np.asarray(part) for part in each]
+        for each in zip(*((run.time, run[panel.variable]) for run in runs), strict=True)
+    )
+    return np.concatenate(times), np.concatenate(values), runs[-1].summary
 
 
 def _label(variable: str) -> str:
@@ -156,13 +174,18 @@ def _values(system: Any, run: Any, panel: Panel) -> Any:
 
 
 def _scales(axis: Any, panel: Panel, paths: Sequence[np.ndarray], time: Any) -> None:
-    """Logarithms where a linear axis would show a corner: of values over decades, of times before what happens late."""
+    """Logarithms where a linear axis would show a corner: of values over decades, of times before what happens late.
+
+    `time` is None where it stays linear: of stages, each of which has an early time of its own.
+    """
     largest = max(path.max() for path in paths)
     if panel.variable in ("error", "loss") and min(path.min() for path in paths) > -1e-6 * largest:
         least = min(path[path > ROUNDING].min() for path in paths)
         if least < 0.03 * largest:
             axis.set_yscale("log")
             axis.set_ylim(bottom=max(least / 2, ROUNDING), top=2 * largest)
+    if time is None:
+        return
     path = paths[0]
     moved = np.abs(path - path[0]) >= 0.5 * np.ptp(path)
     if np.ptp(path) > 0 and time[int(np.argmax(moved))] < 0.01 * time[-1]:
@@ -178,6 +201,8 @@ def _sgd(system: Any, name: str, panel: Panel, warned: bool) -> tuple[Any, str]:
     """
     from derivations.declare.system import rows
 
+    if len(system.stages) > 1:  # every stage would want replicas of its own
+        return None, ""
     stage = system.stages[0]
     values = dataclasses.replace(system.parameters(), **{"d": DIMENSION, **panel.parameters})
     untold = warned or (panel.variable == "error" and system.parameters.declaration.loss != "squared")
