@@ -61,12 +61,12 @@ class Group:
     readout: Tree | None = None
     heads: tuple[Readout, ...] = dataclasses.field(default=(), repr=False)
 
-    @property
+    @functools.cached_property
     def readouts(self) -> tuple[Readout, ...]:
         """The readouts by head; the one of a group that has no heads."""
         return self.heads or (Readout("", self.output, self.readout),)
 
-    @property
+    @functools.cached_property
     def trained_readouts(self) -> tuple[str, ...]:
         """The names of the readouts that are trained.
 
@@ -81,7 +81,7 @@ class Group:
         found = self.unit.calls(*SHARES)
         return found[0] if found else None
 
-    @property
+    @functools.cached_property
     def own(self) -> tuple[str, ...]:
         """The numbers that every unit of a group of students has: the readouts that are trained, then the scalars.
 

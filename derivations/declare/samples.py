@@ -65,6 +65,12 @@ class Sampler:
         self.declared, self.xp, self.functions = declared, xp, functions
         self.students = len(declared.students)
         self._taught: tuple[Any, dict[bytes, Any]] = (None, {})
+        # Which groups stand in which answers, looked up once and not for every block of points.
+        self._watched, self._readouts = declared.watched, [group.readouts for group in declared.groups]
+        numbers = range(len(declared.groups))
+        self._feeds = [[declared.readout(k, answer) is not None for answer in self._watched] for k in numbers]
+        self._places = {head: declared.heads.index(head) for head in declared.force}
+        self._fed = [[head for head, place in self._places.items() if self._feeds[k][place]] for k in numbers]
 
     def means(self, at: Place, points: Any, weights: Any) -> Means:
         """All means over points (n + heads in force, N) with weights (N,)."""
@@ -153,7 +159,7 @@ class Sampler:
 
     def _loss(self, at: Place, seen: Seen, noise: Any) -> tuple[Any, dict[str, Any], list[Any]]:
         """The loss of every point, its derivatives in the answers in force, by head, and their labels with noise."""
-        places = [self.declared.heads.index(head) for head in self.declared.force]
+        places = self._places.values()
         drawn = noise if self.declared.law is None else self.functions["noise_of"](noise, *self._shared(at))[0]
         f, y = [seen.f[h] for h in places], [seen.y[h] for h in places]
         labels = [each + at.noise * own for each, own in zip(y, drawn, strict=True)]
@@ -170,7 +176,7 @@ class Sampler:
         row, outputs = 0, {}
         for number in range(self.students, len(self.declared.groups)):
             rows, row = self._rows(at, number, row)
-            if all(self.declared.readout(number, answer) is None for answer in self.declared.watched):
+            if not any(self._feeds[number]):
                 continue
             outputs[number] = -self._group(at, number, z, rows, derivatives=False)[0]
         return self._predicted(at, False, outputs, 0.0 * z[:1])[0]
@@ -192,7 +198,7 @@ class Sampler:
         Those of sums are 1, and left out.
         """
         declared, chain, rows = self.declared, {}, []
-        total = nothing + sum(outputs.values())
+        total = sum(outputs.values(), nothing)
         if not (declared.predictions if student else declared.label_predictions):
             return total, chain
         for place, answer in enumerate(declared.watched[: len(total)]):
@@ -231,15 +237,15 @@ class Sampler:
         a = at.w[: len(self.declared.heads) if derivatives else None, unit : unit + size]
         name = f"unit_{number}" if derivatives else f"value_{number}"
         out, routed = self._unit(name, number, [*fields, *norms], [*own, *self._shared(at)])
-        total = [
-            self._total(number, answer, each, out[0], z) for answer, each in zip(self.declared.watched, a, strict=False)
+        totals = [
+            self._total(each, out[0], z) if fed else 0.0 * z[0]
+            for each, fed in zip(a, self._feeds[number], strict=False)
         ]
-        return xp.stack(total), scale, a[:, :, None], out, routed
+        found = totals[0][None] if len(totals) == 1 else xp.stack(totals)
+        return found, scale, a[:, :, None], out, routed
 
-    def _total(self, number: int, answer: str, a: Any, phi: Any, z: Any) -> Any:
-        """sum a phi (N,) of a group for an answer; 0 where it has no part, since 0 times what is no number is none."""
-        if self.declared.readout(number, answer) is None:
-            return 0.0 * z[0]
+    def _total(self, a: Any, phi: Any, z: Any) -> Any:
+        """sum a phi (N,) of a group that has a part in an answer: 0 times what is no number would be none."""
         # The output of a unit that no field moves is a number, and no matrix to multiply.
         return a @ phi if self.xp.ndim(phi) == 2 else (a[:, None] * phi).sum(0) + 0.0 * z[0]
 
@@ -270,7 +276,9 @@ class Sampler:
         for number, rows, scale, a, out, routed in seen.kept:
             group = self.declared.groups[number]
             slots, ruled = len(group.slots), self.declared.ruled(group)
-            own_slopes = {head: each * seen.chain.get((number, head), 1.0) for head, each in slopes.items()}
+            own_slopes = slopes
+            if seen.chain:
+                own_slopes = {head: each * seen.chain.get((number, head), 1.0) for head, each in slopes.items()}
             # With rules, which are for one answer, the derivatives of f are wanted by themselves.
             base = self._along_answers(number, a, own_slopes) if not ruled else a[0] + 0.0 * slope
             parts, extra = self._derivatives(group, base, out, routed)
@@ -290,7 +298,7 @@ class Sampler:
                 own = -c * z[rows[s]] / at.square[rows[s]][:, None] if scale else parts[slots + s]
                 cs.append(c)
                 es.append(own @ weights if _moves(own) else xp.zeros(base.shape[0]))
-            along = {one.word: out[0] * own_slopes.get(one.head, 0.0 * slope) for one in group.readouts}
+            along = {one.word: out[0] * own_slopes.get(one.head, 0.0 * slope) for one in self._readouts[number]}
             along |= dict(zip(group.scalars, extra, strict=True))
             for word in group.own:
                 part = along[word]
@@ -301,10 +309,9 @@ class Sampler:
 
     def _along_answers(self, number: int, a: Any, slopes: Mapping[str, Any]) -> Any:
         """dl/dphi (units, N) of a group of students: the derivatives of the loss in the answers, by its readouts."""
-        fed = [head for head in self.declared.force if self.declared.readout(number, head) is not None]
-        if not fed:
+        if not self._fed[number]:
             return 0.0 * a[0] * next(iter(slopes.values()))
-        first, *rest = (a[self.declared.heads.index(head)] * slopes[head] for head in fed)
+        first, *rest = (a[self._places[head]] * slopes[head] for head in self._fed[number])
         return sum(rest, first)
 
     def _derivatives(self, group: Group, base: Any, out: Any, routed: Any) -> tuple[list[Any], list[Any]]:
