@@ -198,7 +198,7 @@ class Sampler:
         Those of sums are 1, and left out.
         """
         declared, chain, rows = self.declared, {}, []
-        total = sum(outputs.values(), nothing)
+        total: Any = sum(outputs.values(), nothing)
         if not (declared.predictions if student else declared.label_predictions):
             return total, chain
         for place, answer in enumerate(declared.watched[: len(total)]):
