@@ -1,7 +1,6 @@
 """Several stages of a system in one run: each starts where the one before it ended."""
 
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,48 +15,28 @@ from odesim.flow.problem import Past, prepare
 from odesim.flow.record import Recorder
 from odesim.machine import streams
 from odesim.machine.device import in_double
-from odesim.request.case import Case, digest_of, find_stage, find_system
+from odesim.request.case import Case, find_stage, find_system
 from odesim.request.parse import parse_assignments
+from odesim.request.several_stages import SeveralStages
 from odesim.request.trajectory import Outcome, Trajectory, Variable
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Pipeline:
+class Pipeline(SeveralStages[Case]):
     """The cases of the stages in order, and the stored run (its digest and arrays) they start from, if any.
 
     The stages share one clock as long as they measure time alike: `until` of a case is an end time on it where it
     was given, otherwise the duration of the stage.  `time` and `clock` are where the stored run left off.
     """
 
-    cases: tuple[Case, ...]
-    origin: str | None = None
     previous: Mapping[str, np.ndarray] | None = None
     time: float = 0.0
     clock: str = ""
 
     @property
-    def system(self) -> System:
-        """The system of all stages."""
-        return self.cases[0].system
-
-    @property
-    def name(self) -> str:
-        """The name of the system, which the default folder is called by."""
-        return self.system.name
-
-    @property
-    def seed(self) -> int:
-        """The seed of every stream."""
-        return self.cases[0].seed
-
-    def request(self) -> dict[str, Any]:
-        """Everything that determines the answer."""
-        return {"method": "flow", "from": self.origin, "stages": [case.request() for case in self.cases]}
-
-    @functools.cached_property
-    def digest(self) -> str:
-        """Twelve hexadecimal characters that name the request."""
-        return digest_of(self.request())
+    def method(self) -> str:
+        """A flow."""
+        return "flow"
 
 
 def build(

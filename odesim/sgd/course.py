@@ -1,7 +1,6 @@
 """Several stages of finite-sample SGD in one run: every replica goes on where the stage before left it."""
 
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,47 +10,20 @@ from derivations.contract import Dynamics, System
 from odesim.errors import Interrupted, Unfinished, UsageError
 from odesim.flow import pipeline
 from odesim.flow.continuation import Started
-from odesim.request.case import digest_of
+from odesim.request.several_stages import SeveralStages
 from odesim.request.trajectory import Trajectory, Variable
 from odesim.sgd import families
 from odesim.sgd.beginning import Beginning
 from odesim.sgd.simulation import Simulation, simulate
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Course:
-    """The simulations of some stages in order, and the digest of the run that they go on from, if any.
-
-    All but the first are still without the state in which they begin.
-    """
-
-    cases: tuple[Simulation, ...]
-    origin: str | None = None
+class Course(SeveralStages[Simulation]):
+    """The simulations of some stages in order; all but the first are still without the state in which they begin."""
 
     @property
-    def system(self) -> System:
-        """The system of all stages."""
-        return self.cases[0].system
-
-    @property
-    def name(self) -> str:
-        """The name of the system, which the default folder is called by."""
-        return self.system.name
-
-    @property
-    def seed(self) -> int:
-        """The seed of every stream."""
-        return self.cases[0].seed
-
-    def request(self) -> dict[str, Any]:
-        """Everything that determines the answer."""
-        stages = [simulation.request() for simulation in self.cases]
-        return {"method": self.cases[0].method, "from": self.origin, "stages": stages}
-
-    @functools.cached_property
-    def digest(self) -> str:
-        """Twelve hexadecimal characters that name the request."""
-        return digest_of(self.request())
+    def method(self) -> str:
+        """The method of SGD, the same in all stages."""
+        return self.cases[0].method
 
 
 def build(
