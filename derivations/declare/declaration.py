@@ -271,6 +271,11 @@ class Declaration:
         return self.heads != ("",)
 
     @property
+    def joint(self) -> bool:
+        """True where the own loss names the answers of heads, f_A and y_B, and is not a sum of losses of each."""
+        return self.several and self.own_loss is not None and not {"f", "y"} & set(self.own_loss.names())
+
+    @property
     def force(self) -> tuple[str, ...]:
         """The heads whose losses are minimised."""
         return self.head or self.heads

@@ -173,7 +173,8 @@ def loss_of_heads(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, A
     if declared.loss == "softmax":
         right = jax.nn.one_hot(jnp.argmax(y, 0), len(declared.force), axis=0, dtype=f.dtype)
         return jax.scipy.special.logsumexp(f, axis=0) - (right * f).sum(0)
-    if declared.own_loss is not None and not {"f", "y"} & set(declared.own_loss.names()):
+    if declared.joint:
+        assert declared.own_loss is not None
         known = {f"{word}_{head}": of[k] for word, of in (("f", f), ("y", y)) for k, head in enumerate(declared.force)}
         return value(declared.own_loss, {**numbers, **known}, {}, None)
     return sum(sample_loss(declared, one, two, numbers) for one, two in zip(f, y, strict=True))

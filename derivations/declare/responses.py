@@ -81,7 +81,7 @@ def _own_loss(declaration: Declaration, f: list[Any], y: list[Any]) -> Any:
 
     assert declaration.own_loss is not None
     given = symbols.build(declaration.own_loss, ())
-    if not declaration.several or not {"f", "y"} & set(declaration.own_loss.names()):
+    if declaration.joint or not declaration.several:
         return given
     plain = [sympy.Symbol(letter, real=True) for letter in "fy"]
     each = (given.subs(dict(zip(plain, pair, strict=True)), simultaneous=True) for pair in zip(f, y, strict=True))

@@ -93,7 +93,7 @@ class Answers:
         if declared.loss == "softmax":
             own = r"\log \sum_o \exp(f_{o}) - f_{k},\quad k\text{ the head of the largest }y_{o}"
             return rf"L = \mathrm{{E}}[\ell],\quad \ell = {own},\quad {over}"
-        if declared.own_loss is not None and not {"f", "y"} & set(declared.own_loss.names()):
+        if declared.joint:
             return rf"L = \mathrm{{E}}[\ell],\quad \ell = {own}"
         return rf"L = \sum_o \mathrm{{E}}[\ell(f_{{o}}, y_{{o}})],\quad \ell(f, y) = {own},\quad {over}"
 
