@@ -12,7 +12,7 @@ from derivations.contract import UsageError
 from derivations.declare import responses
 from derivations.declare.initial import enter
 from derivations.declare.tiers import settled
-from tests.derivations.declare.test_mutated_training import places
+from tests.derivations.declare.test_mutated_training import alter
 
 MUTATIONS = 500
 UNTIL = 0.2
@@ -44,6 +44,7 @@ VALUES = (
     {"v": "dl"}, {"a": "dl*df"}, {"": "dl"}, {"b2": "dl"}, {"rate": "g2"}, {"start": 1}, {"rate": 1, "start": "x"},
     [[0, "b2"]], [[0, 1], [0.1, "M_ww[1,1]"]], np.ones(2),
 )  # fmt: skip
+KEYS = ("rule", "step", "rates", "rate", "start", "w", "a", "b2", "t")
 
 
 def mutated(seed):
@@ -54,19 +55,7 @@ def mutated(seed):
     tables["parameters"] = {"kappa": 0.8}
     if "F" in str(tables["training"]):
         tables["parameters"]["F"] = {"default": rng.choice(DEFAULTS), "per": "unit"}
-    for _ in range(rng.choice((1, 1, 1, 2))):
-        path = rng.choice([path for path in places(tables) if len(path) > 1])
-        inner = tables
-        for key in path[:-1]:
-            inner = inner[key]
-        kind = rng.randrange(5)
-        if kind == 0 and isinstance(inner, dict):
-            del inner[path[-1]]
-        elif kind == 1 and isinstance(inner, dict):
-            inner[rng.choice(("rule", "step", "rates", "rate", "start", "w", "a", "b2", "t"))] = inner.pop(path[-1])
-        else:
-            inner[path[-1]] = copy.deepcopy(rng.choice(VALUES))
-    return tables
+    return alter(tables, rng, KEYS, VALUES, kinds=5)
 
 
 def declared(tables):

@@ -12,7 +12,7 @@ from derivations.contract import UsageError
 from derivations.declare import responses
 from derivations.declare.initial import enter
 from derivations.declare.tiers import settled
-from tests.derivations.declare.test_mutated_training import places
+from tests.derivations.declare.test_mutated_training import alter
 
 MUTATIONS = 500
 HEADS = {"unit": "erf(w)", "units": 2, "output": {"one": "trained", "two": "mean"}}
@@ -73,19 +73,7 @@ def mutated(seed):
     """A valid declaration with an entry or two replaced, removed, or given to another key."""
     rng = random.Random(seed)
     tables = copy.deepcopy(rng.choice(VALID))
-    for _ in range(rng.choice((1, 1, 1, 2))):
-        path = rng.choice([path for path in places(tables) if len(path) > 1])
-        inner = tables
-        for key in path[:-1]:
-            inner = inner[key]
-        kind = rng.randrange(4)
-        if kind == 0 and isinstance(inner, dict):
-            del inner[path[-1]]
-        elif kind == 1 and isinstance(inner, dict):
-            inner[rng.choice(KEYS)] = inner.pop(path[-1])
-        else:
-            inner[path[-1]] = copy.deepcopy(rng.choice(VALUES))
-    return tables
+    return alter(tables, rng, KEYS, VALUES)
 
 
 def answer(tables):

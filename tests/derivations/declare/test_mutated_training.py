@@ -29,6 +29,7 @@ VALUES = (
     [[0, None]], {}, {"w": 1}, {"w": {}}, {"v": 1}, {"": 1}, {"w": "t", "a": "t"}, np.ones(3), np.array([[0.0, 1.0]]),
     "é",
 )  # fmt: skip
+KEYS = ("step", "rates", "decay", "batch", "until", "rate", "t")
 
 
 def places(table, path=()):
@@ -39,23 +40,28 @@ def places(table, path=()):
         yield from places(value, (*path, key))
 
 
+def alter(tables, rng, keys, values, kinds=4, depth=2):
+    """Replace an entry or two at `depth` or deeper, or remove one below the first level, or give it to another key."""
+    for _ in range(rng.choice((1, 1, 1, 2))):
+        path = rng.choice([path for path in places(tables) if len(path) >= depth])
+        inner = tables
+        for key in path[:-1]:
+            inner = inner[key]
+        kind = rng.randrange(kinds)
+        if kind == 0 and isinstance(inner, dict) and len(path) > 1:
+            del inner[path[-1]]
+        elif kind == 1 and isinstance(inner, dict) and len(path) > 1:
+            inner[rng.choice(keys)] = inner.pop(path[-1])
+        else:
+            inner[path[-1]] = copy.deepcopy(rng.choice(values))
+    return tables
+
+
 def mutated(seed):
     """A valid table of training and a noise with an entry or two replaced, removed, or given to another key."""
     rng = random.Random(seed)
     tables = {"training": copy.deepcopy(rng.choice(VALID)), "noise": copy.deepcopy(rng.choice(NOISES))}
-    for _ in range(rng.choice((1, 1, 1, 2))):
-        path = rng.choice([path for path in places(tables) if path])
-        inner = tables
-        for key in path[:-1]:
-            inner = inner[key]
-        kind = rng.randrange(4)
-        if kind == 0 and isinstance(inner, dict) and len(path) > 1:
-            del inner[path[-1]]
-        elif kind == 1 and isinstance(inner, dict) and len(path) > 1:
-            inner[rng.choice(("step", "rates", "decay", "batch", "until", "rate", "t"))] = inner.pop(path[-1])
-        else:
-            inner[path[-1]] = copy.deepcopy(rng.choice(VALUES))
-    return tables
+    return alter(tables, rng, KEYS, VALUES, depth=1)
 
 
 def answer(tables):
