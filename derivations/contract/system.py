@@ -64,6 +64,7 @@ class Dynamics:
     none (the first unless given).
     `statement(parameters, tier)` (again "module:attribute") states the equations of a tier for `odesim derive`, or
     gives a `Page`.
+    `begin` names begin(initial, rng) -> Initial, what changes once, when the stage begins; `enter` is without it.
     Where a stage computes by other parameters than those that a user states, `adapt` makes them of these, and `stated`
     these of them.
     within(parameters, until, begin) raises `UsageError` where the parameters have no meaning from a time up to one.
@@ -95,6 +96,7 @@ class Dynamics:
     within: Callable[[Any, float, float], None] = lambda parameters, until, begin: None
     adapt: Callable[[Any], Any] = lambda parameters: parameters
     stated: Callable[[Any], Any] = lambda parameters: parameters
+    begin: str = ""
     kind: ClassVar[str] = "dynamics"
 
     def tier(self, parameters: Any) -> str:

@@ -19,6 +19,7 @@ from derivations.declare.looks import Look
 from derivations.declare.momentum import Momentum
 from derivations.declare.of_runs import Event as Event
 from derivations.declare.of_runs import Preset as Preset
+from derivations.declare.of_training import Change as Change
 from derivations.declare.of_training import Law as Law
 from derivations.declare.of_training import Memory as Memory
 from derivations.declare.of_training import Rule as Rule
@@ -49,6 +50,7 @@ class Group:
     `name` is empty where there is one group; `slots` are the weight vectors of a unit in order of first use,
     `scalars` its own numbers (biases); `output` one of `OUTPUTS`, or "own" with `readout` an expression in the number
     j = 1, 2, .. of the unit.  With several heads `heads` has a readout for each, and these two mean nothing.
+    Teachers that are a copy of students have the name of these in `copied`.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Group:
     output: str = "sum"
     readout: Tree | None = None
     heads: tuple[Readout, ...] = dataclasses.field(default=(), repr=False)
+    copied: str = dataclasses.field(default="", repr=False)
 
     @functools.cached_property
     def readouts(self) -> tuple[Readout, ...]:
@@ -159,7 +162,8 @@ class Declaration:
     `label_predictions` in labels.  `head` names the heads in force, and `labelling` the groups of teachers
     that make the label of one answer (none: all).  A model of several `stages` has one declaration for each, of which
     `stage` is the name, `begin` the time at which it begins and `own` are the parameters that it has for itself;
-    `labels` are (stage, its groups of teachers) of all stages, where these differ.  `text` is the normalised TOML text
+    `labels` are (stage, its groups of teachers) of all stages, where these differ, and `changes` what is set at the
+    beginning of a stage.  `text` is the normalised TOML text
     that states the same model
     (`declaration_text`); it is stored with every run.
     """
@@ -205,6 +209,7 @@ class Declaration:
     own: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     labels: tuple[tuple[str, tuple[str, ...]], ...] = dataclasses.field(default=(), repr=False)
     stages: tuple["Declaration", ...] = dataclasses.field(default=(), repr=False)
+    changes: tuple[Change, ...] = dataclasses.field(default=(), repr=False)
     text: str = dataclasses.field(default="", repr=False, compare=False)
 
     @property

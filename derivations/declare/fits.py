@@ -18,6 +18,7 @@ from derivations.declare import (
 )
 from derivations.declare.declaration import Declaration
 from derivations.declare.grammar import entry
+from derivations.declare.readouts import COPIED
 
 OF_INPUTS = re.compile(
     "blocks?|clusters?|dimension|eigenvalue|label|means|mean_weights|probability|share|(centre|kappa)_.*|[HKUWB](own|label)?_.*"
@@ -125,7 +126,7 @@ def _readouts(made: Declaration, values: dict[str, float]) -> None:
     """Readouts that are an expression in j have a value for every declared unit."""
     from derivations.declare.rows import readout
 
-    for number, one in made.fixed_readouts():
+    for number, one in ((k, one) for k, one in made.fixed_readouts() if one.output != COPIED):
         group = made.groups[number]
         side = "student" if number < len(made.students) else "teacher"
         table = f"{side}.{group.name}" if group.name else side

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled, UsageError
-from derivations.declare import data, mixture, schedules, spectra, spread, velocity_blocks
+from derivations.declare import beginnings, copies, data, mixture, schedules, spectra, spread, velocity_blocks
 from derivations.declare.declaration import Declaration
 from derivations.declare.grammar import number as value_of
+from derivations.declare.readouts import COPIED
 from derivations.declare.rows import Rows, readout
 from derivations.declare.schedules import TIME
 from derivations.declare.system import numbers, rows
@@ -36,7 +37,7 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
         gram = _of_overlaps(parameters, arrays, rng)
     else:
         gram = draw(parameters, rng)
-    components = found.components(gram)
+    components = found.components(beginnings.with_copies(found, gram, arrays))
     state = {block.name: components[block.name] for block in found.moving}
     constants = {block.name: components[block.name] for block in found.fixed}
     for number, word, count in found.scalars:
@@ -45,10 +46,15 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
         trained = word in group.trained_readouts
         value = np.asarray(arrays.get(name, getattr(parameters, name if trained else word)), float)
         state[name] = _vector(name, value, count)
-    values = dict(zip(declared.names, numbers(parameters), strict=True))
+    values, of = dict(zip(declared.names, numbers(parameters), strict=True)), dict(copies.sources(declared))
     for number, one in declared.fixed_readouts():
         name = declared.readout_name(number, one.head)
-        value = arrays.get(name, readout(one, found.sizes[number], values))
+        if name in arrays:
+            value = arrays[name]
+        elif one.output == COPIED:
+            value = state[declared.groups[of[number]].named(one.word)]
+        else:
+            value = readout(one, found.sizes[number], values)
         constants[name] = _vector(name, np.asarray(value, float), found.sizes[number])
     constants |= _numbers_of_rules(parameters, arrays)
     state |= velocity_blocks.start(found, {} if previous is None else arrays)
@@ -100,7 +106,17 @@ def teacher_gram(parameters: Any) -> np.ndarray:
     Raises `UsageError` where it is none: not symmetric, of another size, or with a negative eigenvalue.
     """
     found, declared = rows(parameters), parameters.declaration
-    size = found.teachers
+    copied = sum(len(declared.groups[k].slots) * found.sizes[k] for k, _ in copies.sources(declared))
+    if copied:
+        gram = np.eye(found.teachers)  # the rows of copies are those of students in the end, whatever stands here
+        gram[:-copied, :-copied] = _stated_gram(parameters, found.teachers - copied)
+        return gram
+    return _stated_gram(parameters, found.teachers)
+
+
+def _stated_gram(parameters: Any, size: int) -> np.ndarray:
+    """The Gram matrix (size, size) of the teacher's rows that the declaration speaks of."""
+    declared = parameters.declaration
     if size == 0:
         return np.zeros((0, 0))
     if hasattr(parameters, "gram"):
@@ -199,8 +215,8 @@ def partners(found: Rows) -> np.ndarray:
         return partner
     for number, group in enumerate(declared.students):
         matched = next(
-            (k for k, t in enumerate(declared.teachers) if t.name == group.name),
-            min(number, len(declared.teachers) - 1),
+            (k for k, t in enumerate(copies.stated(declared)) if t.name == group.name),
+            min(number, len(copies.stated(declared)) - 1),
         )
         teacher = declared.teachers[matched]
         for slot in group.slots:
@@ -227,6 +243,7 @@ def weights(arrays: Mapping[str, np.ndarray]) -> bool | None:
 
 def stack(found: Rows, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     """The rows (n, d) of weights by name, in the eigenbasis of the inputs."""
+    arrays = beginnings.with_weights(found, arrays)
     rows = np.vstack([np.asarray(arrays[name], float) for name, _, _ in weight_names(found)])
     return data.rotated(found.declaration.inputs, rows)
 
@@ -241,7 +258,9 @@ def _of_weights(parameters: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray
 def _of_overlaps(parameters: Any, arrays: Mapping[str, np.ndarray], rng: np.random.Generator) -> np.ndarray:
     found = rows(parameters)
     given = dict(arrays)
-    missing = [block.name for block in found.moving if block.name not in given]
+    made = beginnings.implied(found, arrays)
+    needed = {block.name for block in found.moving} | beginnings.stated(found)
+    missing = [block.name for block in found.blocks if block.name in needed - made - given.keys()]
     if missing:
         raise UsageError(f"the start lacks {', '.join(missing)}: give every overlap among and with the students")
     s = found.students
@@ -277,7 +296,7 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
         expected = {name: (number, slot) for name, number, slot in weight_names(found)}
     else:
         expected = {block.name: None for block in found.blocks}
-    optional = [block.name for block in found.fixed]
+    optional = {block.name for block in found.fixed} | beginnings.implied(found, arrays) | beginnings.weights(declared)
     missing = [name for name in expected if name not in arrays and name not in optional]
     extra = [name for name in arrays if name not in expected and name not in scalars]
     if missing or extra:
@@ -309,13 +328,12 @@ def _sizes(parameters: Any, arrays: Mapping[str, np.ndarray], explicit: frozense
     found, declared = rows(parameters), parameters.declaration
     sizes: dict[str, int] = {}
     for number, group in enumerate(declared.groups):
-        student = found.is_student(number)
-        word = group.named("units" if student else "teachers")
+        student, word = found.is_student(number), copies.size_name(declared, number)
         shapes = {}
         for slot in group.slots:
             name = group.named(slot if student else f"{slot}_star")
             if weights(arrays):
-                shapes[name] = np.shape(arrays[name])
+                shapes |= {name: np.shape(arrays[name])} if name in arrays or not group.copied else {}
             else:
                 block = next(b for b in found.blocks if b.symmetric and b.rows == found.of(number, slot))
                 if block.name in arrays:

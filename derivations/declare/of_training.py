@@ -35,3 +35,17 @@ class Rule:
     name: str
     text: str
     tree: Tree
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """What is set at the beginning of a stage, in the names of a run.
+
+    kind "copy": the group of teachers `name` becomes what the students `value` are; "fresh": the vectors of the slot
+    `value` whose parameter or group `name` says which take random directions; "number": the numbers `name` of all
+    units become `value`, or what the numbers of that name are.
+    """
+
+    kind: str
+    name: str
+    value: str | float

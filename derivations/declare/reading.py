@@ -9,6 +9,7 @@ from typing import Any
 from derivations.contract import UsageError
 from derivations.declare import (
     array_files,
+    copies,
     data,
     events,
     fields,
@@ -82,6 +83,7 @@ def declaration(
     looks.require(made)
     made = dataclasses.replace(made, text=declaration_text(tables, made))
     made = stages.with_stages(made, tables, lambda own, place: declaration(own, name, folder, place))
+    copies.require(made)
     if all(map(array_files.at_hand, data.files(made.inputs))):  # a stored declaration did when it was made
         fits.require(made)
     return made
@@ -212,11 +214,14 @@ def _groups(
     groups = []
     for name, entry in named:
         table = f"{key}.{name}" if name and not isinstance(given, list) else key
+        if key == "teacher" and copies.KEY in entry:
+            groups.append(copies.group(entry, str(name), table, like or ()))
+            continue
         fields.require_known(entry, keys, table)
         groups.append(_group(entry, str(name), table, numbers, like, key == "teacher"))
     if len(groups) > 8:
         raise fields.Mistake(f"at most 8 groups of {key}s, but {len(groups)} are given", key)
-    return tuple(groups)
+    return copies.ordered(tuple(groups)) if key == "teacher" else tuple(groups)
 
 
 def _group(

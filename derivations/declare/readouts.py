@@ -9,13 +9,18 @@ import dataclasses
 
 from derivations.declare.grammar import Tree
 
+COPIED = "copied"
+"""The output of a copy of units whose readouts are trained: what these were when it was made."""
 OUTPUTS = ("sum", "mean", "root", "trained")
 """The readout a_i of a group of K units: 1, 1/K, 1/sqrt(K), or numbers that are trained or read from a file."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Readout:
-    """The readout of a group for a head: one of `OUTPUTS`, or "own" with an `expression` in the unit's number j."""
+    """The readout of a group for a head: one of `OUTPUTS`, `COPIED`, or "own".
+
+    An own one is an `expression` in the number j = 1, 2, .. of the unit.
+    """
 
     head: str
     output: str

@@ -18,6 +18,7 @@ from derivations.declare.declaration import Declaration
 
 HIDDEN = "hidden"
 """In front of the number of [training] that a stage has another in the place of."""
+BEGIN = "derivations.declare.beginnings:begin"
 Field = tuple[str, Any, Any]
 """Name, type and `dataclasses.field` of a parameter."""
 Plain = Callable[[Declaration], list[Field]]
@@ -112,6 +113,7 @@ def dynamics(train: Dynamics, between: Between, step_symbol: str) -> Dynamics:
         step_symbol=step_symbol,
         adapt=between.adapt,
         stated=between.stated,
+        begin=BEGIN if stage.changes else "",
     )
 
 

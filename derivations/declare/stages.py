@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from derivations.declare import fields, rates
+from derivations.declare import copies, fields, rates
 from derivations.declare.declaration import Declaration
 
 TRAINING = ("trained", "loss", "rule", "step", "batch", "decay", "rates", "teacher", "head", "until")
 """The keys that take the place of those of [training]."""
-KEYS = ("name", *TRAINING, "noise")
+KEYS = ("name", *TRAINING, "noise", "begin")
 ONE = (
     "weights",
     "limit",
@@ -29,8 +29,6 @@ ONE = (
     "inputs",
     "parameters",
 )
-LATER = ("begin",)
-"""Keys that a later version may have."""
 MOST = 20
 Read = Callable[[Mapping[str, Any], tuple[str, float]], Declaration]
 """reads the tables of one stage, which has a name and begins at a time."""
@@ -53,6 +51,8 @@ def with_stages(made: Declaration, tables: Mapping[str, Any], read: Read) -> Dec
         begin = found[-1].until if found else 0.0
         with _of_stage(name, number, entry):
             stage = read(_tables(made, tables, entry), (name, begin))
+            stage = dataclasses.replace(stage, changes=copies.changes(entry, stage))
+            copies.require(stage)
         if stage.until <= begin:
             where = "where it begins" if stage.until == begin else f"but begins at {begin:g}"
             raise fields.Mistake(f"stage {name} ends at {stage.until:g}, {where}", "stage", "until", number)
@@ -95,8 +95,6 @@ def _name(entry: Mapping[str, Any], taken: list[str]) -> str:
     for key in entry:
         if key in ONE:
             raise fields.Mistake(f"stage {name}: {key} is one for all stages, and no key of a stage", "stage", key)
-        if key in LATER:
-            raise fields.Mistake(f"stage {name}: {key} is no key of a stage in this version of odesim", "stage", key)
     try:
         fields.require_known(entry, KEYS, "stage")
     except fields.Mistake as mistake:
@@ -112,7 +110,7 @@ def _of_stage(name: str, number: int, entry: Mapping[str, Any]) -> Iterator[None
     except fields.Mistake as mistake:
         first, _, inner = mistake.table.partition(".")
         key = inner or mistake.key
-        if first not in ("training", "teacher") or key not in entry:
+        if first not in ("training", "teacher", "stage") or key not in entry:
             raise
         raise fields.Mistake(f"stage {name}: {mistake}", "stage", key, number) from None
 

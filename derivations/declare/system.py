@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.contract import Dynamics, Source, System, UsageError, parameter
-from derivations.declare import array_files, data, growth, looks, mixture, noise, reading, schedules, spectra
+from derivations.declare import array_files, copies, data, growth, looks, mixture, noise, reading, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.declaration_text import said
 from derivations.declare.fields import MOST
@@ -121,7 +121,7 @@ def sizes_of(declared: Declaration) -> dict[str, str]:
     The symbols are m for students and m* for teachers, with the name of their group.
     """
     found = {"d": "d"}
-    for groups, word, symbol in ((declared.students, "units", "m"), (declared.teachers, "teachers", "m*")):
+    for groups, word, symbol in ((declared.students, "units", "m"), (copies.stated(declared), "teachers", "m*")):
         found |= {group.named(word): f"{symbol}_{group.name}".rstrip("_") for group in groups}
     return found | (steps(declared) if declared.limit == "online" else {})
 
@@ -186,7 +186,7 @@ def _add_training(declared: Declaration, add: Callable[..., None]) -> None:
     for group in declared.students:
         what = f"units {group.text!r}"
         add(group.named("units"), int, group.units, f"number of student {what}", minimum=1, maximum=100_000)
-    for group in declared.teachers:
+    for group in copies.stated(declared):
         what = f"units {group.text!r}"
         add(group.named("teachers"), int, group.units, f"number of teacher {what}", minimum=1, maximum=100_000)
     d = data.dimension(declared.inputs) or 1000
@@ -290,7 +290,8 @@ def sizes(parameters: Any) -> tuple[int, ...]:
     """How many units every group has, students first, and how many named means there are where there are any."""
     declared: Declaration = parameters.declaration
     students = [getattr(parameters, group.named("units")) for group in declared.students]
-    teachers = [getattr(parameters, group.named("teachers")) for group in declared.teachers]
+    teachers = [getattr(parameters, group.named("teachers")) for group in copies.stated(declared)]
+    teachers += [students[number] for _, number in copies.sources(declared)]
     return (*students, *teachers, *(group.units for group in declared.kinds[len(declared.groups) :]))
 
 

@@ -13,6 +13,7 @@ from odesim.flow.assemble import assemble
 from odesim.flow.continuation import ending, taken_over
 from odesim.flow.problem import Past, prepare
 from odesim.flow.record import Recorder
+from odesim.flow.stage_start import begun
 from odesim.machine import streams
 from odesim.machine.device import in_double
 from odesim.request.case import Case, find_stage, find_system
@@ -26,12 +27,13 @@ class Pipeline(SeveralStages[Case]):
     """The cases of the stages in order, and the stored run (its digest and arrays) they start from, if any.
 
     The stages share one clock as long as they measure time alike: `until` of a case is an end time on it where it
-    was given, otherwise the duration of the stage.  `time` and `clock` are where the stored run left off.
+    was given, otherwise the duration of the stage.  `time`, `clock` and `stage` are where the stored run left off.
     """
 
     previous: Mapping[str, np.ndarray] | None = None
     time: float = 0.0
     clock: str = ""
+    stage: str = ""
 
     @property
     def method(self) -> str:
@@ -80,7 +82,7 @@ def build(
         made = Pipeline(cases)
     else:
         run = start.trajectory
-        made = Pipeline(cases, start.digest, previous, float(run.time[-1]), run.clock)
+        made = Pipeline(cases, start.digest, previous, float(run.time[-1]), run.clock, run.origin.stage)
     _require_time(made)
     return made
 
@@ -170,6 +172,7 @@ def run(
                 clock,
                 progress,
                 checkpoint if checkpoint is None or checkpoint.ends or len(pipeline.cases) == 1 else None,
+                goes_on=case.stage == pipeline.stage,
             )
         except UsageError as error:
             if not made:
@@ -199,12 +202,17 @@ def _staged(
     clock: str,
     progress: Any = None,
     checkpoint: Any = None,
+    goes_on: bool = False,
 ) -> tuple[Trajectory, str]:
-    """One stage, whose clock goes on from `time` where it is the same, and why none can follow ("": one can)."""
+    """One stage, whose clock goes on from `time` where it is the same, and why none can follow ("": one can).
+
+    One that `goes_on` has begun before: what it changes when it begins has been done.
+    """
     stage = case.system.stage(case.stage)
     rng = streams.generator(case.seed, "initial")
     initial: Initial = load(stage.enter)(case.parameters, previous if previous is not None else case.initial, rng)
     if isinstance(stage, Dynamics):
+        initial = initial if goes_on else begun(case, initial)
         begin = time if stage.clock == clock else 0.0
         if begin and "until" in case.options:
             case = dataclasses.replace(case, until=case.until - begin)

@@ -12,6 +12,7 @@ from derivations.installed import version
 from odesim.errors import UsageError
 from odesim.flow.resolution import GROWN, VISIBLE, Tiny, tiny_start
 from odesim.flow.solvers.step import LOCAL, Bounds
+from odesim.flow.stage_start import begun
 from odesim.machine import streams
 from odesim.request.case import Case
 
@@ -207,7 +208,7 @@ class Problem:
 def initial_condition(case: Case) -> Initial:
     """The initial condition of a case: drawn from its seed, or made of the arrays of its file."""
     stage = case.system.stage(case.stage)
-    return load(stage.enter)(case.parameters, case.initial, streams.generator(case.seed, "initial"))
+    return begun(case, load(stage.enter)(case.parameters, case.initial, streams.generator(case.seed, "initial")))
 
 
 def prepare(case: Case, initial: Initial | None = None, past: Past = Past()) -> Problem:

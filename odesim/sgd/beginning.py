@@ -18,11 +18,12 @@ OFF = 1e-6
 class Beginning:
     """The reading of the clock at which a simulation begins, and the arrays of every replica there (none: a start).
 
-    One mapping of arrays serves all replicas.
+    One mapping of arrays serves all replicas.  `stage` is the one in which they were left.
     """
 
     time: float = 0.0
     arrays: tuple[Mapping[str, np.ndarray], ...] = ()
+    stage: str = ""
 
     def of(self, replica: int) -> Mapping[str, np.ndarray]:
         """The arrays of a replica."""

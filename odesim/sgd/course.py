@@ -61,15 +61,19 @@ def build(
             )
         if going and (lost := families.forgotten(case)):
             raise UsageError(f"SGD of stage {stage.name} cannot go on: a run does not keep {lost}")
-        arrays = () if made else tuple({**(found.previous or {}), **_moving(run)} for run in replicas)
-        made.append(Simulation.build(case, **sgd, begin=Beginning(begin, arrays)))
+        arrays = () if made else tuple({**(found.previous or {}), **_own(run, start)} for run in replicas)
+        made.append(Simulation.build(case, **sgd, begin=Beginning(begin, arrays, "" if made else found.stage)))
         time, clock, going = begin + made[-1].case.until, stage.clock, True
     return Course(tuple(made), found.origin)
 
 
-def _moving(run: Trajectory) -> dict[str, np.ndarray]:
-    """Return the arrays that move, at the end of a run of one replica; parameters may have replaced constants."""
-    return {name: values for name, values in run.arrays(-1).items() if name in run.state}
+def _own(run: Trajectory, start: Any) -> dict[str, np.ndarray]:
+    """Return what moves of one replica at the end of a run, and the constants of which every replica has its own.
+
+    Parameters may have replaced other constants.
+    """
+    constants = {name for name, v in start.trajectory.extras.items() if v.dims[:1] == ("seed",)}
+    return {name: values for name, values in run.arrays(-1).items() if name in run.state or name in constants}
 
 
 def each(run: Trajectory) -> tuple[Trajectory, ...]:

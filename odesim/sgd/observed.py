@@ -1,7 +1,7 @@
 """What a simulation shares with its flow: hitting times, population losses and errors of the paths that SGD took."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,13 +62,27 @@ def first_times(reached: np.ndarray, times: np.ndarray) -> np.ndarray:
     return np.where(reached.any(axis=1), times[reached.argmax(axis=1)], np.inf)
 
 
+def constants(model: Any, initials: Sequence[Initial]) -> dict[str, Variable]:
+    """The constants of a model with scalars; (seed, ..) where replicas have different ones, as of copies."""
+    found = {name: Variable(*constant) for name, constant in model.fixed(initials[0]).items()}
+    if len({id(initial) for initial in initials}) == 1:
+        return found
+    every = [model.fixed(initial) for initial in initials]
+    for name, one in found.items():
+        values = np.array([each[name][1] for each in every])
+        if (values != values[0]).any():
+            found[name] = Variable(("seed", *one.dims), values, one.meaning)
+    return found
+
+
 def population_values(
-    equations: Equations, initial: Initial, state: dict[str, np.ndarray], watched: tuple[Component, ...] = (),
-    times: np.ndarray | None = None,
+    equations: Equations, initials: Sequence[Initial], state: dict[str, np.ndarray],
+    watched: tuple[Component, ...] = (), times: np.ndarray | None = None,
 ) -> dict[str, Variable]:  # fmt: skip
     """The population loss and the `watched` observables along a simulation, (seed, time), by the flow's first tier.
 
-    `times` (time,) are those on its clock, which equations may depend on.
+    `initials` are those of the replicas, or one for all.  `times` (time,) are those on its clock, which equations may
+    depend on.
 
     Empty where that has no loss, or where not everything that the flow starts from was saved (pruning: keep_u=no).
     Observables that are no scalars are left out: their sizes are known to the model alone.
@@ -76,21 +90,24 @@ def population_values(
     from odesim.flow.problem import clocked, compile_functions
 
     clock = equations.advance.clock if isinstance(equations.advance, Smooth) else ""
-    if not all(name in state or name == clock for name in equations.unpack(equations.start(initial))):
+    if not all(name in state or name == clock for name in equations.unpack(equations.start(initials[0]))):
         return {}
     functions = compile_functions(equations, "numba")
     if "loss" not in functions:
         return {}
     shape = next(iter(state.values())).shape[:2]
-    moments = [initial] * shape[1]
+    initials = list(initials) if len({id(initial) for initial in initials}) > 1 else [initials[0]]
+    moments = [[initial] * (shape[1] if clock else 1) for initial in initials]
     if clock and times is not None:
-        moments = [clocked(equations, initial, float(t)) for t in times]
-    given = [equations.arguments(initial)] * shape[1] if not clock else [equations.arguments(one) for one in moments]
+        moments = [[clocked(equations, initial, float(t)) for t in times] for initial in initials]
+    given = [[equations.arguments(one) for one in each] for each in moments]
     watched = () if "watch" not in functions or any(c.dims for c in watched) else watched
     losses, others = np.empty(shape), np.empty((*shape, len(watched)))
     for index in np.ndindex(shape):
-        here = {**moments[index[1]].state, **{name: values[index] for name, values in state.items()}}
-        y, arguments = equations.start(dataclasses.replace(initial, state=here)), given[index[1]]
+        at = index[0] if len(initials) > 1 else 0, index[1] if clock else 0
+        initial = moments[at[0]][at[1]]
+        here = {**initial.state, **{name: values[index] for name, values in state.items()}}
+        y, arguments = equations.start(dataclasses.replace(initial, state=here)), given[at[0]][at[1]]
         losses[index] = functions["loss"](y, *arguments)
         if watched:
             others[index] = functions["watch"](y, *arguments)

@@ -12,6 +12,7 @@ from derivations.contract import Eigenspaces, Initial, Model, ScalarModel, load
 from odesim.errors import UsageError
 from odesim.flow.driver import Progress, drive
 from odesim.flow.losses import divergence
+from odesim.flow.stage_start import begun
 from odesim.machine import streams
 from odesim.machine.device import in_double
 from odesim.request.case import Case, digest_of, plain, values_of
@@ -21,7 +22,7 @@ from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 from odesim.sgd import effort, families, given_frame, normals, own_samples
 from odesim.sgd.beginning import START, Beginning, require_steps
 from odesim.sgd.descent import Descent
-from odesim.sgd.observed import events, flow_of, hitting_times, population_values
+from odesim.sgd.observed import constants, events, flow_of, hitting_times, population_values
 
 if TYPE_CHECKING:
     from odesim.sgd.engines import Engine
@@ -192,7 +193,10 @@ def condition_of(simulation: Simulation, replica: int = 0) -> Initial:
     case = simulation.case
     rng = streams.generator(case.seed, "initial", *([replica] if replica else []))
     arrays = simulation.begin.of(replica) if simulation.begin.arrays else case.initial
-    return load(case.system.stage(case.stage).enter)(case.parameters, arrays, rng)
+    initial = load(case.system.stage(case.stage).enter)(case.parameters, arrays, rng)
+    if simulation.begin.stage == case.stage:
+        return initial
+    return begun(case, initial, replica if simulation.fresh_initial else 0)
 
 
 def initial_conditions(simulation: Simulation) -> list[Initial]:
@@ -235,7 +239,7 @@ def simulate(
         **families.remarks(engine),
     }
     grams = np.swapaxes(np.array(course.saved), 0, 1)
-    made = _assemble(simulation, model, initials[0], grams, schedule, outcome, statistics, device)
+    made = _assemble(simulation, model, initials, grams, schedule, outcome, statistics, device)
     made = own_samples.with_loss(engine, initials[0].parameters, grams, made)
     listed = simulation.case.save_at
     begun = listed is None or round((listed[0] - simulation.begin.time) / simulation.tick) == 0
@@ -263,7 +267,8 @@ def make_engine(
     rows = None
     if simulation.method == "explicit":
         effort.require_weights(simulation, grams.shape[-1], parameters.d)
-        arrays = None if simulation.begin.arrays else case.initial
+        changed = bool(simulation.begin.arrays or case.system.dynamics(case.stage).begin)
+        arrays = None if changed else case.initial  # what a stage changes is known by its overlaps alone
         rows = explicit_rows(model, arrays, grams, parameters.d, model.sizes(parameters)[0], spaces, seed)
     if isinstance(model, ScalarModel):
         from odesim.sgd.scalar_traced import ScalarReplicas
@@ -317,10 +322,10 @@ def explicit_rows(
 
 
 def _assemble(
-    simulation: Simulation, model: Any, initial: Initial, grams: np.ndarray,
+    simulation: Simulation, model: Any, initials: list[Initial], grams: np.ndarray,
     schedule: np.ndarray, outcome: Outcome, statistics: dict[str, Any], device: str,
 ) -> Trajectory:  # fmt: skip
-    case = simulation.case
+    case, initial = simulation.case, initials[0]
     stage = case.system.stage(case.stage)
     observed = model.observe(initial.parameters, grams)
     state = {n: Variable(("seed", "time", *dims), values, text) for n, (dims, values, text) in observed.items()}
@@ -329,7 +334,7 @@ def _assemble(
     extras: dict[str, Variable] = {}
     observables: dict[str, Variable] = {}
     if hasattr(model, "fixed"):
-        extras = {name: Variable(*constant) for name, constant in model.fixed(initial).items()}
+        extras = constants(model, initials)
     equations = flow_of(stage, initial.parameters)
     if equations is not None:
         extras |= hitting_times(equations, values, times) | events(equations, initial, values, times)
@@ -337,7 +342,7 @@ def _assemble(
         if "loss" not in state and keeps:
             # The models of a family measure what they are judged by on their own.
             watched = equations.watched if families.family(case) is None else ()
-            observables = population_values(equations, initial, values, watched, times)
+            observables = population_values(equations, initials, values, watched, times)
     diverged = _divergence(state | observables, list(state))
     state |= observables
     final = {n: np.median(v.values[:, -1]) for n, v in state.items() if v.values.ndim == 2}

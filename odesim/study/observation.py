@@ -163,7 +163,7 @@ class Observation:
         if equations is None or "loss" in found:
             return {}
         observed = {name: values for name, (_, values, _) in found.items()}
-        return population_values(equations, initial, observed, equations.watched, np.asarray(self.times, float))
+        return population_values(equations, [initial], observed, equations.watched, np.asarray(self.times, float))
 
     def _origin(self) -> Origin:
         return Origin.of(

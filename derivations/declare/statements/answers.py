@@ -3,7 +3,7 @@
 import dataclasses
 
 from derivations.declare.declaration import Declaration, Group
-from derivations.declare.readouts import Readout
+from derivations.declare.readouts import COPIED, Readout
 from derivations.declare.statements import notation
 
 LOSSES = {
@@ -54,7 +54,13 @@ class Answers:
         if one.output == "own":
             assert one.expression is not None
             return f"{weight} = {notation.expression(one.expression)}" + (r"\text{ with }j = i" if student else "")
-        said = {"sum": " = 1", "mean": " = 1/K", "root": r" = 1/\sqrt{K}", "trained": r"\text{ trained}"}
+        said = {
+            "sum": " = 1",
+            "mean": " = 1/K",
+            "root": r" = 1/\sqrt{K}",
+            "trained": r"\text{ trained}",
+            COPIED: r"\text{ copied}",
+        }
         return weight + said[one.output]
 
     def sums(self) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from derivations.contract import Page
-from derivations.declare import exact, grammar, labels, schedules, velocity_blocks
+from derivations.declare import copies, exact, grammar, labels, schedules, velocity_blocks
 from derivations.declare.declaration import Declaration
 from derivations.declare.kernels import shapes_of
 from derivations.declare.remembered import kernels
@@ -250,7 +250,7 @@ def stated(content: Content) -> list[str]:
     declared = content.declared
     lines = [f"{key}: {value}" for key, value in conventions(content.parameters).items()]
     lines.append(f"time: {clock(declared)}")
-    lines += labels.said(declared)
+    lines += labels.said(declared) + copies.said(declared)
     if gradient_note(declared):
         lines.append(f"gradient: {gradient_note(declared)}")
     if declared.weights == "normalised":

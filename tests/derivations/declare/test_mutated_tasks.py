@@ -51,17 +51,25 @@ VALID = (
         "training": {"limit": "online", "look": {"size": 0.1, "use": "sum", "times": 2}, "rule": "grad/(1 + gnorm)"},
     },
     {
+        "student": {"unit": "erf(w)", "units": 2, "output": "trained"},
+        "teacher": {"noise": 0.1, "one": {"unit": "w"}, "copy": {"from": "student"}},
+        "training": {"limit": "online", "teacher": ["one"]},
+        "stage": [{"name": "first", "until": 1}, {"name": "second", "teacher": ["copy"], "until": 2,
+                   "begin": {"copy": "student", "w": "fresh", "a": 0.5}}],
+    },
+    {
         "student": GROUPS, "teacher": {"prediction": "tanh(one*two)", **PAIR},
         "training": {"limit": "online", "loss": "(f - y)^2/2 + 0.1*f^2"},
     },
 )  # fmt: skip
 KEYS = (
     "head", "stage", "momentum", "nesterov", "look", "prediction", "output", "teacher", "size", "use", "times", "time",
-    "one", "two", "name", "until", "trained", "a_one", "gate", "net", "unit",
+    "one", "two", "name", "until", "trained", "a_one", "gate", "net", "unit", "from", "begin", "copy", "w", "a",
 )  # fmt: skip
 VALUES = (
     0, -1, 0.5, 1, 2, 1e200, math.nan, math.inf, True, False, None, "", "one", "two", "tow", "star", "a", "w", "f", "y",
-    "f_one", "f_two*y_one", "sum", "trained", "1/j", "last", "all", "train", "first", "gate", "gate*net", "gate/net",
+    "f_one", "f_two*y_one", "sum", "trained",
+    "student", "fresh", {"w": "fresh"}, {"copy": "one"}, {"from": "student"}, "1/j", "last", "all", "train", "first", "gate", "gate*net", "gate/net",
     "exp(net)", "sign(f)", "softmax(f)", "first*first", [], ["one"], ["one", "one"], ["a_one"], ["tow"], [1], {}, [{}],
     {"one": "sum"}, {"one": "trained", "tow": "sum"}, {"one": 3}, {"time": 0}, {"time": -1}, {"time": "t"}, {"size": 1},
     {"size": "t"}, {"use": "first"}, {"one": "gate"}, [{"name": "x"}], [{"name": "x", "until": -1}], "t", "é",

@@ -33,7 +33,6 @@ def refused(sentence, *stages, training=ONLINE, **more):
         ("stage second: momentum is one for all stages, and no key of a stage", {"momentum": 0.9}),
         ("stage second: head names heads of the network, but output gives it one answer", {"head": "two"}),
         ("stage second: look is one for all stages, and no key of a stage", {"look": {"size": 1}}),
-        ("stage second: begin is no key of a stage in this version of odesim", {"begin": {"w": "fresh"}}),
         ("stage second: trained names 'v', which is no trainable quantity", {"trained": ["v"]}),
         ("stage second: rates names 'w', which is not trained", {"trained": ["a"], "rates": {"w": 0.5}}),
         ("stage second: rule of w has no effect: w is not trained", {"trained": ["a"], "rule": {"w": "grad"}}),

@@ -1,0 +1,132 @@
+"""Rows of copies in the Gram matrix, and what changes once, when a stage begins.
+
+A copy is made by G <- T G T^T, where T picks rows.  New directions of a slot are drawn in dimension d: with the rows
+that stay in the frame of Cholesky's factor, u is a vector of independent normal numbers there and a chi outside it,
+scaled to the norm of the start.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from derivations.contract import Initial
+from derivations.declare import copies
+from derivations.declare.declaration import Declaration
+from derivations.declare.rows import Rows
+from derivations.declare.system import rows
+from derivations.vectors import thin_root
+
+
+def unmade(found: Rows, arrays: Mapping[str, np.ndarray]) -> list[tuple[int, int]]:
+    """The copies that some arrays do not hold, with the students that they are made of: numbers of groups."""
+    declared = found.declaration
+
+    def held(copy: int, of: int) -> bool:
+        names = [found.block_of((of, slot), (copy, slot)).name for slot in declared.groups[copy].slots]
+        stars = [declared.groups[copy].named(f"{slot}_star") for slot in declared.groups[copy].slots]
+        return any(name in arrays for name in (*names, *stars))
+
+    return [(copy, of) for copy, of in copies.sources(declared) if not held(copy, of)]
+
+
+def implied(found: Rows, arrays: Mapping[str, np.ndarray]) -> set[str]:
+    """The blocks of copies that some arrays do not hold: they follow from those of students."""
+    declared, without = found.declaration, unmade(found, arrays)
+    starts = {found.of(copy, slot).start for copy, _ in without for slot in declared.groups[copy].slots}
+    return {block.name for block in found.blocks if starts & {block.rows.start, block.columns.start}}
+
+
+def stated(found: Rows) -> set[str]:
+    """The blocks of copies, all of which a start must hold that holds one."""
+    return implied(found, {})
+
+
+def weights(declared: Declaration) -> set[str]:
+    """The names of the vectors of copies in a file of weights, which may leave them out."""
+    groups = declared.groups
+    return {groups[k].named(f"{slot}_star") for k, _ in copies.sources(declared) for slot in groups[k].slots}
+
+
+def with_copies(found: Rows, gram: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Gram matrices (.., n, n) in which copies are made of the students, but for those that `arrays` hold already."""
+    return _picked(found, gram, unmade(found, arrays))
+
+
+def with_weights(found: Rows, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Weights by name, those of copies that are not there made of the students."""
+    groups = found.declaration.groups
+    made = {
+        groups[copy].named(f"{slot}_star"): arrays[groups[of].named(slot)]
+        for copy, of in unmade(found, arrays)
+        for slot in groups[copy].slots
+        if groups[of].named(slot) in arrays
+    }
+    return {**made, **arrays}
+
+
+def begin(initial: Initial, rng: np.random.Generator) -> Initial:
+    """The start of a stage after its `begin`, from left to right; overlaps with new directions are drawn by `rng`."""
+    found = rows(initial.parameters)
+    declared: Declaration = found.declaration
+    values = {**initial.state, **initial.constants}
+    gram = found.gram(values)
+    for change in declared.changes:
+        if change.kind == "copy":
+            pair = next(pair for pair in copies.sources(declared) if declared.groups[pair[0]].name == change.name)
+            gram = _picked(found, gram, [pair])
+            values |= _readouts(declared, values, pair)
+        elif change.kind == copies.FRESH:
+            gram = _fresh(initial, gram, change.name, rng)
+        else:
+            given = values[change.value] if isinstance(change.value, str) else change.value
+            values[change.name] = np.broadcast_to(given, values[change.name].shape).copy()
+    values |= found.components(gram)
+    return dataclasses.replace(
+        initial,
+        state={name: values[name] for name in initial.state},
+        constants={name: values[name] for name in initial.constants},
+    )
+
+
+def _picked(found: Rows, gram: np.ndarray, pairs: list[tuple[int, int]]) -> np.ndarray:
+    """T G T^T, where T puts the rows of groups of students in the places of those of their copies."""
+    if not pairs:
+        return gram
+    picked = np.arange(found.total)
+    for copy, of in pairs:
+        for slot in found.declaration.groups[copy].slots:
+            picked[found.of(copy, slot)] = picked[found.of(of, slot)]
+    return gram[..., picked, :][..., picked]
+
+
+def _readouts(declared: Declaration, values: Mapping[str, np.ndarray], pair: tuple[int, int]) -> dict[str, np.ndarray]:
+    """The readouts of a copy that is made."""
+    copy, of = (declared.readout_name(number, "") for number in pair)
+    return {copy: values[of]} if of in values else {}
+
+
+def _fresh(initial: Initial, gram: np.ndarray, name: str, rng: np.random.Generator) -> np.ndarray:
+    """The Gram matrix (n, n) with random directions of the norm of the start in the place of one group's slot."""
+    from derivations.declare.initial import norms
+
+    found = rows(initial.parameters)
+    groups = found.declaration.students
+    slots = [(k, slot) for k, group in enumerate(groups) for slot in group.slots]
+    new = found.of(*next((k, slot) for k, slot in slots if groups[k].named(slot) == name))
+    kept = np.setdiff1d(np.arange(found.total), np.arange(new.start, new.stop))
+    frame = thin_root(gram[np.ix_(kept, kept)])
+    count, rank = new.stop - new.start, frame.shape[1]
+    coordinates = np.zeros((found.total, rank + count))
+    coordinates[kept, :rank] = frame
+    drawn = np.zeros((count, rank + count))
+    drawn[:, :rank] = rng.normal(size=(count, rank))
+    free = initial.parameters.d - rank - np.arange(count)
+    outside = np.tril(rng.normal(size=(count, count)), -1)
+    outside[np.diag_indices(count)] = np.sqrt(rng.chisquare(np.maximum(free, 1)))
+    drawn[:, rank:] = np.where(np.arange(count) < initial.parameters.d - rank, outside, 0.0)
+    size = np.linalg.norm(drawn, axis=1)
+    coordinates[new] = drawn * (norms(initial.parameters)[new] / size)[:, None]
+    made = coordinates @ coordinates.T
+    made[np.ix_(kept, kept)] = gram[np.ix_(kept, kept)]  # to the last digit, as they were
+    return made
