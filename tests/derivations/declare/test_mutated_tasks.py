@@ -69,7 +69,8 @@ KEYS = (
 VALUES = (
     0, -1, 0.5, 1, 2, 1e200, math.nan, math.inf, True, False, None, "", "one", "two", "tow", "star", "a", "w", "f", "y",
     "f_one", "f_two*y_one", "sum", "trained",
-    "student", "fresh", {"w": "fresh"}, {"copy": "one"}, {"from": "student"}, "1/j", "last", "all", "train", "first", "gate", "gate*net", "gate/net",
+    "student", "fresh", {"w": "fresh"}, {"copy": "one"}, {"from": "student"}, "1/j", "last", "all", "train",
+    "first", "gate", "gate*net", "gate/net",
     "exp(net)", "sign(f)", "softmax(f)", "first*first", [], ["one"], ["one", "one"], ["a_one"], ["tow"], [1], {}, [{}],
     {"one": "sum"}, {"one": "trained", "tow": "sum"}, {"one": 3}, {"time": 0}, {"time": -1}, {"time": "t"}, {"size": 1},
     {"size": "t"}, {"use": "first"}, {"one": "gate"}, [{"name": "x"}], [{"name": "x", "until": -1}], "t", "é",
