@@ -134,8 +134,18 @@ def gap(axis: Any, time: np.ndarray, curves: Sequence[np.ndarray], shades: Seque
 
 
 def at_plateau(curves: Sequence[np.ndarray]) -> bool:
-    """Return True if a curve comes to a plateau at 1 (see `NEAR`) from farther away."""
-    return any(abs(1 - abs(float(c[-1]))) < NEAR and spans_decade(1 - np.abs(c)) for c in curves)
+    """Return True if a curve comes to a plateau at 1 (see `NEAR`) from farther away.
+
+    >>> at_plateau([np.array([0.0, 0.9, 0.99, 0.999])]), at_plateau([np.array([0.0, 0.999, 1.01, 1.02])])
+    (True, False)
+    """
+    return any(abs(1 - abs(float(c[-1]))) < NEAR and spans_decade(1 - np.abs(c)) and not _passes(c) for c in curves)
+
+
+def _passes(curve: np.ndarray) -> bool:
+    """Return True for a curve that has passed 1, as overlaps of free norms do, and goes on away from it."""
+    beyond = np.abs(curve[-max(len(curve) // 4, 2) :]) - 1
+    return bool((beyond > 0).all() and beyond[-1] >= beyond[0])
 
 
 def in_rows(figure: Any, count: int, row: float = 1.45) -> list[Any]:
