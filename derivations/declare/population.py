@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Component, Crossing, Initial, Labelled, UsageError
-from derivations.declare import coupling, mixture, noise, schedules, spectra, velocity_blocks
+from derivations.declare import coupling, episodes, mixture, noise, schedules, spectra, velocity_blocks
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import of_rules, teacher_gram
 from derivations.declare.places import known_places
@@ -89,7 +89,7 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     constant, places = known_places(initial)
     online = declared.limit == "online"
     p = schedules.begun(p)
-    gain = p.step**2 / p.batch if online else 0.0
+    gain = p.step**2 / (episodes.samples(p) * p.batch) if online else 0.0
     rates = np.array(
         [p.step if online else 1.0, p.decay, gain, noise.scale(p), *([p.momentum_time] if declared.timed else []),
          *([p.look_size] if declared.look is not None else [])]

@@ -108,6 +108,7 @@ def _kinked(declared: Declaration) -> bool:
     trees = [*(group.unit for group in declared.groups), *(rule.tree for rule in declared.rules)]
     trees += [declared.own_loss] if declared.own_loss else []
     trees += [one.tree for one in declared.predicted]
+    trees += [declared.episode.success] if declared.episode is not None else []
     return declared.loss == "hinge" or any(tree.calls(*KINKS) for tree in trees)
 
 
@@ -199,6 +200,9 @@ def build(
 
     def flow(t: Any, y: Any, *given: Any) -> Any:
         a, view, places, sample = seen(y, given)
+        if declared.episode is not None:
+            odds = _over_clusters(a, [sampler.odds(at, *sample) for at in places])
+            places = [at._replace(odds=odds) for at in places]
         found = [sampler.means(at, *sample) for at in places]
         isotropic = declared.inputs is None
         pull = found[0].drift if isotropic else arrays.by_spaces(view, found, a)

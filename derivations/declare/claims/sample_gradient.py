@@ -15,7 +15,17 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial
-from derivations.declare import evaluate, looked, looks, mixture, schedules, spectra, speeds, velocity_blocks
+from derivations.declare import (
+    episodes,
+    evaluate,
+    looked,
+    looks,
+    mixture,
+    schedules,
+    spectra,
+    speeds,
+    velocity_blocks,
+)
 from derivations.declare.claims import velocity_gradient
 from derivations.declare.noise import in_force
 from derivations.declare.readouts import written_name
@@ -253,7 +263,7 @@ def second_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
         return velocity_gradient.second_of(made, initial)
     gram, S = at.gram({**initial.constants, **initial.state}), at.students
     own = speeds.of_vectors(p)
-    E = p.step**2 / p.batch * made.second * own[:, None] * own
+    E = p.step**2 / (episodes.samples(p) * p.batch) * made.second * own[:, None] * own
     blocks = spectra.blocks(p)
     if blocks is not None:
         E = blocks.share[:, None, None] * E if at.stack else E
