@@ -9,6 +9,8 @@ import numpy as np
 
 from derivations.contract import Equations, Initial, Observables, Smooth, UsageError
 from derivations.declare import (
+    episode_motion,
+    episodes,
     labels,
     losses,
     memory_equations,
@@ -46,6 +48,7 @@ def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str
     p = initial.parameters
     found: dict[str, Any] = {symbols.size(g).name: count for g, count in enumerate(symbols.rows.sizes)}
     found |= of_inputs(symbols, p)
+    found |= episode_motion.numbers(p, _rewarded(symbols))
     now = schedules.begun(p)
     found |= {name: float(getattr(now, name)) for name in ("step", "decay", "batch")}
     found["noise"] = noise.deviation(p)
@@ -111,9 +114,9 @@ def equations(parameters: Any) -> Equations:
 def require_exact(parameters: Any) -> None:
     """Raise `UsageError` with the reason where a model has no closed form, and the tier to take."""
     found = kernels(parameters.declaration, system.numbers(parameters))
-    missing = found.closed or (found.second if parameters.declaration.limit == "online" else "")
+    missing = found.closed or population.open_episodes(parameters) or (found.second if parameters.declaration.limit == "online" else "")
     if missing:
-        other = "sampled" if found.closed else "mixed (exact drift, second-order term sampled) or sampled"
+        other = "sampled" if found.closed or population.open_episodes(parameters) else "mixed (exact drift, second-order term sampled) or sampled"
         raise UsageError(f"tier exact: {missing}; take -p tier={other}")
 
 
@@ -123,7 +126,7 @@ def statement(parameters: Any, second: bool = True) -> Statement:
     Raises `Open` where it has no closed form.
     """
     changing = tuple(one.name for one in schedules.active(parameters))
-    return cached_statement(parameters.declaration, rows(parameters), system.numbers(parameters), second, changing)
+    return cached_statement(episodes.in_force(parameters), rows(parameters), system.numbers(parameters), second, changing)
 
 
 @functools.lru_cache(maxsize=32)
@@ -146,7 +149,8 @@ def cached_statement(
         tier="exact",
         sizes={symbols.size(g).name: count for g, count in enumerate(at.sizes)}
         | ({"blocks": at.spaces} if symbols.space else {})
-        | ({"clusters": symbols.clusters} if symbols.cluster else {}),
+        | ({"clusters": symbols.clusters} if symbols.cluster else {})
+        | ({episode_motion.COUNT.name: declared.episode.samples} if declared.episode is not None else {}),
         state=tuple(state(symbols)),
         constants=(*constants(symbols, changing), *means.named),
         bind=functools.partial(numbers, symbols, means),
@@ -156,6 +160,11 @@ def cached_statement(
         watched=tuple(losses.watched(motion, one, heads) for one, heads in labels.errors(declared)),
         terms=means.terms,
     )
+
+
+def _rewarded(symbols: Algebra) -> bool:
+    """Return True if vectors move by a rule with a reward."""
+    return any(episode_motion.reward(symbols, one) is not None for one in symbols.vectors)
 
 
 def state(symbols: Algebra) -> Iterator[Named]:
@@ -185,6 +194,7 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
     for g in symbols.groups:
         yield Named(symbols.size(g), "units of a group")
     yield from of_law(symbols)
+    yield from episode_motion.constants(symbols.declared, _rewarded(symbols))
     names = [block.name for block in symbols.rows.fixed]
     for n, one in enumerate(symbols.vectors):
         for two in symbols.vectors[n:]:

@@ -12,7 +12,7 @@ from derivations.declare.initial import of_rules, teacher_gram
 from derivations.declare.places import known_places
 from derivations.declare.rows import Rows
 from derivations.declare.schedules import TIME
-from derivations.declare.system import numbers, rows
+from derivations.declare.system import numbers, rows, sizes
 
 CLOCK = "time on the clock of the run"
 
@@ -78,6 +78,16 @@ def require_unit(parameters: Any) -> None:
             "tier exact: the means of a gate are series at unit variance, but student norms or the diagonal of the "
             f"teacher's Gram matrix ({found.teachers} vectors) are not 1; take -p tier=sampled"
         )
+
+
+def open_episodes(parameters: Any) -> str:
+    """The reason why a rule with a reward has no closed form at these sizes and this noise; "" where that is none."""
+    if not episodes.reads(parameters.declaration):
+        return ""
+    if sizes(parameters) != (1, 1):
+        return "the success of a sample has closed forms for one student unit and one teacher unit alone"
+    noisy = parameters.noise is None or parameters.noise > 0
+    return "the success of a sample has no closed form where labels have noise" if noisy else ""
 
 
 def arguments(initial: Initial) -> tuple[Any, ...]:

@@ -150,6 +150,8 @@ def nodes(parameters: Any, seed: int | None = None, fewer: int = 1) -> tuple[np.
 def _drift(parameters: Any) -> Statement:
     """The drift of an online limit, whose second-order term is sampled.  Raises `UsageError` where there is none."""
     try:
+        if said := population.open_episodes(parameters):
+            raise Open(said)
         stated = exact.statement(parameters, second=False)
     except Open as reason:
         raise UsageError(f"tier mixed: {reason}; take -p tier=sampled") from None

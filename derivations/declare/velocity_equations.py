@@ -129,5 +129,5 @@ def _square_rate(motion: "Motion", one: Vector, i: Any, two: Vector, j: Any) -> 
     rate += _seen(motion, two, j, one, i) + DECAY * product(symbols, one, i, two, j)
     rate = (rate - 2 * square(symbols, one, i, two, j)) / TIME
     if motion.second:
-        rate += second_order.entry(symbols, one, i, two, j) / (BATCH * TIME**2)
+        rate += second_order.entry(symbols, one, i, two, j) / (BATCH * episode_motion.step(motion.declared) * TIME**2)
     return rate
