@@ -8,6 +8,7 @@ import numpy as np
 from derivations.broken import once
 from derivations.claim import Claim
 from derivations.contract import System
+from derivations.declare import episodes
 from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon, small_dimension
 from derivations.declare.system import rows
 from derivations.declare.tiers import settled
@@ -31,8 +32,9 @@ def microscope(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0
     of one law exceeds one of the other does (Mann-Whitney): it is 1/2 where the laws are the same.
     """
     names = [block.name for block in rows(lab.system.parameters()).moving]
+    large = max(2, LARGE // episodes.samples(lab.system.parameters()))
     many = {
-        method: trained(lab, method, point["step"] * factor, LARGE, FEW, point["seeds"] // 8, seed)
+        method: trained(lab, method, point["step"] * factor, large, FEW, point["seeds"] // 8, seed)
         for method, factor in (("explicit", 1.0), ("compressed", 1 + twist))
     }
     moved = {
@@ -126,10 +128,11 @@ def small_steps(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.
         run = lab.simulate(method="compressed", step_size=step, batch=batch, seeds=REPLICAS, **asked)
         return np.concatenate([run[name][:, -1].reshape(REPLICAS, -1) for name in names], axis=1)
 
-    coarse = final(2 * until / steps, SAMPLES)
+    samples = max(1, SAMPLES // episodes.samples(system.parameters()))
+    coarse = final(2 * until / steps, samples)
     lacking = 2 * np.log2(max(error_of(coarse), 1e-300) / (WANTED * size))  # in doublings of the batch
-    batch = SAMPLES * 2 ** int(np.clip(np.ceil(lacking), 0, DOUBLINGS))
-    if batch > SAMPLES:
+    batch = samples * 2 ** int(np.clip(np.ceil(lacking), 0, DOUBLINGS))
+    if batch > samples:
         coarse = final(2 * until / steps, batch)
     fine = final(until / steps, batch)
     variance = (4 * fine.var(0, ddof=1) + coarse.var(0, ddof=1)) / REPLICAS
