@@ -27,7 +27,7 @@ from derivations.declare.algebra import Algebra, entry_of
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
 from derivations.declare.kernels import shapes_of
-from derivations.declare.motion import STEPS, TRAINING, Motion
+from derivations.declare.motion import BATCH, STEPS, TRAINING, Motion
 from derivations.declare.population import validity
 from derivations.declare.remembered import kernels
 from derivations.declare.rows import Rows
@@ -209,7 +209,7 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
             yield Named(Base(symbols.declared.readout_name(g, one.head))[i], f"readout of {who} unit i")
         for word in symbols.declared.constants(group) if symbols.is_student(g) else ():
             yield Named(Base(group.named(word))[i], f"number {word} of student unit i")
-    training = (*TRAINING, *(STEPS if symbols.declared.limit == "online" else ()))
+    training = (*TRAINING, *(_steps(symbols.declared) if symbols.declared.limit == "online" else ()))
     training += velocity_equations.constants(symbols.declared)
     training += tuple(Named(sp.Symbol(name), "factor of the step") for name in symbols.declared.rate_names)
     yield from (named for named in training if key_of(named.target) not in changing)
@@ -219,6 +219,13 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
         if schedule.name in changing:
             yield from (Named(sp.Symbol(switch.name), "1 from a time on, 0 before") for switch in schedule.switches)
     yield from (Named(sp.Symbol(name), "number of the model") for name in symbols.declared.names)
+
+
+def _steps(declared: Declaration) -> tuple[Named, ...]:
+    """The constants of an online limit; a batch is one of episodes where there are some."""
+    if declared.episode is None:
+        return STEPS
+    return tuple(dataclasses.replace(one, meaning="episodes of one step") if one.target == BATCH else one for one in STEPS)
 
 
 def of_law(symbols: Algebra) -> Iterator[Named]:
