@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 COUNT = sp.Symbol(episodes.PARAMETER, integer=True)
 HITS = sp.Idx("hits", COUNT)
 """The number of successes among the other samples of an episode."""
-NAMES = ("odds", "chance", "hits", "binomial", "rewards_right", "rewards_wrong")
 SIDES = ("right", "wrong")
 
 
@@ -73,7 +72,9 @@ def definitions(motion: "Motion", one: Vector, own: Reward) -> Iterator[Definiti
         alone += [Mean(f"alone_{name}", (part.value,)), Mean(f"bend_alone_{name}", (part.slope,))]
         pairs += _across(motion, name, part)
     used = _needed(motion, own)
-    yield from motion.kernels.definitions((one.group,), (i,), [m for m in alone if m.name in used], "means of the student")
+    yield from motion.kernels.definitions(
+        (one.group,), (i,), [m for m in alone if m.name in used], "means of the student"
+    )
     h = _teacher(motion.algebra)
     j = motion.algebra.index("j", h)
     found = [mean for mean in pairs if mean.name in used]

@@ -12,6 +12,7 @@ Source: Patel, Lee, Mannelli, Goldt & Saxe 2023, https://arxiv.org/abs/2306.1040
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -29,6 +30,8 @@ REWARD = "R"
 COUNT, SAMPLES = "n", "T"
 """The names of the number of successes and of samples in a reward."""
 PARAMETER = "episode_samples"
+TAKEN = (REWARD, COUNT, SAMPLES, "odds", "chance", "hits", "binomial", "rewards_right", "rewards_wrong")
+"""Names in rewards and in the equations of episodes, which no number of the user's has."""
 EXAMPLE = "episode = {samples = 8, success = 'step(f*y)', reward = 'step(n - T + 0.5)'}"
 
 
@@ -63,7 +66,7 @@ def episode(training: Mapping[str, Any], numbers: Iterable[Any]) -> Episode | No
             raise fields.Mistake(said, place, key)
     samples, shared = fields.whole(given, "samples", place, 1, MOST_SAMPLES), []
     for one in numbers:
-        if one.name in (REWARD, COUNT, SAMPLES):
+        if one.name in TAKEN or re.match("(right|wrong|alone|pair|bend)_", one.name):
             said = f"{one.name} is both a parameter of yours and a name of every episode: rename yours"
             raise fields.Mistake(said, "training", "episode")
         shared += [] if one.per_unit else [one.name]
@@ -156,7 +159,9 @@ def check(parameters: Any) -> None:
     known = {name: float(getattr(parameters, name)) for name in declared.names}
     for n in range(declared.episode.samples + 1):
         try:
-            value = number(declared.episode.reward, {**known, COUNT: float(n), SAMPLES: float(declared.episode.samples)})
+            value = number(
+                declared.episode.reward, {**known, COUNT: float(n), SAMPLES: float(declared.episode.samples)}
+            )
         except (UsageError, ArithmeticError, ValueError):
             value = math.nan
         if not math.isfinite(value):

@@ -114,9 +114,17 @@ def equations(parameters: Any) -> Equations:
 def require_exact(parameters: Any) -> None:
     """Raise `UsageError` with the reason where a model has no closed form, and the tier to take."""
     found = kernels(parameters.declaration, system.numbers(parameters))
-    missing = found.closed or population.open_episodes(parameters) or (found.second if parameters.declaration.limit == "online" else "")
+    missing = (
+        found.closed
+        or population.open_episodes(parameters)
+        or (found.second if parameters.declaration.limit == "online" else "")
+    )
     if missing:
-        other = "sampled" if found.closed or population.open_episodes(parameters) else "mixed (exact drift, second-order term sampled) or sampled"
+        other = (
+            "sampled"
+            if found.closed or population.open_episodes(parameters)
+            else "mixed (exact drift, second-order term sampled) or sampled"
+        )
         raise UsageError(f"tier exact: {missing}; take -p tier={other}")
 
 
@@ -126,7 +134,9 @@ def statement(parameters: Any, second: bool = True) -> Statement:
     Raises `Open` where it has no closed form.
     """
     changing = tuple(one.name for one in schedules.active(parameters))
-    return cached_statement(episodes.in_force(parameters), rows(parameters), system.numbers(parameters), second, changing)
+    return cached_statement(
+        episodes.in_force(parameters), rows(parameters), system.numbers(parameters), second, changing
+    )
 
 
 @functools.lru_cache(maxsize=32)
@@ -225,7 +235,9 @@ def _steps(declared: Declaration) -> tuple[Named, ...]:
     """The constants of an online limit; a batch is one of episodes where there are some."""
     if declared.episode is None:
         return STEPS
-    return tuple(dataclasses.replace(one, meaning="episodes of one step") if one.target == BATCH else one for one in STEPS)
+    return tuple(
+        dataclasses.replace(one, meaning="episodes of one step") if one.target == BATCH else one for one in STEPS
+    )
 
 
 def of_law(symbols: Algebra) -> Iterator[Named]:

@@ -9,7 +9,17 @@ there is more than one, last.
 
 from collections.abc import Iterator, Sequence
 
-from derivations.declare import episode_text, looks, looks_text, momentum, noise, predictions, responses, schedule_text, symbols
+from derivations.declare import (
+    episode_text,
+    looks,
+    looks_text,
+    momentum,
+    noise,
+    predictions,
+    responses,
+    schedule_text,
+    symbols,
+)
 from derivations.declare.declaration import Declaration
 from derivations.declare.episodes import REWARD
 from derivations.declare.readouts import word_of, written_name

@@ -108,7 +108,9 @@ def _second(parameters: Any, tier: str, found: Kernels) -> list[str]:
         how = "normal orthants of a tilted law" if parameters.declaration.moved else "arcsines of a tilted covariance"
         how = how if found.tilts else "Isserlis and closed forms"
         if episodes.reads(parameters.declaration):
-            return [f"second-order term E[c c]: means over one student and one teacher, as those of the drift, {ROUNDING}"]
+            return [
+                f"second-order term E[c c]: means over one student and one teacher, as those of the drift, {ROUNDING}"
+            ]
         return [f"second-order term E[c c], means of four units: {how}, {ROUNDING}"]
     lines = [f"second-order term: {found.second}"] if found.second else []
     if tier == "mixed":

@@ -54,7 +54,10 @@ class Training:
         if own is None:
             return []
         z = "z" if self.single else "z^s"
-        of_sample = [rf"s = \text{{{notation.escaped(own.success_text)}}}", r"n = \sum s\text{ over the T samples of an episode}"]
+        of_sample = [
+            rf"s = \text{{{notation.escaped(own.success_text)}}}",
+            r"n = \sum s\text{ over the T samples of an episode}",
+        ]
         mean = rf"\mathrm{{E}}[c\,{z}] = \mathrm{{E}}[s\,c(R_{{K+1}})\,{z} + (1 - s)\,c(R_K)\,{z}]"
         return [
             r",\quad ".join([rf"R_n = \text{{{notation.escaped(own.reward_text)}}}", *of_sample]),

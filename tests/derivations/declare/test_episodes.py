@@ -1,18 +1,21 @@
 """Episodes: the numbers of the RL perceptron, closed forms by quadrature, single episodes, claims and refusals."""
 
 import itertools
+import re
 
 import jax
 import numpy as np
 import pytest
 from scipy.special import erf
+from scipy.stats import binom
 
 import odesim
 from derivations.contract import UsageError
-from derivations.declare import episodes, evaluate, rewarded, system, tiers
+from derivations.declare import episodes, rewarded, tiers
 from derivations.declare import model as models
-from derivations.declare.claims import generated, sample_episodes
+from derivations.declare.claims import generated
 from derivations.declare.initial import enter
+from derivations.declare.statements import statement
 from odesim.evidence.laboratory import Laboratory
 from odesim.sgd.bind import bind_jax, module_of
 from tests.derivations.declare import judged
@@ -138,7 +141,7 @@ def test_closed_forms_are_means_over_the_plane_of_both_fields(name):
 
 
 OPEN = [
-    ({"unit": "w"}, {"unit": "w"}, "step(f*y)", "R*y*w", "reads the label 'w', which takes more than two values"),
+    ({"unit": "w"}, {"unit": "w"}, "step(f*y)", "-R*y", "reads the label 'w', which takes more than two values"),
     ({"unit": "w"}, {"unit": "sign(w)"}, "step(f - y)", "R*w", "does not depend on the signs of f and y alone"),
     ({"unit": "w"}, {"unit": "w"}, "step(kappa - f*y)", "R*w", "depends on numbers beside f and y"),
     ({"unit": "w^2 - 1"}, {"unit": "w"}, "step(f*y)", "R*w", "the sign of 'w^2 - 1' is not that of its field"),
@@ -157,7 +160,7 @@ def test_other_models_have_tier_sampled(student, teacher, success, rule, reason)
                            start={"overlap": 0.3})  # fmt: skip
     assert odesim.integrate(model, until=0.1, points=2**12).summary["tier"] == "sampled"
     for tier in ("exact", "mixed"):
-        with pytest.raises(UsageError, match=reason):
+        with pytest.raises(UsageError, match=re.escape(reason)):
             odesim.integrate(model, until=0.1, tier=tier)
 
 
@@ -180,13 +183,12 @@ SAMPLED = {
     },
     "clusters": {
         "student": {"unit": "tanh(w)"}, "teacher": {"unit": "w"},
-        "inputs": {"cluster": [{"probability": 0.3, "mean": 0.8, "variance": 2.0},
-                               {"probability": 0.7, "mean": -0.5, "variance": 0.5}]},
+        "inputs": {"means": {"mu": 1.2}, "cluster": [{"p": 0.3, "mean": "mu"}, {"p": 0.7, "mean": "-mu", "scale": 0.6}]},
         "training": {"episode": episode(3), "rule": "(R - 0.4)*dl*df"},
     },
     "blocks": {
         "student": {"unit": "sign(w)"}, "teacher": {"unit": "sign(w)", "noise": 0.1},
-        "inputs": {"eigenvalues": [0.5, 2.0], "share": [0.6, 0.4]},
+        "inputs": {"blocks": [[0.5, 0.6], [2.0, 0.4]]},
         "training": {"episode": episode(3), "rule": "-(R - 0.4)*sign(w)"},
     },
 }  # fmt: skip
@@ -203,3 +205,181 @@ def test_at_its_own_points_the_motion_is_that_of_the_definition(name, limit):
     lab = Laboratory(sampled_model(name, limit=limit))
     assert generated.own_points(lab, {}, 1) < 1e-10
     assert generated.own_points(lab, {}, 1, 1e-4) > 1e-5
+
+
+@pytest.mark.parametrize("name", ["committee", "curved", "single"])
+def test_coefficients_of_compressed_sgd_are_the_definition_in_weight_space(name):
+    d, rng = 9, np.random.default_rng(3)
+    parameters = sampled_model(name).parameters(d=d)
+    made, T = models.model(parameters), parameters.episode_samples
+    start = enter(parameters, None, rng)
+    gram = np.asarray(made.place(start))
+    rows = np.concatenate([np.linalg.cholesky(gram), np.zeros((len(gram), d - len(gram)))], axis=1)
+    x, labels = rng.normal(size=(5 * T, d)), 0.3 * rng.normal(size=(1, 5 * T))
+    trained, numbers, scalars = made.sizes(parameters)[0], made.bound(start, gram), made.scalars(start)
+    vv = (rows[:trained] ** 2).sum(1)
+    with jax.enable_x64(True):
+        coefficients = bind_jax(made)["coefficients"]
+        found = np.asarray(coefficients(rows @ x.T, labels, vv, scalars, *numbers))
+        along, own = made.moves(rows, scalars, x, labels, *numbers)
+        assert found[:trained] @ x == pytest.approx(np.asarray(along), abs=1e-12)
+        assert found[trained:].sum(1) == pytest.approx(np.asarray(own), abs=1e-12)
+        fields, noises = rows @ np.roll(x, 1, 0).T, np.roll(labels, 1, 1)
+        turned = np.asarray(coefficients(fields, noises, vv, scalars, *numbers))
+    # Samples of other episodes have other rewards.
+    assert (np.abs(np.roll(found, 1, 1) - turned).max() > 1e-3) == (T > 1)
+    if T == 1:
+        single = module_of(made).coefficients(rows @ x[0], labels[:, 0], vv, scalars, *numbers)
+        assert single == pytest.approx(found[:, 0], abs=1e-12)
+
+
+def test_the_number_of_samples_is_a_parameter():
+    other = perceptron(episode=episode(5))
+    for tier in ("exact", "sampled"):
+        runs = [
+            odesim.integrate(model, until=20, points=2**14, tier=tier, **more)
+            for model, more in ((other, {}), (perceptron(), {"episode_samples": 5}))
+        ]
+        assert np.asarray(runs[0]["M_ww"]) == pytest.approx(np.asarray(runs[1]["M_ww"]), rel=1e-9)
+        assert "5 samples" in runs[1].summary["conventions"]["episode"]
+
+
+def test_chances_are_binomial_and_have_derivatives_at_both_ends():
+    for count, p in itertools.product((0, 1, 4, 99), (0.0, 0.3, 1.0)):
+        wanted = binom.pmf(np.arange(count + 1), count, p)
+        assert episodes.chances(np, count, p) == pytest.approx(wanted, abs=1e-12)
+    with jax.enable_x64(True):
+        for p, wanted in ((0.0, [-3, 3, 0, 0]), (1.0, [0, 0, -3, 3])):
+            slope = jax.jacobian(lambda p: episodes.chances(jax.numpy, 3, p))(p)
+            assert np.asarray(slope) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_rules_of_first_degree_need_three_rewards():
+    one, two = (sampled_model(name).parameters().declaration for name in ("committee", "curved"))
+    assert rewarded.linear(one) and not rewarded.linear(two)
+
+
+# -- beside other keys
+
+BESIDE = {
+    "heavy-ball": {"momentum": 0.8, "step": 0.1},
+    "memory of momentum": {"momentum": {"time": 1.5}},
+    "values that change": {"step": [[0, 0.5], [0.4, "0.5/(1 + t)"]], "decay": "0.1*exp(-t)"},
+    "sphere": {"weights": "sphere"},
+    "flow": {"limit": "flow", "step": 0.05, "rates": 0.5},
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_other_keys_act_in_closed_forms_and_at_points_alike(name):
+    model, times = closed("linear", **BESIDE[name]), {"save_at": [0, 0.5, 1.0]}
+    exact, points = (odesim.integrate(model, tier=tier, points=2**16, **times) for tier in ("exact", "sampled"))
+    plain = odesim.integrate(closed("linear"), **times)
+    for block in ("Q_ww", "M_ww"):
+        assert np.asarray(points[block]) == pytest.approx(np.asarray(exact[block]), abs=4e-3)
+    assert np.abs(np.asarray(exact["Q_ww"]) - np.asarray(plain["Q_ww"])).max() > 0.01
+    if name != "flow":
+        run = odesim.simulate(model, method="compressed", d=3000, seeds=24, backend="jax", **times)
+        z = judged.z_of_runs(run, exact, ["M_ww"] if name == "sphere" else ["Q_ww", "M_ww"])
+        assert np.abs(z).max() < 4.5
+
+
+def test_memories_read_the_gradients_of_episodes():
+    tables = {"student": {"unit": "w"}, "teacher": {"unit": "sign(w)"}, "start": {"norm": 0.8, "overlap": 0.4}}
+    tables["memory"] = {"b2": {"start": 0.5, "rate": "g2"}}
+    training = {"limit": "online", "step": "0.6/sqrt(b2)", "batch": 2, "episode": episode(3)}
+    model = odesim.declare(**tables, training={**training, "rule": MODELS["linear"][3]})
+    times = {"save_at": [0, 1.0, 2.0]}
+    exact, points = (odesim.integrate(model, tier=tier, points=2**16, **times) for tier in ("exact", "sampled"))
+    run = odesim.simulate(model, method="compressed", d=2000, seeds=32, **times)
+    for block in ("Q_ww", "M_ww", "b2"):
+        assert np.asarray(points[block]) == pytest.approx(np.asarray(exact[block]), abs=4e-3)
+    assert np.abs(judged.z_of_runs(run, exact, ["Q_ww", "M_ww", "b2"])).max() < 4.5
+
+
+def test_blocks_of_the_inputs_have_closed_forms():
+    tables = {"student": {"unit": "sign(w)"}, "inputs": {"blocks": [[0.5, 0.6], [2.0, 0.4]]}}
+    training = {"limit": "online", "episode": episode(3), "rule": RULE, "step": 0.5}
+    model = odesim.declare(**tables, training=training, parameters={"penalty": 0.3}, start={"overlap": 0.3})
+    times = {"save_at": [0, 1.0, 2.0]}
+    exact, points = (odesim.integrate(model, tier=tier, points=2**16, **times) for tier in ("exact", "sampled"))
+    runs = [
+        odesim.simulate(model, method=method, d=d, seeds=32, **times)
+        for method, d in (("compressed", 2000), ("explicit", 500))
+    ]
+    for block in ("Q_ww", "M_ww"):
+        assert np.asarray(points[block]) == pytest.approx(np.asarray(exact[block]), abs=4e-3)
+        assert all(np.abs(judged.z_of_runs(run, exact, [block])).max() < 4.5 for run in runs)
+
+
+def test_stages_share_episodes_and_have_rules_of_their_own():
+    stages = [{"name": "taught", "until": 1.0, "rule": "-y"}, {"name": "rewarded", "until": 2.0}]
+    training, eta = {"limit": "online", "episode": episode(3), "rule": RULE, "step": 0.7}, 0.7
+    tables = {"student": {"unit": "sign(w)"}, "start": {"norm": 1.0, "overlap": 0.1}}
+    model = odesim.declare(**tables, training=training, stage=stages, parameters={"penalty": 0.3})
+    run = odesim.integrate(model, stage="taught")
+    assert np.asarray(run["M_ww"])[-1, 0, 0] == pytest.approx(0.1 + eta * np.sqrt(2 / np.pi), rel=1e-7)  # Hebb's rule
+    alone = odesim.declare(**tables, training={"limit": "online", "rule": "-y", "batch": 3, "step": eta})
+    other = odesim.integrate(alone, until=1.0)
+    assert np.asarray(run["Q_ww"])[-1] == pytest.approx(np.asarray(other["Q_ww"])[-1], rel=1e-7)  # 1/(T B) in both
+    whole = odesim.integrate(model, stage="taught,rewarded")
+    assert np.asarray(whole[-1]["M_ww"])[-1, 0, 0] > np.asarray(run["M_ww"])[-1, 0, 0]
+
+
+REFUSED = [
+    ({"rule": "R*w"}, "rule names R, the reward of an episode, but [training] has no episode"),
+    ({"episode": episode(), "rule": "-y"}, "nothing depends on the reward: no rule names R; leave episode out"),
+    ({"episode": episode()}, "nothing depends on the reward"),
+    ({"episode": 8, "rule": "R*w"}, "episode is a table such as"),
+    ({"episode": {"samples": 8, "success": "step(f)"}, "rule": "R*w"}, "an episode lacks its reward"),
+    ({"episode": episode(success="f*y"), "rule": "R*w"}, "a success is 0 or 1: write step(..)"),
+    ({"episode": episode(success="step(f) + step(y)"), "rule": "R*w"}, "a success is 0 or 1: write step(..)"),
+    ({"episode": episode(success="step(w)"), "rule": "R*w"}, "unknown name 'w'"),
+    ({"episode": episode(success="step(softmax(f))"), "rule": "R*w"}, "softmax has no meaning in a success"),
+    ({"episode": episode(success="step(kappa)"), "rule": "R*w"}, "depends neither on f nor on y"),
+    ({"episode": episode(reward="T"), "rule": "R*w"}, "does not depend on n"),
+    ({"episode": episode(reward="f*n"), "rule": "R*w"}, "unknown name 'f'"),
+    ({"episode": episode(0), "rule": "R*w"}, "samples is a whole number from 1 to 100"),
+    ({"episode": episode(101), "rule": "R*w"}, "samples is a whole number from 1 to 100"),
+    ({"episode": episode() | {"sample": 3}, "rule": "R*w"}, "unknown key 'sample'"),
+    ({"episode": episode(reward="log(n)"), "rule": "R*w"}, "the reward 'log(n)' is no number at n = 0"),
+    ({"episode": episode(), "rule": "R*w", "look": {"size": 0.1}}, "episode and look do not go together"),
+    ({"episode": episode(), "rule": "R*grad/(1 + gnorm)"}, "episode and gnorm do not go together"),
+    ({"episodes": episode(), "rule": "R*w"}, "did you mean 'episode'?"),
+]
+
+
+@pytest.mark.parametrize(("training", "sentence"), REFUSED)
+def test_what_is_no_episode_is_refused_in_one_sentence(training, sentence):
+    with pytest.raises(UsageError, match=re.escape(sentence)) as caught:
+        odesim.declare(student={"unit": "w"}, training={"limit": "online", **training}, parameters={"kappa": 0.5})
+    assert "\n" not in str(caught.value)
+
+
+def test_heads_predictions_and_names_that_are_taken_are_refused():
+    training, one = {"episode": episode(), "rule": "R*w"}, {"unit": "w"}
+    two = {"student": {"unit": "w", "output": {"one": "trained", "two": "trained"}}, "teacher": {"one": {}, "two": {}}}
+    for tables, sentence in (
+        ({**two, "training": training}, "heads and rules"),
+        ({**two, "training": {"episode": episode()}}, "episode and several heads"),
+        ({"student": {"unit": "w", "prediction": "tanh(f)"}, "training": training}, "episode and prediction"),
+        ({"student": one, "training": training, "parameters": {"T": 3.0}}, "rename yours"),
+        ({"student": one, "training": training, "parameters": {"odds": 3.0}}, "rename yours"),
+        ({"student": one, "training": training, "parameters": {"right_hand": 3.0}}, "rename yours"),
+    ):
+        with pytest.raises(UsageError, match=re.escape(sentence)):
+            odesim.declare(**tables)
+
+
+def test_the_page_says_how_rewards_come():
+    text = statement(perceptron().parameters(), "exact").text
+    assert "R_n = step(n - T + 0.5), s = step(f*y)" in text and "K ~ binomial of the T - 1 other samples" in text
+    text = statement(perceptron().parameters(units=2), "sampled").text
+    assert "no closed form: the success of a sample has closed forms for one student unit" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["drift", "episodes", "second-order", "tiers", "microscope"])
+def test_generated_claims_are_confirmed_and_their_controls_refuted(name):
+    assert judged.answer(perceptron(), name) == "confirmed"
+    assert judged.answer(perceptron(), name, judged.control) == "refuted"
