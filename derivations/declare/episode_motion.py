@@ -9,10 +9,8 @@ C_ii and C_ij are sums over m of right_m times means with s F_m, and wrong_m tim
 pairs of m, with the means of g_m g_n in their place.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from derivations.declare import episodes, schedules, symbols
 from derivations.declare.algebra import Algebra, Vector

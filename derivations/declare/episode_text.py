@@ -18,5 +18,5 @@ def reward(declared: Declaration) -> Iterator[str]:
         return
     shared = [f"n_{name}" for name in declared.names]
     yield f"hits = success({', '.join(['f', 'y', *shared])})[0] + 0.0 * y"
-    given = ["successes(hits, {0})".format(own.samples), f"{own.samples}.0", *shared]
+    given = [f"successes(hits, {own.samples})", f"{own.samples}.0", *shared]
     yield f"{REWARD} = reward({', '.join(given)})[0] + 0.0 * y"

@@ -19,6 +19,8 @@ STEPS, BATCH_SIZES = 8, (2, 8, 32, 128)
 """Steps of the two kinds of SGD whose laws are compared, and batches: the first at which no replica runs away."""
 FEW, LARGE = 4, 4096
 """Steps and batch of the two kinds of SGD whose mean motions are compared."""
+EPISODE = 8
+"""Samples of an episode up to which that batch is one of so many episodes."""
 REPLICAS, SAMPLES, DOUBLINGS = 24, 8192, 5
 """Replicas of SGD that is held against the flow, their batch, and how often it may be doubled to know means better."""
 WANTED = 0.008
@@ -32,7 +34,8 @@ def microscope(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0
     of one law exceeds one of the other does (Mann-Whitney): it is 1/2 where the laws are the same.
     """
     names = [block.name for block in rows(lab.system.parameters()).moving]
-    large = max(2, LARGE // episodes.samples(lab.system.parameters()))
+    # Rewards may be rare, so that samples of an episode count little; long episodes are too many samples.
+    large = LARGE * EPISODE // max(EPISODE, episodes.samples(lab.system.parameters()))
     many = {
         method: trained(lab, method, point["step"] * factor, large, FEW, point["seeds"] // 8, seed)
         for method, factor in (("explicit", 1.0), ("compressed", 1 + twist))
@@ -56,6 +59,10 @@ def microscope(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0
     }
 
 
+ROUNDED = 10
+"""Digits of the numbers that are compared, relative to the largest."""
+
+
 def beside(lab: Any, point: Mapping[str, Any], seed: int, twist: float) -> dict[str, Any]:
     """Runs of both kinds, at a batch at which both end: noise of heavy tails, as that of w^2, carries others off."""
     for batch in BATCH_SIZES:
@@ -71,9 +78,17 @@ def beside(lab: Any, point: Mapping[str, Any], seed: int, twist: float) -> dict[
 
 
 def exceeding(one: np.ndarray, two: np.ndarray) -> tuple[np.ndarray, float]:
-    """P(a number of the first sample exceeds one of the second) - 1/2, by column (n, ..), and its standard error."""
-    n = len(one)
-    order = np.concatenate([one, two]).argsort(axis=0).argsort(axis=0)
+    """P(a number of the first sample exceeds one of the second) - 1/2, by column (n, ..), and its standard error.
+
+    Numbers that differ by rounding, such as those of replicas that have not moved, are equal and exceed by a half.
+
+    >>> exceeding(np.array([[1.0], [3.0]]), np.array([[1.0 + 1e-15], [3.0]]))[0].tolist()
+    [0.0]
+    """
+    from scipy.stats import rankdata
+
+    n, both = len(one), np.concatenate([one, two])
+    order = rankdata(np.round(both / np.maximum(np.abs(both).max(axis=0), 1e-300), ROUNDED), axis=0) - 1
     return (order[:n].sum(0) - n * (2 * n - 1) / 2) / n**2, float(np.sqrt((2 * n + 1) / (12 * n**2)))
 
 
