@@ -5,8 +5,8 @@ With i the student, j the teacher, k the number of successes among the other sam
     odds_i = E[s],   chance_ik = binomial_k odds_i^k (1 - odds_i)^(T-1-k)
     right_m = sum_k chance_ik g_m(R(k + 1)),   wrong_m = sum_k chance_ik g_m(R(k))
 
-C_ii and C_ij are sums over m of right_m times means with s F_m, and wrong_m times means with (1 - s) F_m; E_ii is one over
-pairs of m, with the means of g_m g_n in their place.
+C_ii and C_ij are sums over m of right_m times means with s F_m, and wrong_m times means with (1 - s) F_m; E_ii is one
+over pairs of m, with the means of g_m g_n in their place.
 """
 
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def numbers(parameters: Any, closed: bool) -> dict[str, Any]:
 
 
 def definitions(motion: "Motion", one: Vector, own: Reward) -> Iterator[Definition]:
-    """The probability of a success, the means of functions of the reward, and those over the student and the teacher."""
+    """The probability of a success, means of functions of the reward, and those over student and teacher."""
     i = motion.algebra.index("i", one.group)
     signed = {"odds": own.odds, **_signed(own)}
     alone, pairs = [], []

@@ -67,8 +67,8 @@ class Signed:
 class Reward:
     """A rule c = sum_m g_m(R) F_m with the reward R of an episode (`episode_rules`), `gains` being the g_m.
 
-    `odds` is the success s, `right` are s F_m and `wrong` (1 - s) F_m; `squares_right` and `squares_wrong` are s F_m F_n
-    and (1 - s) F_m F_n of `pairs` (m, n).
+    `odds` is the success s, `right` are s F_m and `wrong` (1 - s) F_m; `squares_right` and `squares_wrong` are
+    s F_m F_n and (1 - s) F_m F_n of `pairs` (m, n).
     """
 
     gains: tuple[Any, ...]

@@ -175,7 +175,8 @@ SAMPLED = {
     },
     "curved": {
         "student": {"units": 2, "unit": "erf(w)"}, "teacher": {"unit": "w"}, "parameters": {"kappa": 0.4},
-        "training": {"episode": episode(4, "step(kappa - abs(f - y))", "n^2/T - 1"), "rule": "tanh(R)*dl*df + R^3*w/40"},
+        "training": {"episode": episode(4, "step(kappa - abs(f - y))", "n^2/T - 1"),
+                     "rule": "tanh(R)*dl*df + R^3*w/40"},
     },
     "single": {
         "student": {"unit": "w"}, "teacher": {"noise": 0.5},
@@ -183,7 +184,8 @@ SAMPLED = {
     },
     "clusters": {
         "student": {"unit": "tanh(w)"}, "teacher": {"unit": "w"},
-        "inputs": {"means": {"mu": 1.2}, "cluster": [{"p": 0.3, "mean": "mu"}, {"p": 0.7, "mean": "-mu", "scale": 0.6}]},
+        "inputs": {"means": {"mu": 1.2},
+                   "cluster": [{"p": 0.3, "mean": "mu"}, {"p": 0.7, "mean": "-mu", "scale": 0.6}]},
         "training": {"episode": episode(3), "rule": "(R - 0.4)*dl*df"},
     },
     "blocks": {

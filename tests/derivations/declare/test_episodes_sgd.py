@@ -39,7 +39,14 @@ MODELS = {"all right": (perceptron("all right", step=2.0), 1), "share": (percept
 def ends(model, method, seed, replicas, **more):
     """Order parameters (replicas, numbers) after a few steps."""
     run = odesim.simulate(
-        model, method=method, d=D, until=STEPS / D, save_points=2, seeds=replicas, seed=seed, **{"backend": "jax", **more}
+        model,
+        method=method,
+        d=D,
+        until=STEPS / D,
+        save_points=2,
+        seeds=replicas,
+        seed=seed,
+        **{"backend": "jax", **more},
     )
     names = [name for name in run.state if name.split("_")[0] in ("Q", "M", "a", "b")]
     return np.concatenate([np.asarray(run[name])[:, -1].reshape(replicas, -1) for name in names], axis=1)
@@ -104,7 +111,7 @@ def test_sgd_follows_its_limit(reward, method, options):
     run = odesim.simulate(model, method=method, seeds=GROUPS * each, save_at=TIMES, backend="jax", **options)
     every = {name: np.asarray(run[name]) for name in ("Q_ww", "M_ww")}
     z = [
-        judged.z_of_runs({name: values[k :: GROUPS] for name, values in every.items()}, flow, list(every))
+        judged.z_of_runs({name: values[k::GROUPS] for name, values in every.items()}, flow, list(every))
         for k in range(GROUPS)
     ]
     assert 0.7 < judged.root_mean_square(z) < 1.3
