@@ -192,8 +192,8 @@ def parts(given: Rewarded, z: Any, of: Callable[[Any], tuple[Part, Part]]) -> Re
     failure = {branch: 1 - value for branch, value in success.items()}
     tables = [dict(table) for table in given.tables]
 
-    def signed(*factors: Mapping[tuple[int, int], Any]) -> Signed:
-        value = {branch: 1 for branch in BRANCHES}
+    def signed(*factors: Table) -> Signed:
+        value: Table = dict.fromkeys(BRANCHES, 1)
         for factor in factors:
             value = {branch: value[branch] * factor[branch] for branch in BRANCHES}
         return _signed(value, z, of)

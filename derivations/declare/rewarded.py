@@ -63,6 +63,8 @@ def total(parts: Iterator[Means]) -> Means:
     first, *rest = parts
     for one in rest:
         scalars = [a + b for a, b in zip(first.scalars, one.scalars, strict=True)]
-        sums = [a + b for a, b in zip(first, one, strict=True) if not isinstance(a, list)]
-        first = Means(*sums[:4], scalars, sums[4])
+        drift, own, means, second, loss = (
+            getattr(first, name) + getattr(one, name) for name in ("drift", "own", "first", "second", "loss")
+        )
+        first = Means(drift, own, means, second, scalars, loss)
     return first

@@ -9,9 +9,12 @@ from derivations.declare import evaluate
 from derivations.declare.declaration import Declaration
 
 
-def successes(declared: Declaration, every: Any, x: Any, labels: Any, given: Mapping[str, Any]) -> np.ndarray:
+def successes(
+    declared: Declaration, every: tuple[Any, Any], x: Any, labels: Any, given: Mapping[str, Any]
+) -> np.ndarray:
     """1 for every sample x (N, d) that is a success, else 0; `every` are all vectors, and numbers of students."""
-    f, y = evaluate.answers(declared, *every, x, labels, given)
+    vectors, scalars = every
+    f, y = evaluate.answers(declared, vectors, scalars, x, labels, given)
     return np.asarray(evaluate.success(declared, f, y, known(declared, given)))
 
 

@@ -21,7 +21,7 @@ VALID = (
     {"training": {"episode": {**EPISODE, "reward": "n/T"}, "rule": {"w": "R*dl*df", "a": "tanh(R)*grad"}}},
     {
         "training": {
-            "limit": "online", "weights": "sphere", "momentum": 0.0, "batch": 2,
+            "limit": "online", "weights": "sphere", "batch": 2,
             "episode": {**EPISODE, "success": "step(kappa - abs(f - y))*step(y)"}, "rule": "R^2*w",
         },
     },
@@ -32,7 +32,8 @@ VALID = (
 )  # fmt: skip
 STUDENTS = ({"unit": "sign(w)"}, {"unit": "w", "output": "trained"}, {"unit": "erf(w)", "units": 2})
 VALUES = (
-    0, -1, 0.5, 1, 3, 100, 101, 1e200, math.nan, math.inf, True, None, "", "x", "n", "T", "R", "w", "f", "y", "n/T",
+    0, -1, 0.5, 1, 2, 3, 4, 100, "n", "2*n - T", "n^2/T", "step(n - 1.5)", "step(f*y - 0.1)", "step(y)", "R*f", "R*sign(w)",
+    "-R*y*w", "(R - kappa)*dl*df", 101, 1e200, math.nan, math.inf, True, None, "", "x", "n", "T", "R", "w", "f", "y", "n/T",
     "1/n", "log(n)", "n^T", "step(n)", "step(f)", "step(y)*step(f)", "step(1)", "step(kappa)", "step(w)", "step(n)*f",
     "f*y", "1 - step(f)", "step(f) + step(y)", "step(f)^2", "softmax(n)", "He(2, n)", "clip(n, 1)", "R*w", "R*y",
     "R/R", "1/R", "exp(R)*w", "exp(R*w*w)", "R*gnorm", "R*l", "tanh(R*w)", "abs(w)*R", "kappa*R", "(", "é", [], {},
@@ -77,7 +78,7 @@ def answer(tables):
 def test_every_mutated_episode_is_read_or_refused():
     answers = [answer(mutated(seed)) for seed in range(MUTATIONS)]
     assert all(said and "\n" not in said and len(said) < 1000 for said in answers)
-    assert MUTATIONS / 10 < answers.count("run") < 9 * MUTATIONS / 10
+    assert MUTATIONS / 16 < answers.count("run") < 9 * MUTATIONS / 10
     assert len(set(answers)) > 40
 
 
@@ -89,6 +90,7 @@ def test_what_is_read_can_be_run(seed):
         runs = [odesim.integrate(declared(tables), points=2**12, **more),
                 odesim.simulate(declared(tables), method="compressed", batch=2, **more)]  # fmt: skip
     except UsageError as error:
-        assert "would follow noise" in str(error)
-        return
+        if "would follow noise" in str(error):
+            return
+        raise
     assert all(np.isfinite(np.asarray(run["M_ww"])).all() for run in runs)
