@@ -32,8 +32,9 @@ VALID = (
 )  # fmt: skip
 STUDENTS = ({"unit": "sign(w)"}, {"unit": "w", "output": "trained"}, {"unit": "erf(w)", "units": 2})
 VALUES = (
-    0, -1, 0.5, 1, 2, 3, 4, 100, "n", "2*n - T", "n^2/T", "step(n - 1.5)", "step(f*y - 0.1)", "step(y)", "R*f", "R*sign(w)",
-    "-R*y*w", "(R - kappa)*dl*df", 101, 1e200, math.nan, math.inf, True, None, "", "x", "n", "T", "R", "w", "f", "y", "n/T",
+    0, -1, 0.5, 1, 2, 3, 4, 100, "n", "2*n - T", "n^2/T", "step(n - 1.5)", "step(f*y - 0.1)", "step(y)",
+    "R*f", "R*sign(w)", "-R*y*w", "(R - kappa)*dl*df", 101, 1e200, math.nan, math.inf, True, None, "", "x", "n", "T",
+    "R", "w", "f", "y", "n/T",
     "1/n", "log(n)", "n^T", "step(n)", "step(f)", "step(y)*step(f)", "step(1)", "step(kappa)", "step(w)", "step(n)*f",
     "f*y", "1 - step(f)", "step(f) + step(y)", "step(f)^2", "softmax(n)", "He(2, n)", "clip(n, 1)", "R*w", "R*y",
     "R/R", "1/R", "exp(R)*w", "exp(R*w*w)", "R*gnorm", "R*l", "tanh(R*w)", "abs(w)*R", "kappa*R", "(", "é", [], {},
