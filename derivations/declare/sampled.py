@@ -202,10 +202,8 @@ def build(
 
     def flow(t: Any, y: Any, *given: Any) -> Any:
         a, view, places, sample = seen(y, given)
-        if declared.episode is not None:
-            odds = _over_clusters(a, [sampler.odds(at, *sample) for at in places])
-            places = [at._replace(odds=odds) for at in places]
-        found = [sampler.means(at, *sample) for at in places]
+        odds = None if declared.episode is None else _over_clusters(a, [sampler.odds(at, *sample) for at in places])
+        found = [sampler.means(at._replace(odds=odds), *sample) for at in places]
         isotropic = declared.inputs is None
         pull = found[0].drift if isotropic else arrays.by_spaces(view, found, a)
         second = found[0].second if isotropic else arrays.squares(found, a)
