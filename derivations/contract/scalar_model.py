@@ -90,6 +90,9 @@ class ScalarModel(Model):
     Where `lengths` is true the coefficients depend on the length of a sample too:
     coefficients(fields, labels, lengths, vv, scalars, *numbers), with the row |x|^2/d of `lengths` (1, ...).
 
+    Samples come in episodes of `episode` samples: a batch of B has B of these, one after another, and coefficients
+    and `moves` take whole episodes.
+
     `observe` takes `packed` Gram matrices and scalars; `fixed(initial)` are the constants that are saved with a run.
     Where `spaces(parameters)` is not None the inputs have its law in place of N(0, I); with several eigenspaces
     `place` gives one Gram matrix for each, of the parts of the vectors in it, and so are those that are saved.
@@ -107,3 +110,4 @@ class ScalarModel(Model):
     velocities: Callable[[Initial], tuple[np.ndarray, np.ndarray]] | None = None
     forgets: str = ""
     lengths: bool = False
+    episode: int = 1

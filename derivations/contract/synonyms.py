@@ -43,6 +43,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "init": ("start",), "initial": ("start",), "initialisation": ("start",), "initialization": ("start",),
     "params": ("parameters",), "constants": ("parameters",), "numbers": ("parameters",), "description": ("about",),
     "url": ("link",), "authors": ("source",), "paper": ("source",), "events": ("event",), "presets": ("preset",),
+    "episodes": ("episode",),
     "claims": ("claim",), "stages": ("stage",), "tasks": ("stage",), "heads": ("head",), "beta1": ("momentum",),
     "memories": ("memory",), "dim": ("d",), "dimension": ("d",), "input_dim": ("d",), "n_features": ("d",),
     "random_seed": ("seed",), "rng": ("seed",), "random_state": ("seed",), "replicas": ("seeds",),
@@ -57,7 +58,7 @@ TABLES: Mapping[str, str] = {
     "gram": "[teacher]", "noise": "[teacher]", "loss": "[training]", "weights": "[training]", "limit": "[training]",
     "step": "[training]", "batch": "[training]", "decay": "[training]", "trained": "[training]", "until": "[training]",
     "rates": "[training]", "rule": "[training]", "head": "[training]", "momentum": "[training]",
-    "nesterov": "[training]", "prediction": "[student] and [teacher]",
+    "nesterov": "[training]", "episode": "[training]", "prediction": "[student] and [teacher]",
     "norm": "[start]", "overlap": "[start]", "blocks": "[inputs]", "bins": "[inputs]", "trace": "[inputs]",
     "spectrum": "[inputs]", "data": "[inputs]", "spread": "[teacher]",
 }  # fmt: skip

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from derivations.declare.episodes import Episode
 from derivations.declare.grammar import SHARES, Tree
 from derivations.declare.input_law import Cluster as Cluster
 from derivations.declare.input_law import Inputs
@@ -203,6 +204,7 @@ class Declaration:
     predictions: tuple[Prediction, ...] = dataclasses.field(default=(), repr=False)
     label_predictions: tuple[Prediction, ...] = dataclasses.field(default=(), repr=False)
     look: Look | None = dataclasses.field(default=None, repr=False)
+    episode: Episode | None = dataclasses.field(default=None, repr=False)
     labelling: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     stage: str = dataclasses.field(default="", repr=False)
     begin: float = dataclasses.field(default=0.0, repr=False)

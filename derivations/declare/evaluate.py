@@ -10,6 +10,7 @@ from typing import Any
 
 from derivations.declare import looks
 from derivations.declare.declaration import Declaration, Group
+from derivations.declare.episodes import COUNT, REWARD, SAMPLES
 from derivations.declare.grammar import Tree
 from derivations.declare.readouts import written_name
 
@@ -186,7 +187,8 @@ def moves(
     """What the trained vectors (students, d) and numbers (s,) move by, summed over samples: c x and c, or derivatives.
 
     The arguments are those of `answers`.  Derivatives that a rule names are taken by JAX.  `gnorm` has the length
-    |x|^2/d of a sample, or the product of x with `along` (samples, d) in its place.
+    |x|^2/d of a sample, or the product of x with `along` (samples, d) in its place.  Samples of an episode stand one
+    after another, unless `given` has the reward R (samples,) of each.
     """
     import jax
     import jax.numpy as jnp
@@ -210,6 +212,8 @@ def moves(
     if looks.normed(declared):
         lengths = (x * x).sum(1) / x.shape[1] if along is None else (x * along).sum(1)
         known["gnorm"] = jnp.sqrt(lengths * _squares(declared, groups, labels, numbers))
+    if declared.episode is not None:
+        known[REWARD] = given[REWARD] if REWARD in given else _rewards(declared, f, y, numbers)
     for k, one in enumerate(students):
         constants = {word: given[f"own_{k}_{word}"][:, None] for word in declared.constants(one.group)}
         for word in declared.ruled(one.group):
@@ -219,6 +223,28 @@ def moves(
             else:
                 of_scalars = of_scalars.at[one.numbers[word]].set(c.sum(1))
     return of_rows, of_scalars
+
+
+def success(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, Any]) -> Any:
+    """1 for every sample (samples,) that is a success, else 0."""
+    assert declared.episode is not None
+    return value(declared.episode.success, {**numbers, "f": f, "y": y}, {}, None) + 0.0 * f
+
+
+def reward(declared: Declaration, count: Any, numbers: Mapping[str, Any]) -> Any:
+    """The reward of episodes with these counts of successes."""
+    own = declared.episode
+    assert own is not None
+    return value(own.reward, {**numbers, COUNT: count, SAMPLES: float(own.samples)}, {}, None) + 0.0 * count
+
+
+def _rewards(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, Any]) -> Any:
+    """The reward (samples,) of the episode of every sample."""
+    import jax.numpy as jnp
+
+    assert declared.episode is not None
+    episodes = success(declared, f, y, numbers).reshape(-1, declared.episode.samples)
+    return jnp.repeat(reward(declared, episodes.sum(1), numbers), declared.episode.samples)
 
 
 def _squares(declared: Declaration, groups: list[Placed], labels: Any, numbers: Mapping[str, Any]) -> Any:

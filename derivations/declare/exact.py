@@ -9,6 +9,8 @@ import numpy as np
 
 from derivations.contract import Equations, Initial, Observables, Smooth, UsageError
 from derivations.declare import (
+    episode_motion,
+    episodes,
     labels,
     losses,
     memory_equations,
@@ -25,7 +27,7 @@ from derivations.declare.algebra import Algebra, entry_of
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
 from derivations.declare.kernels import shapes_of
-from derivations.declare.motion import STEPS, TRAINING, Motion
+from derivations.declare.motion import BATCH, STEPS, TRAINING, Motion
 from derivations.declare.population import validity
 from derivations.declare.remembered import kernels
 from derivations.declare.rows import Rows
@@ -46,6 +48,7 @@ def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str
     p = initial.parameters
     found: dict[str, Any] = {symbols.size(g).name: count for g, count in enumerate(symbols.rows.sizes)}
     found |= of_inputs(symbols, p)
+    found |= episode_motion.numbers(p, _rewarded(symbols))
     now = schedules.begun(p)
     found |= {name: float(getattr(now, name)) for name in ("step", "decay", "batch")}
     found["noise"] = noise.deviation(p)
@@ -111,9 +114,17 @@ def equations(parameters: Any) -> Equations:
 def require_exact(parameters: Any) -> None:
     """Raise `UsageError` with the reason where a model has no closed form, and the tier to take."""
     found = kernels(parameters.declaration, system.numbers(parameters))
-    missing = found.closed or (found.second if parameters.declaration.limit == "online" else "")
+    missing = (
+        found.closed
+        or population.open_episodes(parameters)
+        or (found.second if parameters.declaration.limit == "online" else "")
+    )
     if missing:
-        other = "sampled" if found.closed else "mixed (exact drift, second-order term sampled) or sampled"
+        other = (
+            "sampled"
+            if found.closed or population.open_episodes(parameters)
+            else "mixed (exact drift, second-order term sampled) or sampled"
+        )
         raise UsageError(f"tier exact: {missing}; take -p tier={other}")
 
 
@@ -123,7 +134,9 @@ def statement(parameters: Any, second: bool = True) -> Statement:
     Raises `Open` where it has no closed form.
     """
     changing = tuple(one.name for one in schedules.active(parameters))
-    return cached_statement(parameters.declaration, rows(parameters), system.numbers(parameters), second, changing)
+    return cached_statement(
+        episodes.in_force(parameters), rows(parameters), system.numbers(parameters), second, changing
+    )
 
 
 @functools.lru_cache(maxsize=32)
@@ -146,7 +159,8 @@ def cached_statement(
         tier="exact",
         sizes={symbols.size(g).name: count for g, count in enumerate(at.sizes)}
         | ({"blocks": at.spaces} if symbols.space else {})
-        | ({"clusters": symbols.clusters} if symbols.cluster else {}),
+        | ({"clusters": symbols.clusters} if symbols.cluster else {})
+        | ({episode_motion.COUNT.name: declared.episode.samples} if declared.episode is not None else {}),
         state=tuple(state(symbols)),
         constants=(*constants(symbols, changing), *means.named),
         bind=functools.partial(numbers, symbols, means),
@@ -156,6 +170,11 @@ def cached_statement(
         watched=tuple(losses.watched(motion, one, heads) for one, heads in labels.errors(declared)),
         terms=means.terms,
     )
+
+
+def _rewarded(symbols: Algebra) -> bool:
+    """Return True if vectors move by a rule with a reward."""
+    return any(episode_motion.reward(symbols, one) is not None for one in symbols.vectors)
 
 
 def state(symbols: Algebra) -> Iterator[Named]:
@@ -185,6 +204,7 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
     for g in symbols.groups:
         yield Named(symbols.size(g), "units of a group")
     yield from of_law(symbols)
+    yield from episode_motion.constants(symbols.declared, _rewarded(symbols))
     names = [block.name for block in symbols.rows.fixed]
     for n, one in enumerate(symbols.vectors):
         for two in symbols.vectors[n:]:
@@ -199,7 +219,7 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
             yield Named(Base(symbols.declared.readout_name(g, one.head))[i], f"readout of {who} unit i")
         for word in symbols.declared.constants(group) if symbols.is_student(g) else ():
             yield Named(Base(group.named(word))[i], f"number {word} of student unit i")
-    training = (*TRAINING, *(STEPS if symbols.declared.limit == "online" else ()))
+    training = (*TRAINING, *(_steps(symbols.declared) if symbols.declared.limit == "online" else ()))
     training += velocity_equations.constants(symbols.declared)
     training += tuple(Named(sp.Symbol(name), "factor of the step") for name in symbols.declared.rate_names)
     yield from (named for named in training if key_of(named.target) not in changing)
@@ -209,6 +229,15 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
         if schedule.name in changing:
             yield from (Named(sp.Symbol(switch.name), "1 from a time on, 0 before") for switch in schedule.switches)
     yield from (Named(sp.Symbol(name), "number of the model") for name in symbols.declared.names)
+
+
+def _steps(declared: Declaration) -> tuple[Named, ...]:
+    """The constants of an online limit; a batch is one of episodes where there are some."""
+    if declared.episode is None:
+        return STEPS
+    return tuple(
+        dataclasses.replace(one, meaning="episodes of one step") if one.target == BATCH else one for one in STEPS
+    )
 
 
 def of_law(symbols: Algebra) -> Iterator[Named]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from derivations.contract import UsageError
 from derivations.declare import (
+    episodes,
     fields,
     growth,
     memory,
@@ -49,6 +50,7 @@ def _itself(made: Declaration, parameters: Any) -> None:
     if made.limit == "online" and decays and made.weights == "normalised":
         raise fields.Mistake("decay of normalised weights changes their norms alone; leave it out", "training", "decay")
     values = {n.name: n.default for n in made.numbers if not n.per_unit}
+    _as("training.episode", "reward", episodes.check, parameters)
     _as("teacher", "noise", noise.check, parameters)
     _as("training", "loss", growth.require_loss, noise.in_force(parameters), values, made.noise)
     _as("training", "rule", growth.require_rules, made, values, made.noise)

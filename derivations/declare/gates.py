@@ -54,10 +54,37 @@ Part = tuple[Term, ...]
 
 
 @dataclasses.dataclass(frozen=True)
+class Signed:
+    """A function P(z) + Q(z) sigma*, sigma* the sign of the teacher's field: P, its slope, Q, its slope."""
+
+    value: Part
+    slope: Part
+    turned: Part
+    turned_slope: Part
+
+
+@dataclasses.dataclass(frozen=True)
+class Reward:
+    """A rule c = sum_m g_m(R) F_m with the reward R of an episode (`episode_rules`), `gains` being the g_m.
+
+    `odds` is the success s, `right` are s F_m and `wrong` (1 - s) F_m; `squares_right` and `squares_wrong` are
+    s F_m F_n and (1 - s) F_m F_n of `pairs` (m, n).
+    """
+
+    gains: tuple[Any, ...]
+    odds: Signed
+    right: tuple[Signed, ...]
+    wrong: tuple[Signed, ...]
+    pairs: tuple[tuple[int, int], ...]
+    squares_right: tuple[Signed, ...]
+    squares_wrong: tuple[Signed, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Ruled:
     """A rule c = front psi X of a slot (`products`), `value` being psi and `bends[t]` dpsi/dz_t.
 
-    Where psi is dphi/dz itself they are left out, and the unit has them.
+    Where psi is dphi/dz itself they are left out, and the unit has them.  A rule with a reward is `rewarded` alone.
     """
 
     slot: str
@@ -65,6 +92,7 @@ class Ruled:
     met: str
     value: Part | None
     bends: tuple[Part, ...]
+    rewarded: Reward | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +100,7 @@ class Shape:
     """A unit with its gates and the derivatives that its flow needs.
 
     `value` is phi; `slopes[s]` dphi/dz_s; `bends[s][t]` d2phi/dz_s dz_t, with 2 dphi/dq_s added where s = t;
-    `scalars[b]` dphi/db; `rules` are those of its slots.
+    `scalars[b]` dphi/db; `rules` are those of its slots; `sign` are the sign of a teacher's field and its slope.
     """
 
     slots: tuple[str, ...]
@@ -82,6 +110,7 @@ class Shape:
     bends: tuple[tuple[Part, ...], ...]
     scalars: tuple[Part, ...]
     rules: tuple[Ruled, ...] = ()
+    sign: tuple[Part, ...] = ()
 
     def rule(self, slot: str) -> Ruled | None:
         """The rule of a slot; None where it moves by the loss."""
@@ -90,7 +119,7 @@ class Shape:
     def own(self, slot: str) -> Ruled | None:
         """The rule of a slot that has a function psi of its own."""
         rule = self.rule(slot)
-        return rule if rule is not None and rule.value is not None else None
+        return rule if rule is not None and (rule.value is not None or rule.rewarded is not None) else None
 
 
 @functools.cache
@@ -133,7 +162,13 @@ def shape(
     def part(e: Any) -> Part:
         return _terms(sympy.expand(e), z, group.text)
 
+    def with_slope(e: Any) -> tuple[Part, Part]:
+        own = _gated(_rewritten(e), z, values, gates, group.text)
+        return part(own), part(sympy.diff(own, z[0]))
+
     def ruled(slot: str, given: Any) -> Ruled:
+        if given.met == "reward":
+            return Ruled(slot, sympy.Integer(1), given.met, None, (), given.parts(z[0], with_slope))
         dphi = sympy.Symbol(SLOPE, real=True)
         if given.psi == dphi:
             return Ruled(slot, given.front, given.met, None, ())

@@ -212,6 +212,7 @@ def require_rules(declared: Declaration, values: Mapping[str, float], noise: flo
         df = Growth(own.most, own.most)
         known = {"f": f, "y": y, "l": loss, "dl": error, "df": df, "dphi": df, "grad": error * df}
         known |= dict.fromkeys(group.slots, LINEAR) | {"gnorm": Growth((error * df).most, NEVER)}
+        known |= {"R": FREE} if declared.episode is not None else {}  # bounded: a count of successes takes few values
         for word in declared.ruled(group):
             rule = declared.rule(group, word)
             assert rule is not None

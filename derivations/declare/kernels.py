@@ -10,9 +10,9 @@ Their number depends on the kinds of units alone, never on how many there are.
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from derivations.declare import looks, symbols
+from derivations.declare import episode_rules, episodes, looks, symbols
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.gates import SERIES, Gate, Open, Shape, erf_factors, shape
 from derivations.declare.moments import Program, Tables
@@ -76,8 +76,11 @@ def shapes_of(declared: Declaration, numbers: Sequence[float]) -> tuple[Shape, .
     """
     require_closed(declared)
     normalised, known = declared.weights == "normalised", values(declared, numbers)
-    students = [shape(group, known, normalised, _rules(declared, group)) for group in declared.students]
-    shapes = (*students, *(shape(group, known, False) for group in declared.teachers))
+    students = [shape(group, known, normalised, _rules(declared, group, known)) for group in declared.students]
+    teachers = [shape(group, known, False) for group in declared.teachers]
+    if any(rule.rewarded is not None for each in students for rule in each.rules):
+        teachers = [episode_rules.with_sign(each) for each in teachers]
+    shapes = (*students, *teachers)
     if declared.inputs is not None and any(gate.kind in SERIES for each in shapes for gate in each.gates):
         raise Open(
             "the means of a gate are series at unit variance, and variances move with the eigenvalues of the inputs"
@@ -97,7 +100,8 @@ def require_second(declared: Declaration, shapes: Sequence[Shape]) -> None:
     Two of the four are students, the first of the shapes; the other two may be any.
     """
     students = len(declared.students)
-    if erf_factors(shapes, met_by(declared)):
+    rewarded = any(rule.rewarded is not None for shape in shapes for rule in shape.rules)
+    if rewarded or erf_factors(shapes, met_by(declared)):
         return
     if any(shape.gates for shape in shapes):
         raise Open("E[c c] is a mean of four functions that are no polynomials")
@@ -147,9 +151,20 @@ def _require_products(declared: Declaration) -> None:
         raise Open("rules have no closed form here where clusters of the inputs have means or labels")
 
 
-def _rules(declared: Declaration, group: Group) -> list[tuple[str, Product]]:
+def _rules(
+    declared: Declaration, group: Group, known: Mapping[str, float]
+) -> list[tuple[str, Product | episode_rules.Rewarded]]:
     """The rules of the slots of a group of students as products.  Raises `Open` where one is none."""
-    return [(slot, product(declared, group, slot)) for slot in declared.ruled(group) if slot in group.slots]
+    found: list[tuple[str, Product | episode_rules.Rewarded]] = []
+    for slot in declared.ruled(group):
+        rule = declared.rule(group, slot)
+        if slot not in group.slots or rule is None:
+            continue
+        if declared.episode is not None and episodes.REWARD in rule.tree.names():
+            found.append((slot, episode_rules.rewarded(declared, group, slot, known)))
+        else:
+            found.append((slot, product(declared, group, slot)))
+    return found
 
 
 def _require_series(declared: Declaration, shapes: Sequence[Shape]) -> None:
@@ -183,6 +198,7 @@ class Maker:
         one, two = self.shapes[g], self.shapes[h]
         own = {slot: one.own(slot) for slot in one.slots}
         first = [(slope, bends, own[s]) for s, slope, bends in zip(one.slots, one.slopes, one.bends, strict=True)]
+        first = [(slope, bends, rule) for slope, bends, rule in first if rule is None or rule.rewarded is None]
         # A rule takes the place of the derivative of its slot.
         outputs = [(a if rule is None else rule.value, b) for a, _, rule in first for b in two.slopes]
         outputs += [(bend, two.value) for _, row, rule in first for bend in (row if rule is None else rule.bends)]

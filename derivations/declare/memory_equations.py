@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from derivations.contract import UsageError
-from derivations.declare import memory, schedule_equations, second_order
+from derivations.declare import episode_motion, memory, schedule_equations, second_order
 from derivations.declare.algebra import Algebra, Vector
 from derivations.declare.grammar import entry
 from derivations.declare.schedules import Schedule
@@ -82,7 +82,9 @@ def square(motion: "Motion", name: str) -> Any:
         if motion.declared.limit == "online":
             square = symbols.eigenvalue * second_order.entry(symbols, one, i, one, i)
             value = symbols.share * symbols.over_clusters(square) / symbols.norm(one, i) ** 2
-            found += sp.Sum(symbols.over_spaces(value), i) / sp.Symbol("batch")
+            found += sp.Sum(symbols.over_spaces(value), i) / (
+                sp.Symbol("batch") * episode_motion.step(symbols.declared)
+            )
             continue
         for two in symbols.vectors:
             j = symbols.index("r", two.group)

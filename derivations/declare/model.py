@@ -73,6 +73,7 @@ def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -
         velocities=velocities if declared.momentum is not None else None,
         forgets=momentum.forgotten(declared.momentum),
         lengths=looks.measured(declared),
+        episode=1 if declared.episode is None else declared.episode.samples,
     )
 
 
@@ -92,6 +93,7 @@ def signature(declared: Declaration, changing: tuple[Schedule, ...] = ()) -> str
     said = (*said, declared.answers) if declared.several or declared.labelling or declared.predicted else said
     said = (*said, declared.momentum.timed, declared.momentum.nesterov, declared.limit) if declared.momentum else said
     said = (*said, declared.look.use, declared.look.times) if declared.look is not None else said
+    said = (*said, declared.episode) if declared.episode is not None else said
     return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
 
 

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from derivations.declare import (
+    episode_motion,
     field_laws,
     memory_equations,
     ruled,
@@ -355,7 +356,13 @@ class Motion:
         norms = self.algebra.norm(one, i) * self.algebra.norm(two, j)
         square = self.algebra.eigenvalue * second_order.entry(self.algebra, one, i, two, j)
         rates = self.rate(one.group, one.slot) * self.rate(two.group, two.slot)
-        return rates / BATCH * self.algebra.share * self.algebra.over_clusters(square) / norms
+        return (
+            rates
+            / (BATCH * episode_motion.step(self.declared))
+            * self.algebra.share
+            * self.algebra.over_clusters(square)
+            / norms
+        )
 
     def equations(self) -> Iterator[Equation]:
         """The motion of all overlaps, readouts and biases."""

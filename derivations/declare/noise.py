@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import UsageError
-from derivations.declare import fields, growth, schedules, symbols
+from derivations.declare import episodes, fields, growth, schedules, symbols
 from derivations.declare.declaration import Declaration, Law
 from derivations.declare.grammar import OF_SAMPLES, number
 
@@ -57,8 +57,11 @@ def law(teacher: Mapping[str, Any], known: Mapping[str, float]) -> Law | None:
 
 @functools.lru_cache(maxsize=64)
 def in_force(parameters: Any) -> Declaration:
-    """The declaration without its law of noise where a number has taken the place of that."""
-    declared: Declaration = parameters.declaration
+    """The declaration without its law of noise where a number has taken the place of that.
+
+    An episode has as many samples as the parameters say.
+    """
+    declared: Declaration = episodes.in_force(parameters)
     if declared.law is None:
         return declared
     if parameters.noise is not None:

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Component, Crossing, Initial, Labelled, UsageError
-from derivations.declare import coupling, mixture, noise, schedules, spectra, velocity_blocks
+from derivations.declare import coupling, episodes, mixture, noise, schedules, spectra, velocity_blocks
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import of_rules, teacher_gram
 from derivations.declare.places import known_places
 from derivations.declare.rows import Rows
 from derivations.declare.schedules import TIME
-from derivations.declare.system import numbers, rows
+from derivations.declare.system import numbers, rows, sizes
 
 CLOCK = "time on the clock of the run"
 
@@ -80,6 +80,16 @@ def require_unit(parameters: Any) -> None:
         )
 
 
+def open_episodes(parameters: Any) -> str:
+    """The reason why a rule with a reward has no closed form at these sizes and this noise; "" where that is none."""
+    if not episodes.reads(parameters.declaration):
+        return ""
+    if sizes(parameters) != (1, 1):
+        return "the success of a sample has closed forms for one student unit and one teacher unit alone"
+    noisy = parameters.noise is None or parameters.noise > 0
+    return "the success of a sample has no closed form where labels have noise" if noisy else ""
+
+
 def arguments(initial: Initial) -> tuple[Any, ...]:
     """The run-time arguments of the sampled flow (`arrays.Arguments`), sizes last."""
     p = initial.parameters
@@ -89,7 +99,7 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     constant, places = known_places(initial)
     online = declared.limit == "online"
     p = schedules.begun(p)
-    gain = p.step**2 / p.batch if online else 0.0
+    gain = p.step**2 / (episodes.samples(p) * p.batch) if online else 0.0
     rates = np.array(
         [p.step if online else 1.0, p.decay, gain, noise.scale(p), *([p.momentum_time] if declared.timed else []),
          *([p.look_size] if declared.look is not None else [])]

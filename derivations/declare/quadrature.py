@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from derivations.declare import episodes
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.grammar import Tree, number
 from derivations.declare.looks import normed
@@ -27,6 +28,8 @@ def reason(declared: Declaration) -> str:
     """Why there are no exact means over a grid, whatever the number of units; "" where there are."""
     if normed(declared):
         return "gnorm is no polynomial"
+    if said := episodes.reason(declared):
+        return said
     if declared.law is not None and degree(declared.law.tree, {"xi": 1}) is None:
         return f"the noise {declared.law.text!r} is no polynomial"
     if declared.loss not in ("squared", "correlation"):

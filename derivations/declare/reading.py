@@ -11,6 +11,7 @@ from derivations.declare import (
     array_files,
     copies,
     data,
+    episodes,
     events,
     fields,
     fits,
@@ -47,7 +48,7 @@ STUDENTS = (*STUDENT, "prediction")
 TEACHER = (*STUDENTS, "gram", "noise", "spread")
 TRAINING = (
     "loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "rule", "until", "decades", "head",
-    "momentum", "nesterov", "teacher", "look",
+    "momentum", "nesterov", "teacher", "look", "episode",
 )  # fmt: skip
 LARGEST_BATCH = 10**15
 """Most samples of a step, as the parameter `batch` takes them."""
@@ -81,9 +82,12 @@ def declaration(
     fields.require_known(fields.table(tables, "training"), TRAINING, "training")
     made = _stated(tables, name, folder, stage)
     looks.require(made)
+    episodes.require(made)
     made = dataclasses.replace(made, text=declaration_text(tables, made))
     made = stages.with_stages(made, tables, lambda own, place: declaration(own, name, folder, place))
     copies.require(made)
+    if not stage[0]:
+        episodes.require_effect(made)
     if all(map(array_files.at_hand, data.files(made.inputs))):  # a stored declaration did when it was made
         fits.require(made)
     return made
@@ -137,6 +141,7 @@ def _stated(tables: Mapping[str, Any], name: str, folder: Path | None, stage: tu
         memories=memory.memories(remembering, students, trained, numbers),
         momentum=momentum.momentum(training, weights, law),
         look=looks.look(training),
+        episode=episodes.episode(training, numbers),
         rules=rules.rules(training, students, trained, numbers, weights),
         head=in_force,
         predictions=predictions.predictions(fields.table(tables, "student"), "student", students, words, numbers),

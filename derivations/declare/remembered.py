@@ -61,6 +61,7 @@ def _parts(declared: Declaration) -> tuple[object, ...]:
     parts = groups, len(declared.students), declared.loss, declared.weights, declared.limit, declared.names, law
     parts = (*parts, *_rules(declared), *([declared.law] if declared.law is not None else []))
     parts = (*parts, declared.look) if declared.look is not None else parts
+    parts = (*parts, declared.episode) if declared.episode is not None else parts
     return (*parts, declared.answers) if declared.several or declared.predicted or declared.labelling else parts
 
 

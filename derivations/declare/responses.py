@@ -9,6 +9,7 @@ from typing import Any
 
 from derivations.declare import looks, noise, predictions, symbols
 from derivations.declare.declaration import Declaration, Group
+from derivations.declare.episodes import COUNT, REWARD, SAMPLES
 from derivations.declare.readouts import word_of
 
 SAMPLE = ("a", "f", "y", "l", "dl", "df", "dphi")
@@ -133,7 +134,7 @@ def all_predictions(declaration: Declaration, heads: Sequence[str]) -> list[str]
 def rule(declaration: Declaration, number: int, word: str) -> str:
     """`rule_k_word(z.., scalars.., constants.., a, f, y, l, dl, df, dphi, numbers..)` -> the coefficient of a rule.
 
-    Where some rule reads `gnorm`, that stands before the numbers.
+    Where some rule reads `gnorm`, or where there are episodes `R`, these stand before the numbers.
     """
     import sympy
 
@@ -143,6 +144,7 @@ def rule(declaration: Declaration, number: int, word: str) -> str:
     dl, df, grad = (sympy.Symbol(name, real=True) for name in ("dl", "df", "grad"))
     made = symbols.build(found.tree, group.slots).xreplace({grad: dl * df})
     sample = [*SAMPLE, *([looks.GNORM] if looks.normed(declaration) else [])]
+    sample += [REWARD] if declaration.episode is not None else []
     own = [*group.scalars, *declaration.constants(group), *sample, *declaration.names]
     given = [*map(symbols.slot, group.slots), *(sympy.Symbol(name, real=True) for name in own)]
     return symbols.function(f"rule_{number}_{word}", given, [made])
@@ -152,6 +154,20 @@ def rules(declaration: Declaration) -> list[str]:
     """The texts of all rules."""
     every = enumerate(declaration.students)
     return [rule(declaration, number, word) for number, group in every for word in declaration.ruled(group)]
+
+
+def of_episodes(declaration: Declaration) -> list[str]:
+    """`success(f, y, numbers..)` -> 0 or 1, and `reward(n, T, numbers..)` -> R, where there are episodes."""
+    import sympy
+
+    own = declaration.episode
+    if own is None:
+        return []
+    texts = []
+    for name, tree, words in (("success", own.success, ("f", "y")), ("reward", own.reward, (COUNT, SAMPLES))):
+        given = [sympy.Symbol(word, real=True) for word in (*words, *declaration.names)]
+        texts.append(symbols.function(name, given, [symbols.build(tree, ())]))
+    return texts
 
 
 def value(declaration: Declaration, number: int) -> str:
@@ -172,6 +188,7 @@ def module(declaration: Declaration) -> str:
     texts += [value(declaration, number) for number in range(len(groups))]
     texts.append(loss(declaration))
     texts += [*all_predictions(declaration, declaration.heads), *rules(declaration)]
+    texts += of_episodes(declaration)
     texts += [noise.text(declaration)] if declaration.law is not None else []
     body = "\n\n".join(texts)
     return "\n\n".join([*symbols.helpers(body), body])

@@ -11,6 +11,7 @@ and the factor alone is another.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from derivations.declare import episode_motion
 from derivations.declare.algebra import Algebra, Vector
 from derivations.declare.gates import Part, Ruled
 from derivations.declare.unit_kernels import Mean
@@ -28,7 +29,7 @@ def rule(symbols: Algebra, one: Vector) -> Ruled | None:
 def own(symbols: Algebra, one: Vector) -> Ruled | None:
     """The rule of vectors that has a psi of its own."""
     found = rule(symbols, one)
-    return found if found is not None and found.value is not None else None
+    return found if found is not None and (found.value is not None or found.rewarded is not None) else None
 
 
 def slope(symbols: Algebra, one: Vector) -> Part:
@@ -62,7 +63,7 @@ def met(symbols: Algebra, one: Vector, squared: bool) -> list[int]:
     """The groups whose units stand in X; of a squared loss both sides, else teachers."""
     found = rule(symbols, one)
     kind = found.met if found is not None else "error" if squared else "label"
-    if kind == "one":
+    if kind in ("one", "reward"):
         return []
     return [g for g in symbols.answering if kind == "error" or not symbols.is_student(g)]
 
@@ -72,6 +73,8 @@ def definitions(motion: "Motion") -> Iterator[Definition]:
     symbols = motion.algebra
     for one in symbols.vectors:
         found = own(symbols, one)
+        if found is not None and found.rewarded is not None:
+            yield from episode_motion.definitions(motion, one, found.rewarded)
         if found is None or found.value is None:
             continue
         g, i = one.group, symbols.index("i", one.group)
@@ -111,7 +114,7 @@ def bends(motion: "Motion") -> Iterator[Definition]:
     symbols = motion.algebra
     for one in symbols.vectors:
         found = rule(symbols, one)
-        for slot in symbols.group(one).slots if found is not None else ():
+        for slot in symbols.group(one).slots if found is not None and found.rewarded is None else ():
             i = symbols.index("i", one.group)
             if (value := _bend(motion, one, slot, i)) != 0:
                 text = "slope of a rule, times all units that it meets"
@@ -146,6 +149,8 @@ def gradient(motion: "Motion", one: Vector, two: Vector) -> Any:
     """C_ij of vectors that move by a rule."""
     symbols, found = motion.algebra, rule(motion.algebra, one)
     assert found is not None
+    if found.rewarded is not None:
+        return episode_motion.gradient(motion, one, two, found.rewarded)
     g, h = one.group, two.group
     i, j = symbols.index("i", g), symbols.index("j", h)
     alone, both = one == two and symbols.radial, sp.Integer(0)

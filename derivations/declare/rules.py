@@ -7,6 +7,7 @@ numbers, numbers that all units share, the loss l of the sample, and
 
     dl = dl/df,   df = df/dz of this field (df/ds of a number),   dphi = dphi/dz without the readout,   grad = dl df,
     gnorm = the norm of the gradient of all trained vectors, over sqrt(d) (`looks`)
+    R = the reward of the episode of the sample (`episodes`)
 
 Nothing asks c to be a derivative: the dynamics closes on E[c z] and E[c c] as that of a gradient does.
 """
@@ -16,6 +17,7 @@ from typing import Any
 
 from derivations.declare import fields
 from derivations.declare.declaration import Group, Number, Rule, moves
+from derivations.declare.episodes import REWARD
 from derivations.declare.grammar import OF_SAMPLES, Tree
 
 SAMPLE = ("f", "y", "a", "l", "dl", "df", "dphi", "grad", "gnorm")
@@ -30,6 +32,7 @@ def rules(
     given = training.get("rule")
     if given is None:
         return ()
+    sample = (*SAMPLE, REWARD) if "episode" in training else SAMPLE
     every = [(group, word) for group in students for word in (*group.slots, *group.own)]
     moving = [(group, word) for group, word in every if moves(trained, group, word)]
     if not isinstance(given, Mapping):
@@ -44,7 +47,7 @@ def rules(
             raise fields.Mistake(said, "training", "rule")
         tree = fields.expression(text, "training", "rule")
         for group, word in owners:
-            _require(text, tree, group, word, numbers, weights)
+            _require(text, tree, group, word, numbers, weights, sample)
         found.append(Rule(name, text.strip(), tree))
     return tuple(found)
 
@@ -70,17 +73,22 @@ def _missing(name: str, every: list[tuple[Group, str]], moving: list[tuple[Group
     return f"rule names {fields.shown(name)}, which is nothing that is trained; {fields.near(name, known)}"
 
 
-def _require(text: str, tree: Tree, group: Group, word: str, numbers: tuple[Number, ...], weights: str) -> None:
+def _require(
+    text: str, tree: Tree, group: Group, word: str, numbers: tuple[Number, ...], weights: str, sample: tuple[str, ...]
+) -> None:  # fmt: skip
     """Refuse a rule of a slot or a number that reads what is not there, or does not say how it moves."""
     own = [number.name for number in numbers]
-    taken = [name for name in (*group.slots, *own) if name in SAMPLE and name in tree.names()]
+    taken = [name for name in (*group.slots, *own) if name in sample and name in tree.names()]
     if taken:
         said = f"the rule {text!r} names {taken[0]}, which is both a name of yours and of every sample: rename yours"
         raise fields.Mistake(said, "training", "rule")
-    known = (*group.slots, *own, *SAMPLE)
+    known = (*group.slots, *own, *sample)
     for name in tree.names():
+        if name == REWARD and name not in known:
+            said = "rule names R, the reward of an episode, but [training] has no episode"
+            raise fields.Mistake(said, "training", "rule")
         if name not in known:
-            said = f"rule names {name!r}, which is no field of this unit, number, or one of {', '.join(SAMPLE)}"
+            said = f"rule names {name!r}, which is no field of this unit, number, or one of {', '.join(sample)}"
             hint = fields.near(name, known)
             raise fields.Mistake(f"{said}; {hint}" if hint.startswith("did") else said, "training", "rule")
     wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in OF_SAMPLES]

@@ -108,6 +108,7 @@ def _kinked(declared: Declaration) -> bool:
     trees = [*(group.unit for group in declared.groups), *(rule.tree for rule in declared.rules)]
     trees += [declared.own_loss] if declared.own_loss else []
     trees += [one.tree for one in declared.predicted]
+    trees += [declared.episode.success] if declared.episode is not None else []
     return declared.loss == "hinge" or any(tree.calls(*KINKS) for tree in trees)
 
 
@@ -149,6 +150,8 @@ def nodes(parameters: Any, seed: int | None = None, fewer: int = 1) -> tuple[np.
 def _drift(parameters: Any) -> Statement:
     """The drift of an online limit, whose second-order term is sampled.  Raises `UsageError` where there is none."""
     try:
+        if said := population.open_episodes(parameters):
+            raise Open(said)
         stated = exact.statement(parameters, second=False)
     except Open as reason:
         raise UsageError(f"tier mixed: {reason}; take -p tier=sampled") from None
@@ -199,7 +202,8 @@ def build(
 
     def flow(t: Any, y: Any, *given: Any) -> Any:
         a, view, places, sample = seen(y, given)
-        found = [sampler.means(at, *sample) for at in places]
+        odds = None if declared.episode is None else _over_clusters(a, [sampler.odds(at, *sample) for at in places])
+        found = [sampler.means(at._replace(odds=odds), *sample) for at in places]
         isotropic = declared.inputs is None
         pull = found[0].drift if isotropic else arrays.by_spaces(view, found, a)
         second = found[0].second if isotropic else arrays.squares(found, a)

@@ -7,55 +7,21 @@ At a frame U (n, n) with U U^T = G the fields are z = U xi, and
 over the points xi, c = dl/dz by the functions of `responses`.  In a cluster of inputs fields have means besides.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
-from derivations.declare import classification, looks, predictions, virtual_steps
+from derivations.declare import classification, looks, predictions, rewarded, virtual_steps
 from derivations.declare.arrays import Means
 from derivations.declare.clusters import MOST_CLUSTERS
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.frames import divided, frame
+from derivations.declare.points_seen import Place, Seen, placed, shares
 
 BLOCK = 8192
 """Points at a time: half of them take 14 % longer (for Python's share), twice as many 40 % (ten fields: 1.3 MB)."""
 Functions = Mapping[str, Callable[..., Any]]
-
-
-class Place(NamedTuple):
-    """Where means are asked for: covariance of the fields, squared norms of the vectors, weights of units in f - f*.
-
-    `bias` are the units' own numbers, `numbers` the user's, `noise` is that of the labels, `sizes` are those of groups.
-    `centre` are the means of the fields (None: 0), `label` is what stands in the place of a teacher (None: nothing).
-    `looks` (S,) are the virtual steps of a look, where there is one.
-    """
-
-    G: Any
-    centre: Any
-    label: Any
-    square: Any
-    w: Any
-    bias: Any
-    numbers: Any
-    noise: Any
-    sizes: Any
-    looks: Any = None
-
-
-class Seen(NamedTuple):
-    """Student f, teacher y (answers, N), the students' fields z at some points, and what every group of students gave.
-
-    The answers are those that are watched; of f with derivatives those of the heads alone.  `chain` are derivatives of
-    f in the outputs of groups, by (number of the group, head), where they are not 1.
-    `kept` are (number of the group, rows by slot, scales of the fields, a, outputs of the unit, those of its logit).
-    """
-
-    f: Any
-    chain: Mapping[tuple[int, str], Any]
-    y: Any
-    z: Any
-    kept: list[Any]
 
 
 class Sampler:
@@ -79,10 +45,16 @@ class Sampler:
 
         def part(x: Any, w: Any, y: Any) -> Means:
             z = placed(U[:S] @ x[:n], at.centre, slice(S))
+            if self.declared.episode is not None:
+                return rewarded.total(of(x, *one) for one in self._rewarded(at, z, x[n:], y, w))
             first, value = self._moves(at, z, x[n:], y, w)
-            c, e, scalars = virtual_steps.looked(
+            moves = virtual_steps.looked(
                 self.declared.look, first, lambda z: self._moves(at, z, x[n:], y, w)[0], z, at.looks
             )
+            return of(x, moves, value, w)
+
+        def of(x: Any, moves: virtual_steps.Moves, value: Any, w: Any) -> Means:
+            c, e, scalars = moves
             weighted = c * w
             drift = weighted @ x[:n].T
             if isotropic:
@@ -103,6 +75,32 @@ class Sampler:
         seen = self._seen(at, z, y, derivatives=True)
         of_loss = self._loss(at, seen, noise)
         return self._gradients(at, seen, of_loss, weights), of_loss[0]
+
+    def _rewarded(
+        self, at: Place, z: Any, noise: Any, y: Any, weights: Any
+    ) -> Iterator[tuple[virtual_steps.Moves, Any, Any]]:  # fmt: skip
+        """The motion at fields z, the loss of every point and the weights, for each of the rewards of an episode."""
+        seen = self._seen(at, z, y, derivatives=True)
+        of_loss = self._loss(at, seen, noise)
+        found = rewarded.rewards(self.xp, self.declared, self.functions, self._shared(at), at.odds)
+        for reward, share in rewarded.by_point(found, self._success(at, seen, of_loss[2])):
+            moves = self._gradients(at, seen, of_loss, weights * share, reward)
+            yield moves, of_loss[0], weights * share
+
+    def _success(self, at: Place, seen: Seen, labels: list[Any]) -> Any:
+        """The success (N,) of every point, 0 or 1."""
+        return self.functions["success"](seen.f[0], labels[0], *self._shared(at))[0] + 0.0 * labels[0]
+
+    def odds(self, at: Place, points: Any, weights: Any) -> Any:
+        """The probability of a success."""
+        U, S = self._frame(at)
+        n = len(U)
+
+        def part(x: Any, w: Any, y: Any) -> Any:
+            seen = self._seen(at, placed(U[:S] @ x[:n], at.centre, slice(S)), y, derivatives=False)
+            return self._success(at, seen, self._loss(at, seen, x[n:])[2]) @ w
+
+        return sum(self._blocks(part, points, weights, self._teacher(at, U[S:], points)))
 
     def losses(self, at: Place, points: Any, weights: Any) -> tuple[Any, ...]:
         """(loss, share of wrong labels, E[(f - f*)^2], those of heads or of the labels of stages), no derivatives."""
@@ -263,16 +261,17 @@ class Sampler:
         return self.functions[name](*fields, taken, *own), (taken, logits)
 
     def _gradients(
-        self, at: Place, seen: Seen, of_loss: tuple[Any, dict[str, Any], list[Any]], weights: Any
+        self, at: Place, seen: Seen, of_loss: tuple[Any, dict[str, Any], list[Any]], weights: Any, reward: Any = None
     ) -> tuple[Any, Any, list[Any]]:
         """c (S, N), E[e] (S,), and the means for the scalars, in the order of rows.
 
-        `of_loss` are the loss of every point, its derivatives in the answers by head, and the labels.
+        `of_loss` are the loss of every point, its derivatives in the answers by head, and the labels; `reward` is that
+        of the episode of every point.
         """
         xp, z, cs, es, scalars = self.xp, seen.z, [], [], []
         slopes = of_loss[1]
         slope = next(iter(slopes.values()))  # the one of all, where there are rules
-        norm = self._norm(seen, slope) if looks.normed(self.declared) else None
+        norm = self._norm(seen, slope) if looks.normed(self.declared) else reward
         for number, rows, scale, a, out, routed in seen.kept:
             group = self.declared.groups[number]
             slots, ruled = len(group.slots), self.declared.ruled(group)
@@ -345,7 +344,10 @@ class Sampler:
     def _rule(
         self, at: Place, seen: Seen, number: int, word: str, of_loss: tuple[Any, Any, Any], df: Any, norm: Any
     ) -> Any:
-        """The coefficients (units, N) of the rule of a slot or a number of a group, of a network with one answer."""
+        """The coefficients (units, N) of the rule of a slot or a number of a group, of a network with one answer.
+
+        `norm` is gnorm, or the reward of an episode, where there is one of these: they do not go together.
+        """
         group, (value, slope, label) = self.declared.groups[number], of_loss
         (rows, scale, a, out), size = seen.kept[number][1:5], at.sizes[number]
         fields = [seen.z[r] for r in rows]
@@ -362,19 +364,6 @@ class Sampler:
         return self.functions[f"rule_{number}_{word}"](*fields, *own, *given, *self._shared(at))[0]
 
 
-def placed(z: Any, centre: Any, rows: slice) -> Any:
-    """Fields (rows, N) with their means added, where they have any."""
-    return z if centre is None else z + centre[rows][:, None]
-
-
 def _moves(part: Any) -> bool:
     """Whether a printed derivative is anything but the number 0."""
     return not (isinstance(part, float) and part == 0.0)
-
-
-def shares(xp: Any, word: str, logits: Any) -> Any:
-    """softmax or top-1 over the units, the first axis."""
-    if word == "softmax":
-        raised = xp.exp(logits - logits.max(0))
-        return raised / raised.sum(0)
-    return 1.0 * (xp.arange(logits.shape[0])[:, None] == xp.argmax(logits, axis=0))

@@ -10,7 +10,7 @@ cluster in the place of a teacher adds y^2 to noise^2 and -2 y sum over k of w_k
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from derivations.declare import arcsines, ruled
+from derivations.declare import arcsines, episode_motion, ruled
 from derivations.declare.algebra import Algebra, Vector
 from derivations.declare.gates import Part, erf_factors
 from derivations.declare.kernels import met_by
@@ -41,6 +41,10 @@ def definitions(motion: "Motion") -> Iterator[Definition]:
             if symbols.moves(one) and symbols.moves(two):
                 i, j = symbols.index("i", one.group), symbols.index("j", two.group)
                 places = (one, i, two, j)
+                if one == two and (own := episode_motion.reward(symbols, one)) is not None:
+                    value = episode_motion.square(motion, one, own)
+                    yield Definition((entry(symbols, one, i, two, j),), value, "E[c_i c_j]")
+                    continue
                 if symbols.declared.several:
                     value = (
                         arcsines.total(symbols, factors, places, squared)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
-from derivations.declare import classes, data, labels, looks, mixture, momentum, schedules, spectra
+from derivations.declare import classes, data, episodes, labels, looks, mixture, momentum, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.noise import in_force
 from derivations.declare.readouts import word_of
@@ -43,6 +43,7 @@ def conventions(parameters: Any) -> dict[str, str]:
     rates |= {schedule.name: schedule.text for schedule in schedules.active(parameters)}
     rates |= {f"memory {one.name}": f"d {one.name}/dt = {one.text}" for one in declared.memories}
     rates |= momentum.convention(parameters) | looks.convention(parameters)
+    rates |= episodes.convention(parameters)
     for letter, side in (("f", declared.predictions), ("y", declared.label_predictions)):
         rates |= {f"prediction of {word_of(one.head, letter)}": one.text for one in side}
     law = in_force(parameters).law

@@ -13,7 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from derivations.contract import Dynamics, Source, System, UsageError, parameter
-from derivations.declare import array_files, copies, data, growth, looks, mixture, noise, reading, schedules, spectra
+from derivations.declare import (
+    array_files,
+    copies,
+    data,
+    episodes,
+    growth,
+    looks,
+    mixture,
+    noise,
+    reading,
+    schedules,
+    spectra,
+)
 from derivations.declare.declaration import Declaration
 from derivations.declare.declaration_text import said
 from derivations.declare.fields import MOST
@@ -193,7 +205,8 @@ def _add_training(declared: Declaration, add: Callable[..., None]) -> None:
     add("d", int, d, "input dimension", minimum=1, maximum=10**15)
     meaning = "eta of the online limit: SGD steps by eta / d" if declared.limit == "online" else "step size of SGD"
     _add_value(declared, add, "step", declared.step, meaning, above=0.0)
-    add("batch", int, declared.batch, "samples of one SGD step", minimum=1, maximum=10**15)
+    counted = "samples" if declared.episode is None else "episodes"
+    add("batch", int, declared.batch, f"{counted} of one SGD step", minimum=1, maximum=10**15)
     _add_value(declared, add, "noise", declared.noise, "standard deviation of the label noise", minimum=0.0)
     text = "weight decay lambda: -lambda u is added to the motion"
     _add_value(declared, add, "decay", declared.decay, text, minimum=0.0)
@@ -202,6 +215,7 @@ def _add_training(declared: Declaration, add: Callable[..., None]) -> None:
         _add_value(declared, add, f"rate_{name}", value, text, minimum=0.0)
     add_number(declared, add)
     looks.add_number(declared, add)
+    episodes.add_number(declared, add)
     if declared.teachers and (declared.gram is None or isinstance(declared.gram, float)):
         text = "overlap of any two teacher vectors (0: orthonormal)"
         add("gram", float, declared.gram or 0.0, text, minimum=-1.0, maximum=1.0)
@@ -326,6 +340,7 @@ def check(parameters: Any, drawn: bool = True) -> None:
         return
     noisy = parameters.noise is None
     noise.check(parameters)
+    episodes.check(parameters)
     check_number(parameters)
     parameters = schedules.begun(parameters)
     require_room(parameters)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from derivations.contract import Equations, UsageError
-from derivations.declare import quadrature
+from derivations.declare import population, quadrature
 from derivations.declare.remembered import kernels
 from derivations.declare.system import numbers
 
@@ -32,6 +32,8 @@ def equations(parameters: Any, tier: str | None) -> Equations:
 def settled(parameters: Any) -> str:
     """The tier of a run that names none: exact where it exists, else mixed, else sampled."""
     found = kernels(parameters.declaration, numbers(parameters))
+    if population.open_episodes(parameters):
+        return "sampled"
     if found.closed:
         return "exact" if quadrature.exists(parameters) else "sampled"
     if parameters.declaration.limit == "online" and found.second:

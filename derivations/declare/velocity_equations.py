@@ -12,7 +12,7 @@ flow has no noise at all.  E[c_a x] = sum_r C_ar u_r has the product sum_r C_ar 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from derivations.declare import second_order, velocity_blocks
+from derivations.declare import episode_motion, second_order, velocity_blocks
 from derivations.declare.algebra import Algebra, Vector
 from derivations.declare.declaration import Declaration
 from derivations.statement import Base, Definition, Equation, Named, sp
@@ -129,5 +129,5 @@ def _square_rate(motion: "Motion", one: Vector, i: Any, two: Vector, j: Any) -> 
     rate += _seen(motion, two, j, one, i) + DECAY * product(symbols, one, i, two, j)
     rate = (rate - 2 * square(symbols, one, i, two, j)) / TIME
     if motion.second:
-        rate += second_order.entry(symbols, one, i, two, j) / (BATCH * TIME**2)
+        rate += second_order.entry(symbols, one, i, two, j) / (BATCH * episode_motion.step(motion.declared) * TIME**2)
     return rate

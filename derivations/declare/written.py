@@ -9,8 +9,19 @@ there is more than one, last.
 
 from collections.abc import Iterator, Sequence
 
-from derivations.declare import looks, looks_text, momentum, noise, predictions, responses, schedule_text, symbols
+from derivations.declare import (
+    episode_text,
+    looks,
+    looks_text,
+    momentum,
+    noise,
+    predictions,
+    responses,
+    schedule_text,
+    symbols,
+)
 from derivations.declare.declaration import Declaration
+from derivations.declare.episodes import REWARD
 from derivations.declare.readouts import word_of, written_name
 from derivations.declare.schedules import Schedule
 
@@ -94,11 +105,12 @@ def _parts(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
     texts = [text for k in range(students) for text in responses.unit(declared, k)]
     texts += [text for k in declared.answering[students:] for text in _values(declared, k)]
     texts += [responses.loss(declared), *responses.all_predictions(declared, declared.force)]
-    texts += responses.rules(declared)
+    texts += [*responses.rules(declared), *responses.of_episodes(declared)]
     texts += [noise.text(declared)] if declared.law is not None else []
     texts += [schedule_text.values(changing, declared)] if changing else []
     texts += [schedule_text.rates_of_memories(changing, declared)] if declared.memories else []
-    return [*symbols.helpers("\n".join(texts)), *HELPERS.values(), *texts]
+    helpers = [*HELPERS.values(), *([episode_text.SUCCESSES] if declared.episode is not None else [])]
+    return [*symbols.helpers("\n".join(texts)), *helpers, *texts]
 
 
 def _values(declared: Declaration, k: int) -> list[str]:
@@ -166,6 +178,7 @@ def _answers(declared: Declaration) -> Iterator[str]:
     shared = [f"n_{name}" for name in declared.names]
     yield f"{', '.join([value, *slope])} = loss({', '.join([*f, *y, *shared])})"
     yield from (f"{one} = {one} + 0.0 * {two}" for one, two in zip(slope, y, strict=True))
+    yield from episode_text.reward(declared)
 
 
 def _predicted(declared: Declaration, head: str, place: int) -> Iterator[str]:
@@ -307,6 +320,7 @@ def _ruled(declared: Declaration, k: int) -> Iterator[str]:
                 df = f"a_{k} * u_{k}_{kind}"
                 df += f" + p_{k} * (A_{k} - total(p_{k} * A_{k})) * l_{k}_{kind}" if mixed else ""
         norm = [looks.GNORM] if looks.normed(declared) else []
+        norm += [REWARD] if declared.episode is not None else []
         given = [*slots, *own, f"a_{k}", "f", "y", value, "slope", df, dphi, *norm, *shared]
         target = f"c_{k}_{word}" if word in group.slots else f"d_{k}_{word}"
         yield f"{target} = rule_{k}_{word}({', '.join(given)})[0] + 0.0 * {slots[0]}"

@@ -34,8 +34,18 @@ ROWS_ADDED = """def rows_added(x):
 CHOSEN = """def chosen(switch, one, other):
     return one if switch > 0.5 else other
 """
+SUCCESSES = """def successes(hits, samples):
+    out = np.empty_like(hits)
+    for first in range(0, hits.size, samples):
+        count = 0.0
+        for k in range(first, first + samples):
+            count += hits.flat[k]
+        for k in range(first, first + samples):
+            out.flat[k] = count
+    return out
+"""
 WHOLE = "def whole(parts):\n    return parts\n"
-FOR_NUMBA = {"rows_added": ROWS_ADDED, "chosen": CHOSEN, "whole": WHOLE}
+FOR_NUMBA = {"rows_added": ROWS_ADDED, "chosen": CHOSEN, "whole": WHOLE, "successes": SUCCESSES}
 """What stands for helpers of a model in numba, which takes a second to compile the sum of an axis (for its errors).
 
 Inputs with several eigenspaces are trained by JAX alone.

@@ -22,6 +22,24 @@ LENGTH_STEPS = ("fill_normal", "chi_squared", "add_outside", "length_batch_steps
 """Those of `odesim.sgd.length_loops`, where coefficients read the length of a sample."""
 
 
+BLOCK = 256
+"""Samples of a batch whose coefficients are computed at once."""
+
+
+def whole_episodes(size: int, samples: int) -> int:
+    """The number of samples nearest to a size, at least one episode, that is made of whole episodes.
+
+    >>> whole_episodes(256, 5), whole_episodes(3, 8)
+    (255, 8)
+    """
+    return max(samples, size - size % samples)
+
+
+def samples_of(model: Model, batch: int) -> int:
+    """The samples of a batch: of a model with episodes it has so many of these."""
+    return batch * (model.episode if isinstance(model, ScalarModel) else 1)
+
+
 def require_room(d: int, batch: int, trained: int, fixed: int) -> None:
     """Refuse a dimension in which the orthogonal part cannot hold the gradient's rank."""
     needed = trained + fixed + min(batch, trained)
@@ -97,6 +115,7 @@ class Chain:
         Raises `UsageError` where a model with scalars is given no `initial`.
         """
         trained, fixed = model.sizes(parameters)
+        batch = samples_of(model, batch)
         require_room(d, batch, trained, fixed)
         numbers = model.numbers(parameters, gram) if initial is None else model.bound(initial, gram)
         functions = functions or compile_numba(model)
@@ -117,7 +136,8 @@ class Chain:
         step_size = float(self.step_size)
         if isinstance(self.model, ScalarModel):
             further = self.model.further(self.parameters)
-            form = (float(self.d), self.batch, trained, further, uniforms, normals, self.steps)
+            block = whole_episodes(BLOCK, self.model.episode)
+            form = (float(self.d), self.batch, trained, further, uniforms, normals, self.steps, block)
             take = self.functions[("length_" if self.model.lengths else "scalar_") + kind]
             good = bool(take(self.factor, self.scalars, steps, form, step_size, self.rng, self.numbers))
         else:

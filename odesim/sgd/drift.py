@@ -9,7 +9,7 @@ import numpy as np
 from derivations.contract import Eigenspaces, Initial, Model, ScalarModel, packed, unpacked
 from odesim.machine import streams
 from odesim.sgd import bind
-from odesim.sgd.compressed import factor
+from odesim.sgd.compressed import factor, samples_of
 
 STEP = 1e-7
 """The update is linear in the step up to terms of its square; the derivative at zero is taken at this step."""
@@ -48,7 +48,11 @@ class Batches:
         return values.reshape(-1, *values.shape[-2:])
 
     def draw(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """The inner products (.., n, size) of fresh inputs with all vectors in every eigenspace, and their labels."""
+        """The inner products (.., n, size) of fresh inputs with all vectors in every eigenspace, and their labels.
+
+        There are a few more of them where these make the last episode whole.
+        """
+        size += -size % samples_of(self.model, 1)
         if self.spaces is not None:
             return self._draw_in_spaces(self.spaces, size)
         y = self.rng.standard_normal((self.n, size))

@@ -49,7 +49,7 @@ def least_seconds(simulation: "Simulation", size: int) -> float:
     explicit = simulation.method == "explicit"
     numbers = max(1.0, float(size) ** 0.5) * (getattr(simulation.case.parameters, "d", 1) if explicit else 1.0)
     counted = not explicit and families.family(simulation.case) is not None
-    batch = 1.0 if counted else float(simulation.batch)
+    batch = 1.0 if counted else float(families.samples_of_step(simulation.case, simulation.batch))
     cores = crew_size(None)
     return float(simulation.steps) * simulation.replicas * (PER_STEP + PER_NUMBER * batch * numbers) / cores
 
@@ -79,10 +79,11 @@ def spoken(seconds: Any) -> str:
 
 def require_weights(simulation: "Simulation", n: int, d: int) -> None:
     """Refuse explicit weights that cannot be held: state, gradient and their copies, of all replicas, and one block."""
+    from odesim.sgd import families
     from odesim.sgd.traced import block_size
 
     itemsize = 4 if simulation.precision == "float32" else 8
-    block = block_size(simulation.batch, d, itemsize)
+    block = block_size(families.samples_of_step(simulation.case, simulation.batch), d, itemsize)
     needed = (5 * simulation.replicas * n + 3 * block) * d * itemsize
     available = free_memory()
     if needed > available:

@@ -91,6 +91,13 @@ def has_samples(case: Case) -> bool:
     return spaces is not None and spaces.samples is not None
 
 
+def samples_of_step(case: Case, batch: int) -> int:
+    """The samples of one step of SGD: those of a batch, or of all its episodes."""
+    stage = case.system.dynamics(case.stage)
+    model = stage.truth(case.parameters) if stage.model else None
+    return batch * (model.episode if isinstance(model, ScalarModel) else 1)
+
+
 def forgotten(case: Case) -> str:
     """Name what a run of SGD of the stage's model does not keep of its state; "" where it can go on."""
     stage = case.system.dynamics(case.stage)

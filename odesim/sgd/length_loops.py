@@ -69,7 +69,7 @@ def length_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
 
     `form` is that of `scalar_loops.scalar_batch_steps`.
     """
-    (d, batch, trained, further, uniforms, normals, before), n = form, X.shape[0]
+    (d, batch, trained, further, uniforms, normals, before, _), n = form, X.shape[0]
     fixed, rank = n - trained, min(batch, trained)
     Z, M, products = np.empty((trained, rank)), np.empty((trained, trained + rank + 1)), np.empty((3, trained))
     y, g, fields = np.empty(n), np.empty(rank), np.empty(n)
@@ -112,7 +112,7 @@ def length_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
 
 def length_single_steps(X, scalars, steps, form, step_size, rng, numbers):
     """`steps` steps with one fresh sample each: gradient_k = c_k x, and |z| is drawn before c."""
-    (d, _, trained, _, uniforms, normals, before), n = form, X.shape[0]
+    (d, _, trained, _, uniforms, normals, before, _), n = form, X.shape[0]
     M = np.empty((trained, trained + 1))
     y, fields, lengths = np.empty(n), np.empty(n), np.empty(1)
     vv, vg, gg = np.empty(trained), np.empty(trained), np.empty(trained)

@@ -36,12 +36,12 @@ def replace(scalars, moved):
 
 
 def scalar_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
-    """`steps` steps with batches of at least two samples, in blocks of 256; returns False at a non-finite state.
+    """`steps` steps with batches of at least two samples, in blocks; returns False at a non-finite state.
 
     `form` = (dimension, batch size, trained vectors, rows of coefficients beyond theirs, uniform and normal numbers,
-    steps taken before).
+    steps taken before, samples of a block).
     """
-    (d, batch, trained, further, uniforms, normals, before), n = form, X.shape[0]
+    (d, batch, trained, further, uniforms, normals, before, block), n = form, X.shape[0]
     fixed = n - trained
     Z = np.empty((trained, min(batch, trained)))
     M, products = np.empty((trained, trained + Z.shape[1])), np.empty((3, trained))
@@ -53,7 +53,7 @@ def scalar_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
         outer = np.zeros((trained, 0 if batch >= trained else batch))
         done = 0
         while done < batch:
-            size = min(256, batch - done)
+            size = min(block, batch - done)
             y = rng.standard_normal((n, size))
             labels = draw(rng.random((uniforms, size)), rng.standard_normal((normals, size)), *now)
             rows = coefficients(X @ y, labels, vv, scalars, *now)
@@ -79,7 +79,7 @@ def scalar_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
 
 def scalar_single_steps(X, scalars, steps, form, step_size, rng, numbers):
     """`steps` steps with one fresh sample each, the fast case: gradient_k = c_k x, and |z| is one chi variable."""
-    (d, _, trained, _, uniforms, normals, before), n = form, X.shape[0]
+    (d, _, trained, _, uniforms, normals, before, _), n = form, X.shape[0]
     M = np.empty((trained, trained + 1))
     y, fields = np.empty(n), np.empty(n)
     vv, vg, gg = np.empty(trained), np.empty(trained), np.empty(trained)

@@ -13,7 +13,7 @@ import numpy as np
 from derivations.contract import Initial, ScalarModel, packed
 from derivations.vectors import grams_by_block
 from odesim.sgd import bind, length_traced, matrices, momentum, normals, own_samples, spaces, traced
-from odesim.sgd.compressed import factor, require_room
+from odesim.sgd.compressed import factor, require_room, samples_of, whole_episodes
 
 HELD = ("values", "coordinates")
 """The names by which a checkpoint holds weights or factors, and the coordinates of small blocks."""
@@ -37,7 +37,7 @@ def explicit(
 
     functions = bind.bind_jax(model)
     settle, accelerate = functions.get("settle"), functions.get("accelerate")
-    size = traced.block_size(batch, d, jnp.dtype(dtype).itemsize)
+    size = whole_episodes(traced.block_size(batch, d, jnp.dtype(dtype).itemsize), model.episode)
 
     def slopes(moving: Any, frame: Any, key: Any, numbers: Any, inputs: tuple[Any, ...]) -> Any:
         def total(moving: Any, x: Any, labels: Any) -> Any:
@@ -54,6 +54,8 @@ def explicit(
             sample, label = jax.random.split(jax.random.fold_in(key, index))
             labels = traced.labels_of(model, functions, numbers, label, count, dtype)
             pieces, labels = draw(sample, (count, d), dtype, labels, frame, *inputs)
+            if model.episode > 1:  # a piece may end within an episode
+                pieces = [(slice(0, count), jnp.concatenate([x for _, x in pieces]))]
             for rows, x in pieces:
                 sums = jax.tree.map(jnp.add, sums, of_samples(moving, x, labels[:, rows]))
             return sums
@@ -111,7 +113,7 @@ def compressed(
     functions = bind.bind_jax(model)
     settle, accelerate = functions.get("settle"), functions.get("accelerate")
     n, rank = trained + fixed + (0 if accelerate is None else trained), min(batch, trained)
-    size = batch if batch < trained else traced.block_size(batch, n, 8)
+    size = batch if batch < trained else whole_episodes(traced.block_size(batch, n, 8), model.episode)
 
     def sample(state: Any, key: Any, numbers: Any, count: int) -> tuple[Any, Any, Any]:
         """Inputs in the span, coefficients of the vectors, and the sums of the further rows."""
@@ -174,6 +176,7 @@ class ScalarReplicas:
 
         parameters = initials[0].parameters
         trained, fixed = model.sizes(parameters)
+        batch = samples_of(model, batch)
         further = model.further(parameters)
         numbers = [model.bound(initial, gram) for initial, gram in zip(initials, grams, strict=True)]
         held = model.spaces(parameters)

@@ -21,7 +21,7 @@ from derivations.vectors import grams_by_block, thin_root
 from odesim.errors import UsageError
 from odesim.machine import streams
 from odesim.sgd import bind, matrices, normals, traced
-from odesim.sgd.compressed import factor
+from odesim.sgd.compressed import factor, whole_episodes
 
 Drawn = tuple[Iterable[tuple[slice, Any]], Any]
 """Samples in pieces (their rows, the pieces), and the labels of all."""
@@ -275,7 +275,7 @@ def compressed(
     sample = functools.partial(_sample, model, functions, parts, trained)
     n, F, D = trained + fixed, len(parts.factored), len(parts.columns)
     width = F * n + D
-    size = batch if batch < trained else traced.block_size(batch, width, 8)
+    size = batch if batch < trained else whole_episodes(traced.block_size(batch, width, 8), model.episode)
 
     def gradient(state: Any, key: Any, numbers: Any) -> tuple[Any, Any, Any]:
         """The gradient where coordinates are held and the further rows, times the batch; factors of all C C^T.

@@ -15,7 +15,7 @@ from derivations.broken import once
 from derivations.claim import Claim
 from derivations.contract import Initial, System
 from derivations.declare import sampled, schedules, speeds, velocity_blocks
-from derivations.declare.claims import finer_grid, momentum, sample_gradient, training
+from derivations.declare.claims import finer_grid, momentum, sample_episodes, sample_gradient, training
 from derivations.declare.claims.sample_gradient import BATCHES
 from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon, quieted, start, state
 from derivations.declare.declaration import Declaration
@@ -43,6 +43,8 @@ def claims(system: System) -> tuple[Claim, ...]:
         found.append(_gradient(system))
     gridded = tier == "exact" and declared.look is not None
     found.append(finer_grid.finer_grid_claim(system) if gridded else _drift(system))
+    if declared.episode is not None:
+        found.append(sample_episodes.whole_claim(system))
     if tier == "sampled":
         found.append(_own_points(system))
     if not flow and not gridded:

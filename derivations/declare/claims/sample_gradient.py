@@ -10,13 +10,26 @@ scrambled Sobol points of SciPy, one randomisation for every batch; or the point
 
 import dataclasses
 import functools
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from derivations.contract import Initial
-from derivations.declare import evaluate, looked, looks, mixture, schedules, spectra, speeds, velocity_blocks
+from derivations.declare import (
+    episodes,
+    evaluate,
+    looked,
+    looks,
+    mixture,
+    schedules,
+    spectra,
+    speeds,
+    velocity_blocks,
+)
 from derivations.declare.claims import velocity_gradient
+from derivations.declare.claims.episode_rewards import by_count, successes
+from derivations.declare.episodes import REWARD
 from derivations.declare.noise import in_force
 from derivations.declare.readouts import written_name
 from derivations.declare.rows import Rows
@@ -106,24 +119,41 @@ def _means(
     own = np.concatenate([np.atleast_1d(initial.state[name]) for name in scalar_names(at)] or [np.empty(0)])
     drift, second, scalars = np.zeros((spaces, S, n)), np.zeros((spaces, S, S)), np.zeros(own.size)
     with jax.enable_x64(True):
-        gradient = _gradient(p.declaration, at.units)
-        given = _given(initial) | _of_looks(initial)
+        declared = episodes.in_force(p)
+        gradient = _gradient(declared, at.units)
+        given = given_of(initial) | _of_looks(initial)
+        hits, odds = [np.zeros(len(weights))] * len(samples), 0.0
+        if declared.episode is not None:
+            sizes = {f"K_{k}": size for k, size in enumerate(at.units)}
+            drawn = [(one.inputs, one.label + noise_of(initial, noise).T) for one in samples]
+            hits = [successes(declared, (frame[: at.total], own), *one, given | sizes) for one in drawn]
+            odds = sum(one.probability * float(weights @ of) for one, of in zip(samples, hits, strict=True))
         for c, cluster in enumerate(samples):
             for chosen in np.array_split(np.arange(len(weights)), -(-len(weights) // CHUNK)):
-                w = cluster.probability * weights[chosen]
                 # A coordinate outside of all vectors, set to 1: the gradient along it is the coefficient c of x.
                 inputs = np.concatenate([cluster.inputs[chosen], np.ones((len(chosen), 1))], axis=1)
-                labels = cluster.label + _noise(initial, noise[chosen])
-                of_rows, of_scalars = gradient(vectors[:S], own, vectors[S : at.total], inputs, labels, given)
-                g = np.asarray(of_rows)
-                mean = np.einsum("k,kij->ij", w, g[..., :-1]).reshape(S, spaces, n)
-                drift += np.einsum("ilm,jlm->lij", mean, frame.reshape(n, spaces, n))
-                second += scale[c, ::n, None, None] ** 2 * np.einsum("k,ki,kj->ij", w, g[..., -1], g[..., -1])
-                scalars += w @ np.asarray(of_scalars)
+                labels = cluster.label + noise_of(initial, noise[chosen])
+                state = (vectors[:S], own, vectors[S : at.total], inputs, labels, given)
+                for rewards, share in _rewards(declared, hits[c][chosen], odds, given):
+                    of_rows, of_scalars = gradient(*state, rewards)
+                    g, w = np.asarray(of_rows), share * cluster.probability * weights[chosen]
+                    mean = np.einsum("k,kij->ij", w, g[..., :-1]).reshape(S, spaces, n)
+                    drift += np.einsum("ilm,jlm->lij", mean, frame.reshape(n, spaces, n))
+                    second += scale[c, ::n, None, None] ** 2 * np.einsum("k,ki,kj->ij", w, g[..., -1], g[..., -1])
+                    scalars += w @ np.asarray(of_scalars)
     return (drift, second, scalars) if at.stack else (drift[0], second[0], scalars)
 
 
-def _noise(initial: Initial, normal: np.ndarray) -> np.ndarray:
+def _rewards(
+    declared: Any, hits: np.ndarray, odds: float, given: Mapping[str, Any]
+) -> Iterator[tuple[np.ndarray, float]]:  # fmt: skip
+    """Rewards of samples and their probabilities; numbers that nothing reads where there are no episodes."""
+    if declared.episode is None:
+        return iter([(hits, 1.0)])
+    return by_count(declared, hits, odds, given)
+
+
+def noise_of(initial: Initial, normal: np.ndarray) -> np.ndarray:
     """The noise of labels from standard normal numbers."""
     p = initial.parameters
     law = in_force(p).law
@@ -138,7 +168,7 @@ def _drawn(initial: Initial, normals: np.ndarray) -> list[Samples]:
     frame, scale, _ = frame_of(initial)
     return [
         Samples(probability, normals * deviation + centre, label)
-        for (probability, centre, label), deviation in zip(_clusters(initial, frame), scale, strict=True)
+        for (probability, centre, label), deviation in zip(clusters_of(initial, frame), scale, strict=True)
     ]
 
 
@@ -151,7 +181,7 @@ def _of_fields(initial: Initial, normals: np.ndarray) -> list[Samples]:
     at, found = rows(initial.parameters), []
     fields = frame[: at.fields]
     order = np.roll(np.arange(at.fields), -at.students)  # teachers first, as the points of tier sampled are meant
-    for (probability, centre, label), deviation in zip(_clusters(initial, frame), scale, strict=True):
+    for (probability, centre, label), deviation in zip(clusters_of(initial, frame), scale, strict=True):
         covariance = (fields * deviation**2) @ fields.T
         factor = root(covariance[order][:, order])[np.argsort(order)]
         inputs = centre + normals @ np.linalg.pinv(factor) @ (fields * deviation**2)
@@ -159,7 +189,7 @@ def _of_fields(initial: Initial, normals: np.ndarray) -> list[Samples]:
     return found
 
 
-def _clusters(initial: Initial, frame: np.ndarray) -> list[tuple[float, np.ndarray, float]]:
+def clusters_of(initial: Initial, frame: np.ndarray) -> list[tuple[float, np.ndarray, float]]:
     """Probability, mean (m,) in the coordinates of the frame, and label of every cluster of the inputs."""
     law = mixture.mixture(initial.parameters)
     if law is None:
@@ -177,22 +207,23 @@ def _gradient(declared: Any, sizes: tuple[int, ...]) -> Any:
 
     counts = {f"K_{k}": size for k, size in enumerate(sizes)}
 
-    def loss(students: Any, scalars: Any, teachers: Any, x: Any, label: Any, given: Any) -> Any:
+    def loss(students: Any, scalars: Any, teachers: Any, x: Any, label: Any, given: Any, reward: Any) -> Any:
         every = jnp.concatenate([students, teachers])
         return evaluate.losses(declared, every, scalars, x[None], label[:, None], {**given, **counts})[0]
 
-    def ruled(students: Any, scalars: Any, teachers: Any, x: Any, label: Any, given: Any) -> Any:
+    def ruled(students: Any, scalars: Any, teachers: Any, x: Any, label: Any, given: Any, reward: Any) -> Any:
         every = jnp.concatenate([students, teachers])
+        given = given | ({REWARD: reward[None]} if declared.episode is not None else {})
         # The last coordinate of a sample is 1: along it the length |x|^2/d is that of the limit, 1.
         along = jnp.zeros_like(x).at[-1].set(1.0)[None]
         of = evaluate.moves if declared.look is None else looked.moves
         return of(declared, every, scalars, x[None], label[:, None], {**given, **counts}, along=along)
 
     by_sample = ruled if declared.rules or declared.look is not None else jax.grad(loss, argnums=(0, 1))
-    return jax.jit(jax.vmap(by_sample, in_axes=(None, None, None, 0, 0, None)))
+    return jax.jit(jax.vmap(by_sample, in_axes=(None, None, None, 0, 0, None, 0)))
 
 
-def _given(initial: Initial) -> dict[str, Any]:
+def given_of(initial: Initial) -> dict[str, Any]:
     """Return the numbers of the declaration and the readouts that do not move, by the names of `evaluate`."""
     at = rows(initial.parameters)
     names = at.declaration.names
@@ -253,7 +284,7 @@ def second_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
         return velocity_gradient.second_of(made, initial)
     gram, S = at.gram({**initial.constants, **initial.state}), at.students
     own = speeds.of_vectors(p)
-    E = p.step**2 / p.batch * made.second * own[:, None] * own
+    E = p.step**2 / (episodes.samples(p) * p.batch) * made.second * own[:, None] * own
     blocks = spectra.blocks(p)
     if blocks is not None:
         E = blocks.share[:, None, None] * E if at.stack else E

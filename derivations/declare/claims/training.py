@@ -8,6 +8,7 @@ import numpy as np
 from derivations.broken import once
 from derivations.claim import Claim
 from derivations.contract import System
+from derivations.declare import episodes
 from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon, small_dimension
 from derivations.declare.system import rows
 from derivations.declare.tiers import settled
@@ -20,6 +21,8 @@ FEW, LARGE = 4, 4096
 """Steps and batch of the two kinds of SGD whose mean motions are compared."""
 UNKNOWN, ALONE = 0.02, 40_000
 """The relative error of their means above which the median motion by one sample is compared, over these replicas."""
+EPISODE = 8
+"""Samples of an episode up to which that batch is one of so many episodes."""
 REPLICAS, SAMPLES, DOUBLINGS = 24, 8192, 5
 """Replicas of SGD that is held against the flow, their batch, and how often it may be doubled to know means better."""
 WANTED = 0.008
@@ -60,11 +63,16 @@ def motion(lab: Any, point: Mapping[str, Any], seed: int, twist: float, names: S
             found.append(np.concatenate([(run[n][:, -1] - run[n][:, 0]).reshape(seeds, -1) for n in names], axis=1))
         return found
 
-    one, two = moved(LARGE, FEW, point["seeds"] // 8)
+    # Rewards may be rare, so that samples of an episode count little; long episodes are too many samples.
+    large = LARGE * EPISODE // max(EPISODE, episodes.samples(lab.system.parameters()))
+    one, two = moved(large, FEW, point["seeds"] // 8)
     error = np.sqrt((one.var(0, ddof=1) + two.var(0, ddof=1)) / len(one))
+    of_means = score(two.mean(0), error, one.mean(0), 2 * (len(one) - 1))
     if error.max() <= UNKNOWN * np.abs(one.mean(0)).max():
-        return score(two.mean(0), error, one.mean(0), 2 * (len(one) - 1))
+        return of_means
     one, two = (np.abs(each) for each in moved(1, 1, ALONE))
+    if not np.median(one, 0).any():  # most samples move nothing
+        return of_means
     return score(np.median(two, 0), np.hypot(error_of_median(one), error_of_median(two)), np.median(one, 0), ALONE - 1)
 
 
@@ -76,6 +84,10 @@ def error_of_median(values: np.ndarray) -> np.ndarray:
     """
     ordered, half, away = np.sort(values, axis=0), len(values) / 2, np.sqrt(len(values)) / 2
     return (ordered[int(half + away)] - ordered[int(half - away)]) / 2
+
+
+ROUNDED = 10
+"""Digits of the numbers that are compared, relative to the largest."""
 
 
 def beside(lab: Any, point: Mapping[str, Any], seed: int, twist: float) -> dict[str, Any]:
@@ -93,9 +105,17 @@ def beside(lab: Any, point: Mapping[str, Any], seed: int, twist: float) -> dict[
 
 
 def exceeding(one: np.ndarray, two: np.ndarray) -> tuple[np.ndarray, float]:
-    """P(a number of the first sample exceeds one of the second) - 1/2, by column (n, ..), and its standard error."""
-    n = len(one)
-    order = np.concatenate([one, two]).argsort(axis=0).argsort(axis=0)
+    """P(a number of the first sample exceeds one of the second) - 1/2, by column (n, ..), and its standard error.
+
+    Numbers that differ by rounding, such as those of replicas that have not moved, are equal and exceed by a half.
+
+    >>> exceeding(np.array([[1.0], [3.0]]), np.array([[1.0 + 1e-15], [3.0]]))[0].tolist()
+    [0.0]
+    """
+    from scipy.stats import rankdata
+
+    n, both = len(one), np.concatenate([one, two])
+    order = rankdata(np.round(both / np.maximum(np.abs(both).max(axis=0), 1e-300), ROUNDED), axis=0) - 1
     return (order[:n].sum(0) - n * (2 * n - 1) / 2) / n**2, float(np.sqrt((2 * n + 1) / (12 * n**2)))
 
 
@@ -150,10 +170,11 @@ def small_steps(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.
         run = lab.simulate(method="compressed", step_size=step, batch=batch, seeds=REPLICAS, **asked)
         return np.concatenate([run[name][:, -1].reshape(REPLICAS, -1) for name in names], axis=1)
 
-    coarse = final(2 * until / steps, SAMPLES)
+    samples = max(1, SAMPLES // episodes.samples(system.parameters()))
+    coarse = final(2 * until / steps, samples)
     lacking = 2 * np.log2(max(error_of(coarse), 1e-300) / (WANTED * size))  # in doublings of the batch
-    batch = SAMPLES * 2 ** int(np.clip(np.ceil(lacking), 0, DOUBLINGS))
-    if batch > SAMPLES:
+    batch = samples * 2 ** int(np.clip(np.ceil(lacking), 0, DOUBLINGS))
+    if batch > samples:
         coarse = final(2 * until / steps, batch)
     fine = final(until / steps, batch)
     variance = (4 * fine.var(0, ddof=1) + coarse.var(0, ddof=1)) / REPLICAS

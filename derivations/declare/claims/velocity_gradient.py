@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from derivations.contract import Initial
-from derivations.declare import schedules, speeds, velocity_blocks
+from derivations.declare import episodes, schedules, speeds, velocity_blocks
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
 
@@ -62,7 +62,7 @@ def second_of(made: "Moments", initial: Initial) -> dict[str, np.ndarray]:
     """Return the motion of the overlaps of velocities by the noise of batches alone, (batches, ..) by name."""
     p, at = schedules.now(initial), rows(initial.parameters)
     gram = np.zeros((len(made.second), at.total + at.students, at.total + at.students))
-    gram[:, at.total :, at.total :] = made.second / p.batch / p.momentum_time**2
+    gram[:, at.total :, at.total :] = made.second / (episodes.samples(p) * p.batch) / p.momentum_time**2
     found = velocity_blocks.components(at, gram)
     return {block.name: found[block.name] for block in at.velocities if block.letter == "VV"}
 

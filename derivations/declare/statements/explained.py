@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.declare import exact, quadrature, sampled, series
+from derivations.declare import episodes, exact, population, quadrature, sampled, series
 from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Open, shape
 from derivations.declare.initial import enter
@@ -36,8 +36,8 @@ def explained(parameters: Any, tier: str, found: Kernels) -> list[str]:
         what = "looks" if declared.look is not None else "rules"
         lines.append(f"{what}, units and noise are polynomials: means over {count} Gauss-Hermite nodes, {ROUNDING}")
         return lines
-    if found.closed:
-        lines.append(f"no closed form: {found.closed}")
+    if missing := found.closed or population.open_episodes(parameters):
+        lines.append(f"no closed form: {missing}")
     elif tier == "sampled":
         lines.append("means of pairs of units have closed forms, which tier sampled does not use")
     else:
@@ -45,7 +45,7 @@ def explained(parameters: Any, tier: str, found: Kernels) -> list[str]:
     if tier == "sampled":
         lines.append("all means are taken over randomised quasi-random points (tier sampled)")
         lines.append(_measured(parameters, None))
-    if declared.limit == "online" and not found.closed and tier != "sampled":
+    if declared.limit == "online" and not missing and tier != "sampled":
         lines += _second(parameters, tier, found)
     return lines
 
@@ -61,6 +61,11 @@ def _rules(declared: Declaration) -> list[str]:
         named = ", ".join(rule.name for rule in declared.rules)
         lines.append(
             f"{named} move by rules: E[c z] and E[c c] are functions of the overlaps, be c a derivative or not"
+        )
+    if declared.episode is not None:
+        lines.append(
+            "samples of an episode are independent: given the success of one, the number of successes among the others "
+            "is binomial"
         )
     return lines
 
@@ -102,6 +107,10 @@ def _second(parameters: Any, tier: str, found: Kernels) -> list[str]:
     if not found.second and tier == "exact":
         how = "normal orthants of a tilted law" if parameters.declaration.moved else "arcsines of a tilted covariance"
         how = how if found.tilts else "Isserlis and closed forms"
+        if episodes.reads(parameters.declaration):
+            return [
+                f"second-order term E[c c]: means over one student and one teacher, as those of the drift, {ROUNDING}"
+            ]
         return [f"second-order term E[c c], means of four units: {how}, {ROUNDING}"]
     lines = [f"second-order term: {found.second}"] if found.second else []
     if tier == "mixed":

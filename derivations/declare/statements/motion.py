@@ -343,7 +343,8 @@ class Writer:
         if self.declared.several:
             over = self.answers.letters()
         step = r"$\eta$ the step" + (f" over ${velocities.FACTOR}$" if velocities.is_fixed(self.declared) else "")
-        return rf"{step}, $B$ the batch{over}"
+        batch = "the batch" if self.declared.episode is None else "the samples of a step, those of all its episodes"
+        return rf"{step}, $B$ {batch}{over}"
 
     def second(self) -> list[str]:
         """The second-order term of the online limit."""

@@ -43,9 +43,26 @@ class Training:
             "gnorm": r"\text{gnorm} = \bigl(\sum_b (\partial\ell/\partial z_b)^2\bigr)^{1/2}",
         }
         said = [line for word, line in own.items() if word in words]
+        lines += self.episodes()
         if any(word in words for word in ("df", "dphi", "grad")):
             said.append(r"z_i\text{ the field or number that moves}")
         return [*lines, *([r",\quad ".join(said)] if said else [])]
+
+    def episodes(self) -> list[str]:
+        """The reward of an episode, and the means over its other samples."""
+        own = self.declared.episode
+        if own is None:
+            return []
+        z = "z" if self.single else "z^s"
+        of_sample = [
+            rf"s = \text{{{notation.escaped(own.success_text)}}}",
+            r"n = \sum s\text{ over the T samples of an episode}",
+        ]
+        mean = rf"\mathrm{{E}}[c\,{z}] = \mathrm{{E}}[s\,c(R_{{K+1}})\,{z} + (1 - s)\,c(R_K)\,{z}]"
+        return [
+            r",\quad ".join([rf"R_n = \text{{{notation.escaped(own.reward_text)}}}", *of_sample]),
+            rf"{mean},\quad K \sim \text{{binomial of the T - 1 other samples, with the odds E[s]}}",
+        ]
 
     def letter(self, unit: str, slot: str) -> str:
         """The coefficient by which a vector moves: that of a look has a tilde."""

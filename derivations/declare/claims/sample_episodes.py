@@ -1,0 +1,67 @@
+"""The generated claim of whole episodes: successes of all samples first, then rewards, then the motion."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.broken import once
+from derivations.claim import Claim
+from derivations.contract import Initial, System
+from derivations.declare import episodes, evaluate, schedules
+from derivations.declare.claims import sample_gradient
+from derivations.declare.claims.states import generated_claim, quieted, state
+from derivations.declare.noise import in_force
+from derivations.declare.system import rows
+from derivations.laws.agreement import Score
+
+BATCHES, SAMPLES = 32, 2**18
+"""Batches of independent episodes, and samples of each: rewards that few episodes have are known to some per cent."""
+
+
+def whole(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> dict[str, Score]:
+    """The drift of every order parameter against the mean motion by whole episodes of independent samples."""
+    from derivations.declare.claims import generated
+    from derivations.declare.tiers import settled
+
+    initial = quieted(state(lab.system.parameters, seed))
+    expected, errors, freedom = generated.rates(lab, initial, settled(initial.parameters))
+    made = sample_gradient.drift_of(_moments(initial, seed), initial)
+    return generated.compared(made, generated.scaled(expected, 1 + twist), errors, freedom)
+
+
+def _moments(initial: Initial, seed: int) -> sample_gradient.Moments:
+    """The means over batches of whole episodes."""
+    import jax
+
+    p, at = schedules.now(initial), rows(initial.parameters)
+    declared, (frame, scale, spaces) = in_force(p), sample_gradient.frame_of(initial)
+    count, S, T = frame.shape[1], at.students, episodes.samples(p)
+    own = np.concatenate(
+        [np.atleast_1d(initial.state[name]) for name in sample_gradient.scalar_names(at)] or [np.empty(0)]
+    )
+    given = sample_gradient.given_of(initial) | {f"K_{k}": size for k, size in enumerate(at.units)}
+    clusters = sample_gradient.clusters_of(initial, frame)
+    drift, scalars, size = [], [], SAMPLES - SAMPLES % T
+    with jax.enable_x64(True):
+        for k in range(BATCHES):
+            rng = np.random.default_rng([seed, 23, k])
+            which = rng.choice(len(clusters), size, p=[probability for probability, *_ in clusters])
+            centres, labels = (np.array([one[n] for one in clusters]) for n in (1, 2))
+            x = rng.standard_normal((size, count)) * scale[which] + centres[which]
+            noise = labels[which] + sample_gradient.noise_of(initial, rng.standard_normal((1, size)))
+            of_rows, of_scalars = evaluate.moves(declared, frame[: at.total], own, x, noise, given)
+            mean = (np.asarray(of_rows) / size).reshape(S, spaces, -1)
+            drift.append(np.einsum("ilm,jlm->lij", mean, frame.reshape(len(frame), spaces, -1)))
+            scalars.append(np.asarray(of_scalars) / size)
+    every = np.array(drift) if at.stack else np.array(drift)[:, 0]
+    return sample_gradient.Moments(every, np.zeros((BATCHES, S, S)), np.array(scalars))
+
+
+def whole_claim(system: System) -> Claim:
+    """The claim that the drift is the mean motion by whole episodes."""
+    from derivations.declare.claims import generated
+
+    text = "The drift is minus the mean motion by whole episodes, successes first and then the reward of all"
+    law = generated.by_parameter(system, 0.1, "far below any wrong factor or sign")
+    return generated_claim(system, "episodes", text, whole, law, once({}, seeds=2), 0.3, (2, 6))

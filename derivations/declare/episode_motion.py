@@ -1,0 +1,176 @@
+"""The motion of one student by a rule with a reward, as definitions of a statement (`episode_rules`).
+
+With i the student, j the teacher, k the number of successes among the other samples of an episode,
+
+    odds_i = E[s],   chance_ik = binomial_k odds_i^k (1 - odds_i)^(T-1-k)
+    right_m = sum_k chance_ik g_m(R(k + 1)),   wrong_m = sum_k chance_ik g_m(R(k))
+
+C_ii and C_ij are sums over m of right_m times means with s F_m, and wrong_m times means with (1 - s) F_m; E_ii is one
+over pairs of m, with the means of g_m g_n in their place.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from derivations.declare import episodes, schedules, symbols
+from derivations.declare.algebra import Algebra, Vector
+from derivations.declare.gates import Reward, Signed
+from derivations.declare.unit_kernels import Mean
+from derivations.statement import Base, Definition, Indicator, Named, sp
+
+if TYPE_CHECKING:
+    from derivations.declare.motion import Motion
+
+COUNT = sp.Symbol(episodes.PARAMETER, integer=True)
+HITS = sp.Idx("hits", COUNT)
+"""The number of successes among the other samples of an episode."""
+SIDES = ("right", "wrong")
+
+
+def step(declared: Any) -> Any:
+    """The samples of an episode, as a factor of the batch."""
+    return COUNT if declared.episode is not None else sp.Integer(1)
+
+
+def reward(algebra: Algebra, one: Vector) -> Reward | None:
+    """The parts of the rule of some vectors that reads the reward; None of others."""
+    found = algebra.shapes[one.group].rule(one.slot) if algebra.moves(one) else None
+    return found.rewarded if found is not None else None
+
+
+def constants(declared: Any, closed: bool) -> Iterator[Named]:
+    """The constants of episodes; of a `closed` motion the binomial coefficients and rewards as well."""
+    if declared.episode is None:
+        return
+    yield Named(COUNT, "samples of an episode")
+    if closed:
+        yield Named(Base("binomial")[HITS], "binomial coefficients of the other samples of an episode")
+        yield Named(Base("rewards_right")[HITS], "reward of a success, by the successes of the other samples")
+        yield Named(Base("rewards_wrong")[HITS], "reward of a failure, by the successes of the other samples")
+
+
+def numbers(parameters: Any, closed: bool) -> dict[str, Any]:
+    """The values of `constants`."""
+    own = episodes.in_force(parameters).episode
+    if own is None:
+        return {}
+    if not closed:
+        return {episodes.PARAMETER: own.samples}
+    every = episodes.rewards(own, schedules.shared(parameters))
+    found: dict[str, Any] = {"binomial": episodes.ways(own.samples - 1)}
+    return {episodes.PARAMETER: own.samples, **found, "rewards_right": every[1:], "rewards_wrong": every[:-1]}
+
+
+def definitions(motion: "Motion", one: Vector, own: Reward) -> Iterator[Definition]:
+    """The probability of a success, means of functions of the reward, and those over student and teacher."""
+    i = motion.algebra.index("i", one.group)
+    signed = {"odds": own.odds, **_signed(own)}
+    alone, pairs = [], []
+    for name, part in signed.items():
+        alone += [Mean(f"alone_{name}", (part.value,)), Mean(f"bend_alone_{name}", (part.slope,))]
+        pairs += _across(motion, name, part)
+    used = _needed(motion, own)
+    yield from motion.kernels.definitions(
+        (one.group,), (i,), [m for m in alone if m.name in used], "means of the student"
+    )
+    h = _teacher(motion.algebra)
+    j = motion.algebra.index("j", h)
+    found = [mean for mean in pairs if mean.name in used]
+    yield from motion.kernels.definitions((one.group, h), (i, j), found, "means with the sign of the teacher")
+    odds = Base("odds")[i]
+    yield Definition((odds,), _whole(motion, "odds", i), "probability of a success")
+    # The others of an episode are independent.
+    chance = Base("binomial")[HITS] * odds**HITS * (1 - odds) ** (COUNT - 1 - HITS)
+    yield Definition((Base("chance")[i, HITS],), chance, "probability of a number of successes among the others")
+    for number, gain in enumerate(_gains(own, motion.second)):
+        for side in SIDES:
+            value = sp.Sum(Base("chance")[i, HITS] * _at(gain, Base(f"rewards_{side}")[HITS]), HITS)
+            text = f"mean of {symbols.plain(gain)} of a {'success' if side == 'right' else 'failure'}"
+            yield Definition((Base(f"{side}_{number}")[i],), value, text)
+
+
+def _gains(own: Reward, second: bool) -> list[Any]:
+    """The functions of the reward, and with `second` their products, without repetition and the number 1."""
+    products = [own.gains[m] * own.gains[n] for m, n in own.pairs] if second else []
+    return [gain for gain in dict.fromkeys((*own.gains, *products)) if gain != 1]
+
+
+def _gain(own: Reward, side: str, gain: Any, i: Any) -> Any:
+    """The mean of a function of the reward of a success, or of a failure."""
+    if gain == 1:
+        return sp.Integer(1)
+    every = _gains(own, True)  # those of the drift come first
+    return Base(f"{side}_{every.index(gain)}")[i]
+
+
+def _at(gain: Any, value: Any) -> Any:
+    """A function of the reward at a value, in the functions of a statement."""
+    found = gain.xreplace({sp.Symbol(episodes.REWARD, real=True): value})
+    found = found.xreplace({s: sp.Symbol(s.name) for s in found.free_symbols if s.is_real and isinstance(s, sp.Symbol)})
+    return found.replace(symbols.own()["step"], lambda x: Indicator(sp.Gt(x, 0)))
+
+
+def _signed(own: Reward) -> dict[str, Signed]:
+    """All functions of a sample, by the name of their means."""
+    found = {}
+    for side, of_one, of_two in (("right", own.right, own.squares_right), ("wrong", own.wrong, own.squares_wrong)):
+        found |= {f"{side}_{m}": one for m, one in enumerate(of_one)}
+        found |= {f"{side}_{m}_{n}": one for (m, n), one in zip(own.pairs, of_two, strict=True)}
+    return found
+
+
+def _needed(motion: "Motion", own: Reward) -> set[str]:
+    """The names of the means that are wanted: slopes for the drift, values for squares."""
+    found = {"alone_odds", "pair_odds"}
+    for side in SIDES:
+        for m in range(len(own.gains)):
+            found |= {f"{word}_{side}_{m}" for word in ("bend_alone", "bend_pair", "bend_teacher")}
+        for m, n in own.pairs if motion.second else ():
+            found |= {f"{word}_{side}_{m}_{n}" for word in ("alone", "pair")}
+    return found
+
+
+def _across(motion: "Motion", name: str, part: Signed) -> list[Mean]:
+    """The means of a function with the sign of the teacher: itself, its slope, and with the slope of that sign."""
+    sign, slope = motion.algebra.shapes[_teacher(motion.algebra)].sign
+    return [
+        Mean(f"pair_{name}", (part.turned, sign)),
+        Mean(f"bend_pair_{name}", (part.turned_slope, sign)),
+        Mean(f"bend_teacher_{name}", (part.turned, slope)),
+    ]
+
+
+def _teacher(algebra: Algebra) -> int:
+    return len(algebra.declared.students)
+
+
+def _whole(motion: "Motion", name: str, i: Any, word: str = "") -> Any:
+    """E[P + Q sigma*], or with the word "bend_" the mean of its slope in the student's field."""
+    j = motion.algebra.index("j", _teacher(motion.algebra))
+    pair = motion.entry(f"{word}pair_{name}", i, j)
+    return motion.entry(f"{word}alone_{name}", i) + (sp.Sum(pair, j) if pair != 0 else 0)
+
+
+def gradient(motion: "Motion", one: Vector, two: Vector, own: Reward) -> Any:
+    """C_ij of the student by a rule with a reward."""
+    algebra = motion.algebra
+    i, j, found = algebra.index("i", one.group), algebra.index("j", two.group), sp.Integer(0)
+    for side in SIDES:
+        for m in range(len(own.gains)):
+            name = f"{side}_{m}"
+            if two == one:
+                mean = sp.Integer(0) if algebra.radial else _whole(motion, name, i, "bend_")
+            else:
+                mean = motion.entry(f"bend_teacher_{name}", i, j)
+            found += _gain(own, side, own.gains[m], i) * mean
+    return sp.KroneckerDelta(i, j) * found if two == one and found != 0 else found
+
+
+def square(motion: "Motion", one: Vector, own: Reward) -> Any:
+    """E[c_i c_i] of the student by a rule with a reward."""
+    i, found = motion.algebra.index("i", one.group), sp.Integer(0)
+    for m, n in own.pairs:
+        for side in SIDES:
+            twice = 1 if m == n else 2
+            found += twice * _gain(own, side, own.gains[m] * own.gains[n], i) * _whole(motion, f"{side}_{m}_{n}", i)
+    return found

@@ -1,0 +1,22 @@
+"""The text of `coefficients` where samples come in episodes: successes first, then the reward of every sample."""
+
+from collections.abc import Iterator
+
+from derivations.declare.declaration import Declaration
+from derivations.declare.episodes import REWARD
+
+SUCCESSES = '''def successes(hits, samples):
+    """The successes (1, ..) in the episode of every sample; episodes stand one after another."""
+    return np.repeat(hits.reshape((-1, samples)).sum(1), samples).reshape(hits.shape)
+'''
+
+
+def reward(declared: Declaration) -> Iterator[str]:
+    """R of every sample, from the answer f and the label y of all samples of its episode."""
+    own = declared.episode
+    if own is None:
+        return
+    shared = [f"n_{name}" for name in declared.names]
+    yield f"hits = success({', '.join(['f', 'y', *shared])})[0] + 0.0 * y"
+    given = [f"successes(hits, {own.samples})", f"{own.samples}.0", *shared]
+    yield f"{REWARD} = reward({', '.join(given)})[0] + 0.0 * y"

@@ -1,0 +1,203 @@
+"""Episodes: [training] episode, in which a reward comes after T samples, and `R` in rules.
+
+An episode has T independent samples, of which n are a success; every rule reads R = reward(n).  With s the success of a
+sample, 0 or 1, and p = E[s], the other T - 1 samples have K ~ Binomial(T - 1, p) successes, so that
+
+    E[c_a z_b] = E[s E_K[c_a(R = reward(K + 1))] z_b] + E[(1 - s) E_K[c_a(R = reward(K))] z_b]
+
+and E[c_a c_b] likewise.  A step is the mean over the episodes of a batch and their samples: the term of second order
+has 1/(T B), since inputs of different samples are orthogonal in the online limit.
+Source: Patel, Lee, Mannelli, Goldt & Saxe 2023, https://arxiv.org/abs/2306.10404 (the RL perceptron).
+"""
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import UsageError
+from derivations.declare import fields
+from derivations.declare.grammar import OF_SAMPLES, Tree, number
+
+KEYS = ("samples", "success", "reward")
+MOST_SAMPLES = 100
+"""Samples of an episode: means are sums over the number of successes."""
+REWARD = "R"
+"""The name of the reward of an episode in rules."""
+COUNT, SAMPLES = "n", "T"
+"""The names of the number of successes and of samples in a reward."""
+PARAMETER = "episode_samples"
+TAKEN = (REWARD, COUNT, SAMPLES, "odds", "chance", "hits", "binomial", "rewards_right", "rewards_wrong")
+"""Names in rewards and in the equations of episodes, which no number of the user's has."""
+EXAMPLE = "episode = {samples = 8, success = 'step(f*y)', reward = 'step(n - T + 0.5)'}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Episode:
+    """The declared episode: how many samples it has, when one is a success, and the reward of all."""
+
+    samples: int
+    success: Tree
+    reward: Tree
+    success_text: str
+    reward_text: str
+
+
+def episode(training: Mapping[str, Any], numbers: Iterable[Any]) -> Episode | None:
+    """Return what [training] says of episodes; None without the key.
+
+    `numbers` are the user's.  Raises `fields.Mistake` for what is no episode.
+    """
+    if "episode" not in training:
+        return None
+    given, place = training["episode"], "training.episode"
+    if not isinstance(given, Mapping):
+        said = f"episode is a table such as {EXAMPLE}, but {fields.shown(given)} was given"
+        raise fields.Mistake(said, "training", "episode")
+    fields.require_known(given, KEYS, place)
+    for key in KEYS:
+        if key not in given:
+            raise fields.Mistake(f"an episode lacks its {key}: write {EXAMPLE}", "training", "episode")
+        if key != "samples" and not isinstance(given[key], str):
+            said = f"{key} of an episode is an expression, but {fields.shown(given[key])} was given"
+            raise fields.Mistake(said, place, key)
+    samples, shared = fields.whole(given, "samples", place, 1, MOST_SAMPLES), []
+    for one in numbers:
+        if one.name in TAKEN or re.match("(right|wrong|alone|pair|bend)_", one.name):
+            said = f"{one.name} is both a parameter of yours and a name of every episode: rename yours"
+            raise fields.Mistake(said, "training", "episode")
+        shared += [] if one.per_unit else [one.name]
+    success = fields.expression(given["success"], place, "success", ("f", "y", *shared))
+    _require_success(success, given["success"], place)
+    reward = fields.formula(given["reward"], place, "reward", (COUNT, SAMPLES, *shared))
+    if COUNT not in reward.names():
+        said = f"the reward {given['reward']!r} does not depend on n, the number of successes"
+        raise fields.Mistake(said, place, "reward")
+    return Episode(samples, success, reward, given["success"].strip(), given["reward"].strip())
+
+
+def _require_success(tree: Tree, text: str, place: str) -> None:
+    """Refuse a success that is no product of steps, or does not depend on the answers."""
+    factors = [tree]
+    while any(one.kind == "*" for one in factors):
+        factors = [part for one in factors for part in (one.parts if one.kind == "*" else (one,))]
+    if any(one.kind != "call" or one.word != "step" for one in factors):
+        raise fields.Mistake("a success is 0 or 1: write step(..), or a product of such", place, "success")
+    wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in OF_SAMPLES]
+    if wrong:
+        said = f"{wrong[0]} has no meaning in a success; its functions are {', '.join(OF_SAMPLES)}"
+        raise fields.Mistake(said, place, "success")
+    if not {"f", "y"} & set(tree.names()):
+        raise fields.Mistake(f"the success {text!r} depends neither on f nor on y", place, "success")
+
+
+def reads(declared: Any) -> bool:
+    """Return True if a rule in force reads the reward."""
+    return declared.episode is not None and any(REWARD in rule.tree.names() for rule in declared.rules)
+
+
+def require(declared: Any) -> None:
+    """Raise `fields.Mistake` where an episode stands beside what it does not combine with, or has no effect."""
+    if declared.episode is None:
+        return
+
+    def refuse(other: str, why: str) -> None:
+        raise fields.Mistake(f"episode and {other} do not go together: {why}", "training", "episode")
+
+    if declared.several:
+        refuse("several heads", "rules are for networks with one answer")
+    if declared.predicted:
+        refuse("prediction", "rules are for answers that are sums of groups")
+    if declared.look is not None:
+        refuse("look", "the reward is known after all samples of an episode, and a look is at one")
+    if any("gnorm" in rule.tree.names() for rule in declared.rules):
+        refuse("gnorm", "SGD draws samples of known length one by one, before the reward is known")
+
+
+def require_effect(declared: Any) -> None:
+    """Raise `fields.Mistake` where no rule of any stage reads the reward."""
+    if declared.episode is not None and not any(reads(stage) for stage in declared.each_stage):
+        said = f"nothing depends on the reward: no rule names {REWARD}; leave episode out"
+        raise fields.Mistake(said, "training", "episode")
+
+
+def add_number(declared: Any, add_parameter: Any) -> None:
+    """Add the number of samples of the declared episode to the parameters."""
+    if declared.episode is not None:
+        text = "samples T of an episode, after which its reward comes"
+        add_parameter(PARAMETER, int, declared.episode.samples, text, minimum=1, maximum=MOST_SAMPLES)
+
+
+def in_force(parameters: Any) -> Any:
+    """The declaration with as many samples of an episode as the parameters say."""
+    declared = parameters.declaration
+    if declared.episode is None or declared.episode.samples == parameters.episode_samples:
+        return declared
+    own = dataclasses.replace(declared.episode, samples=parameters.episode_samples)
+    return dataclasses.replace(declared, episode=own)
+
+
+def samples(parameters: Any) -> int:
+    """The number T of samples of an episode; 1 of a model without episodes."""
+    return 1 if parameters.declaration.episode is None else int(getattr(parameters, PARAMETER))
+
+
+def rewards(own: Episode, known: Mapping[str, float]) -> np.ndarray:
+    """The rewards (T + 1,) of 0 to T successes; `known` are the shared numbers by name."""
+    every = range(own.samples + 1)
+    return np.array([number(own.reward, {**known, COUNT: float(n), SAMPLES: float(own.samples)}) for n in every])
+
+
+def check(parameters: Any) -> None:
+    """Raise `UsageError` for a reward that is no number for some count of successes."""
+    declared = in_force(parameters)
+    if declared.episode is None:
+        return
+    known = {name: float(getattr(parameters, name)) for name in declared.names}
+    for n in range(declared.episode.samples + 1):
+        try:
+            value = number(
+                declared.episode.reward, {**known, COUNT: float(n), SAMPLES: float(declared.episode.samples)}
+            )
+        except (UsageError, ArithmeticError, ValueError):
+            value = math.nan
+        if not math.isfinite(value):
+            raise UsageError(f"the reward {declared.episode.reward_text!r} is no number at n = {n}")
+
+
+def convention(parameters: Any) -> dict[str, str]:
+    """Return the convention of episodes that a run states."""
+    own: Episode | None = parameters.declaration.episode
+    if own is None:
+        return {}
+    said = f"{samples(parameters)} samples, success {own.success_text}, R = {own.reward_text}"
+    return {"episode": f"{said}; a step is the mean over samples and episodes"}
+
+
+def reason(declared: Any) -> str:
+    """Return the reason why a rule with a reward has no exact means over a grid; "" where there is no episode."""
+    return "" if declared.episode is None else "the success of a sample is no polynomial"
+
+
+# -- means over the other samples of an episode
+
+
+def chances(xp: Any, count: int, p: Any) -> Any:
+    """The probabilities (count + 1,) of 0 to `count` successes of independent samples that succeed with p.
+
+    >>> chances(np, 2, 0.5).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    # By products, not powers: the derivative of p^0 at p = 0 is no number in automatic differentiation.
+    ones = xp.ones(1)
+    up = xp.concatenate([ones, xp.cumprod(ones * p + xp.zeros(count))])
+    down = xp.concatenate([ones, xp.cumprod(1 - ones * p + xp.zeros(count))])
+    return ways(count) * up * down[::-1]
+
+
+def ways(count: int) -> np.ndarray:
+    """The binomial coefficients (count + 1,) of `count`."""
+    return np.array([float(math.comb(count, k)) for k in range(count + 1)])
