@@ -11,6 +11,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from derivations.declare.batches import Batch
 from derivations.declare.grammar import SHARES, Tree
 from derivations.declare.input_law import Cluster as Cluster
 from derivations.declare.input_law import Inputs
@@ -33,8 +34,11 @@ softmax: -log of the share of exp(f_h) that the head with the largest label has.
 """
 Weights = Literal["free", "sphere", "normalised"]
 """free: u moves by the gradient; sphere: by its tangential part, norms kept; normalised: the network divides by |u|."""
-Limit = Literal["flow", "online"]
-"""flow: step -> 0, clock = steps x step; online: step eta/d, d -> infinity, clock = steps/d."""
+Limit = Literal["flow", "online", "batch"]
+"""flow: step -> 0, clock = steps x step; online: step eta/d, d -> infinity, clock = steps/d.
+
+batch: giant steps, step of order 1 at a batch of the order of d, d -> infinity, clock = steps.
+"""
 
 LABEL = "label of "
 """Prefix of an answer in `Declaration.watched` that stands beside the label of a stage."""
@@ -157,7 +161,8 @@ class Declaration:
     with `decades` goes on over decades of time: its default saved times have early ones, and its picture a logarithmic
     axis.  `inputs` are None for x ~ N(0, I).  `predictions` take the place of sums of groups in answers, and
     `label_predictions` in labels.  `head` names the heads in force, and `labelling` the groups of teachers
-    that make the label of one answer (none: all).  A model of several `stages` has one declaration for each, of which
+    that make the label of one answer (none: all).  `batch_size` takes the place of `batch` where
+    giant steps have an expression in d.  A model of several `stages` has one declaration for each, of which
     `stage` is the name, `begin` the time at which it begins and `own` are the parameters that it has for itself;
     `labels` are (stage, its groups of teachers) of all stages, where these differ.  `text` is the normalised TOML text
     that states the same model
@@ -199,6 +204,7 @@ class Declaration:
     predictions: tuple[Prediction, ...] = dataclasses.field(default=(), repr=False)
     label_predictions: tuple[Prediction, ...] = dataclasses.field(default=(), repr=False)
     look: Look | None = dataclasses.field(default=None, repr=False)
+    batch_size: Batch | None = dataclasses.field(default=None, repr=False)
     labelling: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     stage: str = dataclasses.field(default="", repr=False)
     begin: float = dataclasses.field(default=0.0, repr=False)
@@ -254,6 +260,17 @@ class Declaration:
     def timed(self) -> bool:
         """True where momentum has a time, so that velocities are order parameters."""
         return self.momentum is not None and self.momentum.timed
+
+    @property
+    def inertial(self) -> bool:
+        """True where velocities are order parameters: momentum has a time, or steps are giant."""
+        return self.momentum is not None and (self.momentum.timed or self.limit == "batch")
+
+    @property
+    def noisy(self) -> bool:
+        """True where the noise of batches has a part in the limit: E[c c^T] is then needed."""
+        infinite = self.batch_size is not None and self.batch_size.tree is None
+        return self.limit == "online" or (self.limit == "batch" and not infinite)
 
     @property
     def rate_names(self) -> tuple[str, ...]:

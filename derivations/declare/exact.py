@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial, Observables, Smooth, UsageError
+from derivations.contract import Equations, Initial, Observables, Recursion, Smooth, UsageError
 from derivations.declare import (
+    batches,
+    giant,
     labels,
     losses,
     memory_equations,
@@ -25,7 +27,7 @@ from derivations.declare.algebra import Algebra, entry_of
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
 from derivations.declare.kernels import shapes_of
-from derivations.declare.motion import STEPS, TRAINING, Motion
+from derivations.declare.motion import TRAINING, Motion, steps
 from derivations.declare.population import validity
 from derivations.declare.remembered import kernels
 from derivations.declare.rows import Rows
@@ -47,7 +49,9 @@ def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str
     found: dict[str, Any] = {symbols.size(g).name: count for g, count in enumerate(symbols.rows.sizes)}
     found |= of_inputs(symbols, p)
     now = schedules.begun(p)
-    found |= {name: float(getattr(now, name)) for name in ("step", "decay", "batch")}
+    found |= {name: float(getattr(now, name)) for name in ("step", "decay")}
+    giant_steps = symbols.declared.limit == "batch"
+    found["batch"] = batches.over_dimension(p) if giant_steps else float(p.batch)
     found["noise"] = noise.deviation(p)
     found |= {name: float(getattr(now, name)) for name in (*symbols.declared.names, *symbols.declared.rate_names)}
     if symbols.declared.momentum is not None:
@@ -91,12 +95,7 @@ def equations(parameters: Any) -> Equations:
     return equations_of(
         dataclasses.replace(
             stated,
-            advance=Smooth(
-                coupled=population.coupled(declared, system.numbers(parameters)),
-                kinks=schedules.kinked(parameters),
-                cost=0.0 if declared.inputs is None else STIFF,
-                **population.clock(parameters),
-            ),
+            advance=_advance(parameters),
             crossings=population.crossings(declared, rows(parameters)),
             observables=Observables(
                 observe=observe,
@@ -108,10 +107,23 @@ def equations(parameters: Any) -> Equations:
     )
 
 
+def _advance(parameters: Any) -> Smooth | Recursion:
+    """How the state goes forward: by an integrator, or in giant steps."""
+    declared: Declaration = parameters.declaration
+    if declared.limit == "batch":
+        return giant.advance(parameters)
+    return Smooth(
+        coupled=population.coupled(declared, system.numbers(parameters)),
+        kinks=schedules.kinked(parameters),
+        cost=0.0 if declared.inputs is None else STIFF,
+        **population.clock(parameters),
+    )
+
+
 def require_exact(parameters: Any) -> None:
     """Raise `UsageError` with the reason where a model has no closed form, and the tier to take."""
     found = kernels(parameters.declaration, system.numbers(parameters))
-    missing = found.closed or (found.second if parameters.declaration.limit == "online" else "")
+    missing = found.closed or (found.second if parameters.declaration.noisy else "")
     if missing:
         other = "sampled" if found.closed else "mixed (exact drift, second-order term sampled) or sampled"
         raise UsageError(f"tier exact: {missing}; take -p tier={other}")
@@ -199,7 +211,7 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
             yield Named(Base(symbols.declared.readout_name(g, one.head))[i], f"readout of {who} unit i")
         for word in symbols.declared.constants(group) if symbols.is_student(g) else ():
             yield Named(Base(group.named(word))[i], f"number {word} of student unit i")
-    training = (*TRAINING, *(STEPS if symbols.declared.limit == "online" else ()))
+    training = (*TRAINING, *steps(symbols.declared))
     training += velocity_equations.constants(symbols.declared)
     training += tuple(Named(sp.Symbol(name), "factor of the step") for name in symbols.declared.rate_names)
     yield from (named for named in training if key_of(named.target) not in changing)

@@ -23,6 +23,7 @@ from typing import Any
 
 from derivations.declare import (
     field_laws,
+    giant_equations,
     memory_equations,
     ruled,
     schedule_equations,
@@ -30,6 +31,7 @@ from derivations.declare import (
     velocity_equations,
 )
 from derivations.declare.algebra import Algebra, Vector
+from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Part, Shape
 from derivations.declare.unit_kernels import Kernels, Mean
 from derivations.statement import HALF, Base, Definition, Equation, Named, sp
@@ -38,6 +40,14 @@ STEP, DECAY, NOISE, BATCH = sp.symbols("step decay noise batch")
 TRAINING = (Named(DECAY, "weight decay lambda"), Named(NOISE, "standard deviation of the label noise"))
 STEPS = (Named(STEP, "step eta: SGD steps by eta/d"), Named(BATCH, "samples of one step"))
 """Constants of the online limit alone."""
+
+
+def steps(declared: Declaration) -> tuple[Named, ...]:
+    """The constants that limits of finite steps have beside those of a flow."""
+    if declared.limit == "batch":
+        share = (Named(BATCH, "samples of one step over the dimension, B/d"),)
+        return (Named(STEP, "step eta of the weights"), *(share if declared.noisy else ()))
+    return STEPS if declared.limit == "online" else ()
 
 
 class Motion:
@@ -49,7 +59,8 @@ class Motion:
     def __init__(self, symbols: Algebra, second: bool, changing: tuple[str, ...] = ()) -> None:
         self.algebra, self.declared = symbols, symbols.declared
         self.kernels = Kernels(symbols)
-        self.second = second and self.declared.limit == "online"
+        self.second = second and self.declared.noisy
+        self.giant = self.declared.limit == "batch"
         self.squared = self.declared.loss == "squared"  # under a correlation loss students do not meet
         self.schedules = [one for one in self.declared.schedules if one.name in changing]
         self.arrays: list[Definition] = []
@@ -58,7 +69,7 @@ class Motion:
         """The factor of the motion of a slot or a number of a group: the step of an online limit, times its rate."""
         name = self.declared.rate(self.declared.groups[number], word)
         own = sp.Symbol(name) if name else sp.Integer(1)
-        return own * (STEP if self.declared.limit == "online" else 1) * velocity_equations.acceleration(self.declared)
+        return own * (1 if self.declared.limit == "flow" else STEP) * velocity_equations.acceleration(self.declared)
 
     def definitions(self) -> tuple[Definition, ...]:
         """All arrays that the equations and the loss read, in order."""
@@ -69,6 +80,8 @@ class Motion:
         if self.second:
             self.arrays += second_order.definitions(self)
         self.arrays += self._along()
+        if self.giant:
+            self.arrays += giant_equations.definitions(self)
         return tuple(self.arrays)
 
     def pairs(self) -> Iterator[tuple[int, int]]:
@@ -344,7 +357,7 @@ class Motion:
             if self.algebra.moves(one) and self.declared.weights != "free":
                 i = self.algebra.index("i", one.group)
                 value = self.eigenvalue * self.drift(one, i, one, i)
-                if self.second and self.declared.weights == "sphere":
+                if self.second and self.declared.weights == "sphere" and not self.giant:
                     # A step across the sphere lengthens the vector, which the constraint takes back.
                     value -= HALF * self._gain(one, i, one, i) / self.rate(one.group, one.slot)
                 value = self.algebra.over_spaces(value) / self.algebra.product(one, i, one, i)
@@ -359,6 +372,9 @@ class Motion:
 
     def equations(self) -> Iterator[Equation]:
         """The motion of all overlaps, readouts and biases."""
+        if self.giant:
+            yield from giant_equations.equations(self)
+            return
         for one, two in self.algebra.moving():
             i, j = self.algebra.index("i", one.group), self.algebra.index("j", two.group)
             rate = self.moved(one, i, two, j)

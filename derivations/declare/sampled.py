@@ -19,6 +19,8 @@ from derivations.declare import (
     arrays,
     classification,
     exact,
+    giant,
+    giant_arrays,
     labels,
     population,
     quadrature,
@@ -65,7 +67,9 @@ def equations(parameters: Any, tier: str) -> Equations:
             validity=population.validity(declared),
             neglects=neglected(parameters, tier),
         ),
-        advance=Smooth(
+        advance=giant.advance(parameters)
+        if declared.limit == "batch"
+        else Smooth(
             between="interpolant",
             rough=0.0 if tier == "exact" or _on_grid(parameters) else tolerance,
             kinks=kinked or schedules.kinked(parameters),
@@ -152,8 +156,13 @@ def _drift(parameters: Any) -> Statement:
         stated = exact.statement(parameters, second=False)
     except Open as reason:
         raise UsageError(f"tier mixed: {reason}; take -p tier=sampled") from None
-    if parameters.declaration.limit != "online":
-        raise UsageError("tier mixed: a flow has no second-order term to sample; take -p tier=exact")
+    declared = parameters.declaration
+    if not declared.noisy:
+        which = "a flow" if declared.limit == "flow" else "descent on the mean over all samples"
+        raise UsageError(f"tier mixed: {which} has no second-order term to sample; take -p tier=exact")
+    if declared.limit == "batch" and declared.weights == "sphere":
+        said = "tier mixed: a giant step on the sphere scales rows by all its terms at once"
+        raise UsageError(f"{said}; take -p tier=sampled")
     return stated
 
 
@@ -168,7 +177,7 @@ def _identity(parameters: Any, stated: Statement | None) -> str:
     said = identity(declared) if stated is None else f"{identity(declared)}_{stated.fingerprint}"
     said += f"_{declared.labels}" if declared.labels else ""
     changing = [(schedule.name, schedule.text) for schedule in schedules.active(parameters)]
-    said += f"_velocities_{declared.trained}" if declared.timed else ""
+    said += f"_velocities_{declared.trained}" if declared.inertial else ""
     if not declared.rates and not declared.clocked:
         return said
     names = [group.name for group in declared.groups]
@@ -205,6 +214,10 @@ def build(
         second = found[0].second if isotropic else arrays.squares(found, a)
         scalars = [_over_clusters(a, each) for each in zip(*(means.scalars for means in found), strict=True)]
         remembered = arrays.of_memories(xp, declared, changing, y, split(declared, given)[0], view, found, pull)
+        if declared.limit == "batch":
+            closed = 0.0 if drift is None else drift(t, y, *split(declared, given)[2])
+            means = found[0]._replace(scalars=scalars)
+            return closed + giant_arrays.change(xp, declared, y, a, view, means, drift is not None)
         if declared.timed:
             closed = 0.0 if drift is None else drift(t, y, *split(declared, given)[2])
             return closed + velocity_arrays.packed(xp, declared, y, a, view, found[0], remembered, drift is not None)

@@ -34,8 +34,9 @@ def settled(parameters: Any) -> str:
     found = kernels(parameters.declaration, numbers(parameters))
     if found.closed:
         return "exact" if quadrature.exists(parameters) else "sampled"
-    if parameters.declaration.limit == "online" and found.second:
-        return "mixed"
+    declared = parameters.declaration
+    if declared.noisy and found.second:
+        return "sampled" if declared.limit == "batch" and declared.weights == "sphere" else "mixed"
     return "exact"
 
 

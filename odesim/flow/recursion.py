@@ -44,8 +44,9 @@ def solve(
     advance = problem.equations.advance
     assert isinstance(advance, Recursion)
     name = advance.step
-    h = float(getattr(problem.initial.parameters, name))
-    return iterate(problem, h, plan(problem.case, h, f"-p {name}", times), "recursion", progress, checkpoint)
+    h = float(getattr(problem.initial.parameters, name)) if name else 1.0
+    called = f"-p {name}" if name else "the map, each"
+    return iterate(problem, h, plan(problem.case, h, called, times), "recursion", progress, checkpoint)
 
 
 def euler(
