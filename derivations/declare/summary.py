@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
-from derivations.declare import classes, data, labels, looks, mixture, momentum, schedules, spectra
+from derivations.declare import batches, classes, data, labels, looks, mixture, momentum, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.noise import in_force
 from derivations.declare.readouts import word_of
@@ -29,7 +29,8 @@ def conventions(parameters: Any) -> dict[str, str]:
         "trained": "sum of a_i phi_i",
         "own": "as declared",
     }
-    clock = "steps / d, step eta / d" if declared.limit == "online" else "steps x step size"
+    clocks = {"online": "steps / d, step eta / d", "batch": "steps, of size eta"}
+    clock = clocks.get(declared.limit, "steps x step size")
     slots = list(dict.fromkeys(slot for group in declared.students for slot in group.slots))
     several = {"vectors": ", ".join(slots)} if len(slots) > 1 else {}  # a number that is declared nowhere is seen here
     inputs = {} if declared.inputs is None else {"inputs": f"{data.convention(declared.inputs)}; norms are Euclidean"}
@@ -45,6 +46,8 @@ def conventions(parameters: Any) -> dict[str, str]:
     rates |= momentum.convention(parameters) | looks.convention(parameters)
     for letter, side in (("f", declared.predictions), ("y", declared.label_predictions)):
         rates |= {f"prediction of {word_of(one.head, letter)}": one.text for one in side}
+    if declared.batch_size is not None and getattr(parameters, "batch", None) is None:
+        rates["batch"] = f"{declared.batch_size.text}, {batches.samples(parameters):.12g} samples of a step"
     law = in_force(parameters).law
     if law is not None:
         heavy = ", without a variance, which the loss leaves out" if law.heavy else ""

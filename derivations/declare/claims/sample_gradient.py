@@ -16,7 +16,7 @@ import numpy as np
 
 from derivations.contract import Initial
 from derivations.declare import evaluate, looked, looks, mixture, schedules, spectra, speeds, velocity_blocks
-from derivations.declare.claims import velocity_gradient
+from derivations.declare.claims import giant_gradient, velocity_gradient
 from derivations.declare.noise import in_force
 from derivations.declare.readouts import written_name
 from derivations.declare.rows import Rows
@@ -228,7 +228,12 @@ def scalar_names(at: Rows) -> list[str]:
 
 
 def drift_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
-    """Return the drift of all overlaps, readouts and scalars in every batch, (batches, ..) by name."""
+    """Return the drift of all overlaps, readouts and scalars in every batch, (batches, ..) by name.
+
+    Of giant steps it is the change in a step without noise.
+    """
+    if initial.parameters.declaration.limit == "batch":
+        return giant_gradient.drift_of(made, initial)
     p, at = schedules.now(initial), rows(initial.parameters)
     if at.velocities:
         return velocity_gradient.drift_of(made, initial)
@@ -248,6 +253,8 @@ def drift_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
 
 def second_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
     """Return the motion of all overlaps by the term of second order alone, (batches, ..) by name."""
+    if initial.parameters.declaration.limit == "batch":
+        return giant_gradient.second_of(made, initial)
     p, at = schedules.now(initial), rows(initial.parameters)
     if at.velocities:
         return velocity_gradient.second_of(made, initial)

@@ -1,0 +1,51 @@
+"""Generated claim on giant steps: SGD in many dimensions follows the map."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.broken import once
+from derivations.claim import Claim
+from derivations.contract import System
+from derivations.declare import batches
+from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon
+from derivations.declare.system import rows
+from derivations.declare.tiers import settled
+from derivations.laws import Agrees
+from derivations.laws.agreement import Score, score
+
+DIMENSION, REPLICAS = 1000, 24
+"""The least dimension of the SGD, which the map neglects 1/d of, and replicas."""
+SMALL, LARGE = 200, 200_000
+"""Dimension and batch where the map is the mean over all samples."""
+
+
+def followed(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> Score:
+    """The mean of compressed SGD after a few steps against the map, relative to what the map moves by."""
+    system, until = lab.system, horizon(lab.system)
+    p = system.parameters()
+    names, exact = [block.name for block in rows(p).moving], settled(p) == "exact"
+    asked: dict[str, Any] = {"seed": seed, "until": until, "save_points": 2, "d": max(DIMENSION, p.d)}
+    sizes = {"batch": round(batches.over_dimension(p) * asked["d"])}
+    sgd, flow = sizes, sizes
+    if not p.declaration.noisy:
+        asked, sgd, flow = {**asked, "d": SMALL}, {"batch": LARGE}, {}
+    options = [{}] if exact else [{"points": FINE, "sample_seed": 1 + k} for k in range(TIMES)]
+    flows = [lab.integrate(**each, **asked, **flow) for each in options]
+    ends, starts = (np.array([np.concatenate([f[n][k].ravel() for n in names]) for f in flows]) for k in (-1, 0))
+    moved = ends.mean(0) - starts.mean(0)
+    run = lab.simulate(method="compressed", seeds=REPLICAS, **asked, **sgd)
+    found = np.concatenate([run[name][:, -1].reshape(REPLICAS, -1) for name in names], axis=1)
+    variance, freedom = found.var(0, ddof=1) / REPLICAS, REPLICAS - 1
+    if not exact:
+        variance, freedom = variance + ends.var(0, ddof=1) / TIMES, min(freedom, TIMES - 1)
+    size = max(float(np.abs(moved).max()), 1e-300)
+    return score(found.mean(0), np.sqrt(variance), starts.mean(0) + (1 + twist) * moved, freedom, size)
+
+
+def map_claim(system: System) -> Claim:
+    """The claim that the mean of SGD follows the map of giant steps."""
+    text = "SGD with a batch of the order of d follows the map, up to terms of order 1/d"
+    law = Agrees(0.1, "motion", "a tenth of what the map moves by")
+    return generated_claim(system, "giant-steps", text, followed, law, once({}, seeds=2), 0.2, (7,))
