@@ -52,6 +52,8 @@ def validity(declared: "Declaration") -> str:
     return "exact for Gaussian inputs at every d, for descent of the weights on the mean over all samples"
 
 
-def clock() -> str:
+def clock(declared: "Declaration") -> str:
     """What time measures."""
-    return "steps of SGD of step eta, each on a fresh batch of the order of d"
+    if declared.noisy:
+        return "steps of SGD of step eta, each on a fresh batch of the order of d"
+    return "steps of gradient descent of the weights on the mean over all samples, with step eta"

@@ -47,7 +47,8 @@ def conventions(parameters: Any) -> dict[str, str]:
     for letter, side in (("f", declared.predictions), ("y", declared.label_predictions)):
         rates |= {f"prediction of {word_of(one.head, letter)}": one.text for one in side}
     if declared.batch_size is not None and getattr(parameters, "batch", None) is None:
-        rates["batch"] = f"{declared.batch_size.text}, {batches.samples(parameters):.12g} samples of a step"
+        count = f"{batches.samples(parameters):.12g} samples of a step"
+        rates["batch"] = f"{declared.batch_size.text}, {count}" if declared.noisy else "inf, the mean over all samples"
     law = in_force(parameters).law
     if law is not None:
         heavy = ", without a variance, which the loss leaves out" if law.heavy else ""

@@ -141,7 +141,7 @@ def sizes_of(declared: Declaration) -> dict[str, str]:
 def clock(declared: Declaration) -> str:
     """What time measures."""
     if declared.limit == "batch":
-        return giant.clock()
+        return giant.clock(declared)
     if declared.limit == "online":
         return "steps / d of online SGD with step eta / d, in the limit of large d"
     return "time t of the gradient flow; one SGD step advances it by the step size"

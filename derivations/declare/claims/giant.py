@@ -9,14 +9,16 @@ from derivations.broken import once
 from derivations.claim import Claim
 from derivations.contract import System
 from derivations.declare import batches
-from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon
+from derivations.declare.claims.states import FINE, generated_claim, horizon
 from derivations.declare.system import rows
 from derivations.declare.tiers import settled
 from derivations.laws import Agrees
 from derivations.laws.agreement import Score, score
 
-DIMENSION, REPLICAS = 1000, 24
+DIMENSION, REPLICAS = 1000, 64
 """The least dimension of the SGD, which the map neglects 1/d of, and replicas."""
+RANDOMISATIONS = 4
+"""Of a map whose means are sampled."""
 SMALL, LARGE = 200, 200_000
 """Dimension and batch where the map is the mean over all samples."""
 
@@ -27,11 +29,11 @@ def followed(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) 
     p = system.parameters()
     names, exact = [block.name for block in rows(p).moving], settled(p) == "exact"
     asked: dict[str, Any] = {"seed": seed, "until": until, "save_points": 2, "d": max(DIMENSION, p.d)}
-    sizes = {"batch": round(batches.over_dimension(p) * asked["d"])}
-    sgd, flow = sizes, sizes
-    if not p.declaration.noisy:
+    if p.declaration.noisy:
+        sgd = flow = {"batch": round(batches.over_dimension(p) * asked["d"])}
+    else:
         asked, sgd, flow = {**asked, "d": SMALL}, {"batch": LARGE}, {}
-    options = [{}] if exact else [{"points": FINE, "sample_seed": 1 + k} for k in range(TIMES)]
+    options = [{}] if exact else [{"points": FINE, "sample_seed": 1 + k} for k in range(RANDOMISATIONS)]
     flows = [lab.integrate(**each, **asked, **flow) for each in options]
     ends, starts = (np.array([np.concatenate([f[n][k].ravel() for n in names]) for f in flows]) for k in (-1, 0))
     moved = ends.mean(0) - starts.mean(0)
@@ -39,7 +41,7 @@ def followed(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) 
     found = np.concatenate([run[name][:, -1].reshape(REPLICAS, -1) for name in names], axis=1)
     variance, freedom = found.var(0, ddof=1) / REPLICAS, REPLICAS - 1
     if not exact:
-        variance, freedom = variance + ends.var(0, ddof=1) / TIMES, min(freedom, TIMES - 1)
+        variance, freedom = variance + ends.var(0, ddof=1) / RANDOMISATIONS, RANDOMISATIONS - 1
     size = max(float(np.abs(moved).max()), 1e-300)
     return score(found.mean(0), np.sqrt(variance), starts.mean(0) + (1 + twist) * moved, freedom, size)
 
