@@ -161,6 +161,7 @@ def of_memories(
         each = xp.diagonal(second) * a.rates[2] / a.rates[0] ** 2  # E[c c]/B
     else:
         each = ((pull @ xp.linalg.pinv(view.G, hermitian=True)) * pull).sum(1)
+        each = each + a.rates[2] * xp.diagonal(found[0].second)  # the noise of giant steps
     starts = rows_of(declared, a.sizes).starts
     sums = []
     for name in memory.of_squares(declared):
@@ -168,6 +169,13 @@ def of_memories(
         sums.append(sum(each[begin : begin + count].sum() for begin, count in places) + 0.0 * y[-1])
     remembered = schedule_text.functions(changing, declared, xp)["remembered"]
     return list(remembered(y[-1], a.numbers, state_of(declared, changing, y, a, view), tuple(sums)))
+
+
+def advanced(xp: Any, declared: Declaration, y: Any, rates: Sequence[Any]) -> Any:
+    """The flat state with its memories after a step, by their rates; nothing else has moved."""
+    added = xp.concatenate([xp.reshape(rate, (-1,)) for rate in rates])
+    end = y.shape[0] - 1
+    return xp.concatenate([y[: end - len(rates)], y[end - len(rates) : end] + added, y[end:]])
 
 
 def seen(xp: Any, y: Any, a: Arguments) -> View:

@@ -32,10 +32,13 @@ def require(declared: "Declaration") -> None:
 
     if declared.inputs is not None:
         refuse("[inputs]", "a batch of the order of d is a limit for x ~ N(0, I) here")
-    if declared.memories:
-        refuse("[memory]", "a step takes values by the memories that this step makes, which the map does not know yet")
     if declared.look is not None and declared.look.times > MOST_LOOKS:
         refuse(f"look with times = {declared.look.times}", f"at most {MOST_LOOKS} looks at every sample of a batch")
+
+
+def mixes(declared: "Declaration") -> bool:
+    """Return True if the noise of a batch adds to the change of the overlaps, so that it alone can be sampled."""
+    return declared.weights != "sphere" and not declared.memories
 
 
 def advance(parameters: Any) -> Recursion:

@@ -5,6 +5,7 @@ a mean gradient within the span of all rows is D G^+ (Stein's lemma), from which
 itself follow; the part outside has the Gram matrix E[c c^T] d/B.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from derivations.declare import velocity_arrays
@@ -14,9 +15,13 @@ from derivations.declare.declaration import Declaration
 
 
 def change(
-    xp: Any, declared: Declaration, y: Any, a: Arguments, view: View, means: Means, only_noise: bool = False
-) -> Any:
-    """The change of the flat state in a step; `only_noise` is what batches add to a map in closed form."""
+    xp: Any, declared: Declaration, y: Any, a: Arguments, view: View, means: Means, memories: Sequence[Any] = (), *,
+    only_noise: bool = False,
+) -> Any:  # fmt: skip
+    """The change of the flat state in a step; `only_noise` is what batches add to a map in closed form.
+
+    `memories` are their rates.
+    """
     at = rows_of(declared, a.sizes)
     S, G = at.students, view.G
     V, VV, pushes = velocity_arrays.held(xp, at, y)
@@ -48,7 +53,8 @@ def change(
         numbers, of_pushes = _numbers(declared, a, slopes, pushes, only_noise)
         on_rows = xp.concatenate([on_students, on_v[:, S:]], axis=1)
         velocities = velocity_arrays.flat(at, on_rows, between, of_pushes)
-    return packed_state(xp, declared, moved, among, numbers, a, velocities, clock=0.0 if only_noise else 1.0)
+    later = [*velocities, *memories]
+    return packed_state(xp, declared, moved, among, numbers, a, later, clock=0.0 if only_noise else 1.0)
 
 
 def _kept(declared: Declaration, a: Arguments) -> tuple[Any, Any]:

@@ -10,11 +10,20 @@ free x_u = -eta decay, x_g = -eta; sphere: x_u = eta D_aa/G_aa in the place of d
 norms; momentum beta: v' = beta v + g + decay u, u' = u - eta v', Nesterov u' = u - eta (g + decay u + beta v').
 """
 
+import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from derivations.declare import schedule_equations, second_order, velocity_blocks, velocity_equations
+from derivations.declare import (
+    memory,
+    memory_equations,
+    schedule_equations,
+    second_order,
+    velocity_blocks,
+    velocity_equations,
+)
 from derivations.declare.algebra import Vector
+from derivations.declare.schedules import Schedule
 from derivations.statement import Base, Definition, Equation, sp
 
 if TYPE_CHECKING:
@@ -112,12 +121,40 @@ def definitions(motion: "Motion") -> Iterator[Definition]:
                 if motion.pulled(two, j, other, r) != 0:
                     found += sp.Sum(motion.drift(one, i, other, r) * motion.pull(two, j, other, r), r)
             yield Definition((_within(motion, one, i, two, j),), found, "E[c_i x] . E[c_j x]")
+    yield from _settled(motion)
     if motion.declared.weights == "sphere":
         for one in moving:
             i = symbols.index("i", one.group)
             here = symbols.overlap(one, i, one, i)
             value = sp.sqrt(here / (here + _change(motion, (one, i), (one, i))))
             yield Definition((_scale(motion, one, i),), value, "what brings a vector back to its norm")
+
+
+def values_of_memories(motion: "Motion") -> list[Schedule]:
+    """Return the values of training that a step takes after its memories: all but the noise, where there are some."""
+    if not motion.giant or not motion.declared.memories:
+        return []
+    return [one for one in motion.schedules if one.name != "noise"]
+
+
+def _settled(motion: "Motion") -> Iterator[Definition]:
+    """The memories after a step, and the values of training at these."""
+    new = {}
+    for one in memory_equations.rates(motion, _square) if motion.declared.memories else ():
+        new[one.target] = sp.Symbol(f"new_{one.target.name}")
+        yield Definition((new[one.target],), one.target + one.rate, "memory after the step")
+    for schedule in values_of_memories(motion):
+        for each in memory_equations.values(motion.algebra, schedule):
+            yield dataclasses.replace(each, value=each.value.xreplace(new))
+
+
+def _square(motion: "Motion", name: str) -> Any:
+    """The sum of the squared mean gradients of some vectors, with the noise of the batch."""
+    found = sp.Integer(0)
+    for number, slot in memory.vectors_of(motion.declared, name):
+        unit = Vector(number, slot), motion.algebra.index("i", number)
+        found += sp.Sum(gradients(motion, unit, unit), unit[1])
+    return found
 
 
 def _scale(motion: "Motion", one: Vector, i: Any) -> Any:
@@ -156,6 +193,9 @@ def equations(motion: "Motion") -> Iterator[Equation]:
                 by = slope + keep * push if nesterov else push
                 yield Equation(symbols.number(number, word, i), -motion.rate(number, word) * by)
     yield from _velocities(motion)
+    for memory_of in motion.declared.memories:
+        here = sp.Symbol(memory_of.name)
+        yield Equation(here, sp.Symbol(f"new_{memory_of.name}") - here)
     if motion.declared.clocked:
         yield Equation(schedule_equations.CLOCK, sp.Integer(1))
 

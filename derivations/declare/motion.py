@@ -73,7 +73,8 @@ class Motion:
 
     def definitions(self) -> tuple[Definition, ...]:
         """All arrays that the equations and the loss read, in order."""
-        self.arrays = [*field_laws.definitions(self.algebra, self.schedules)]
+        late = giant_equations.values_of_memories(self)  # known after the gradients
+        self.arrays = [*field_laws.definitions(self.algebra, [one for one in self.schedules if one not in late])]
         self.arrays += [*self._pairs(), *ruled.definitions(self), *self._outputs(), *self._alone()]
         self.arrays += [*self._bends(), *self._gradients(), *self._pulls(), *self._drifts()]
         self.arrays += velocity_equations.definitions(self)

@@ -160,9 +160,9 @@ def _drift(parameters: Any) -> Statement:
     if not declared.noisy:
         which = "a flow" if declared.limit == "flow" else "descent on the mean over all samples"
         raise UsageError(f"tier mixed: {which} has no second-order term to sample; take -p tier=exact")
-    if declared.limit == "batch" and declared.weights == "sphere":
-        said = "tier mixed: a giant step on the sphere scales rows by all its terms at once"
-        raise UsageError(f"{said}; take -p tier=sampled")
+    if declared.limit == "batch" and not giant.mixes(declared):
+        said = "a giant step on the sphere, or with memories, takes closed and sampled terms at once"
+        raise UsageError(f"tier mixed: {said}; take -p tier=sampled")
     return stated
 
 
@@ -217,7 +217,11 @@ def build(
         if declared.limit == "batch":
             closed = 0.0 if drift is None else drift(t, y, *split(declared, given)[2])
             means = found[0]._replace(scalars=scalars)
-            return closed + giant_arrays.change(xp, declared, y, a, view, means, drift is not None)
+            if remembered:  # a step takes its values by the memories that it makes
+                later = arrays.advanced(xp, declared, y, remembered)
+                a = arrays.at_time(xp, declared, changing, later, split(declared, given)[0], view)
+            step = giant_arrays.change(xp, declared, y, a, view, means, remembered, only_noise=drift is not None)
+            return closed + step
         if declared.timed:
             closed = 0.0 if drift is None else drift(t, y, *split(declared, given)[2])
             return closed + velocity_arrays.packed(xp, declared, y, a, view, found[0], remembered, drift is not None)

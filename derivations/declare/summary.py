@@ -42,7 +42,8 @@ def conventions(parameters: Any) -> dict[str, str]:
     factors = ", ".join(f"step x rate_{name} for {name}" for name, _ in declared.rates)
     rates = {"rates": factors} if factors else {}
     rates |= {schedule.name: schedule.text for schedule in schedules.active(parameters)}
-    rates |= {f"memory {one.name}": f"d {one.name}/dt = {one.text}" for one in declared.memories}
+    sign = "added in a step: {1}" if declared.limit == "batch" else "d {0}/dt = {1}"
+    rates |= {f"memory {one.name}": sign.format(one.name, one.text) for one in declared.memories}
     rates |= momentum.convention(parameters) | looks.convention(parameters)
     for letter, side in (("f", declared.predictions), ("y", declared.label_predictions)):
         rates |= {f"prediction of {word_of(one.head, letter)}": one.text for one in side}

@@ -3,7 +3,7 @@
 from typing import Any
 
 from derivations.contract import Equations, UsageError
-from derivations.declare import quadrature
+from derivations.declare import giant, quadrature
 from derivations.declare.remembered import kernels
 from derivations.declare.system import numbers
 
@@ -36,7 +36,7 @@ def settled(parameters: Any) -> str:
         return "exact" if quadrature.exists(parameters) else "sampled"
     declared = parameters.declaration
     if declared.noisy and found.second:
-        return "sampled" if declared.limit == "batch" and declared.weights == "sphere" else "mixed"
+        return "mixed" if declared.limit == "online" or giant.mixes(declared) else "sampled"
     return "exact"
 
 

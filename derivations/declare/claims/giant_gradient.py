@@ -6,13 +6,16 @@ Rows move as vectors here, in a frame in which their Gram matrix holds, with fur
 batch, of covariance E[c c^T] d/B; no equation of an order parameter is used.
 """
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from derivations.contract import Initial
-from derivations.declare import batches, schedules, speeds, velocity_blocks
+from derivations.declare import batches, memory, schedules, speeds, velocity_blocks
+from derivations.declare.grammar import number
 from derivations.declare.rows import Rows
+from derivations.declare.schedules import TIME
 from derivations.declare.system import rows
 from derivations.vectors import root
 
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
 
 def drift_of(made: "Moments", initial: Initial) -> dict[str, np.ndarray]:
     """Return the change of all order parameters in a step without noise, (batches, ..) by name."""
-    return {**change(mean_gradients(made, initial), initial), **_numbers(made, initial)}
+    gradients = mean_gradients(made, initial)
+    return {**change(gradients, initial), **_numbers(made, _remembered(initial, gradients))}
 
 
 def second_of(made: "Moments", initial: Initial) -> dict[str, np.ndarray]:
@@ -51,7 +55,7 @@ def change(gradients: np.ndarray, initial: Initial, noise: np.ndarray | None = N
 
     `noise` (batches, S, S) are further coordinates of the gradients.
     """
-    p, at = schedules.now(initial), rows(initial.parameters)
+    p, at = schedules.now(_remembered(initial, gradients, noise)), rows(initial.parameters)
     S, n, frame = at.students, at.total, frame_of(initial)
     more = np.zeros((*gradients.shape[:2], S)) if noise is None else noise
     old = np.broadcast_to(np.hstack([frame, np.zeros((len(frame), S))]), (len(gradients), len(frame), len(frame) + S))
@@ -69,6 +73,22 @@ def change(gradients: np.ndarray, initial: Initial, noise: np.ndarray | None = N
         moved = moved * np.sqrt(square / (moved**2).sum(2, keepdims=True))
     new = np.concatenate([moved, old[:, S:n], *([pushed] if at.velocities else [])], axis=1)
     return _components(new @ np.swapaxes(new, 1, 2) - old @ np.swapaxes(old, 1, 2), at)
+
+
+def _remembered(initial: Initial, gradients: np.ndarray, noise: np.ndarray | None = None) -> Initial:
+    """The state with the memories that a step makes before it takes its values."""
+    p, at, declared = initial.parameters, rows(initial.parameters), initial.parameters.declaration
+    if not declared.memories:
+        return initial
+    each = (gradients**2).sum(2).mean(0) + (0.0 if noise is None else (noise**2).sum(2).mean(0))
+    known = {**schedules.shared(p), TIME: float(initial.state.get(TIME, 0.0))}
+    for name in memory.of_squares(declared):
+        known[name] = float(sum(each[at.of(*vector)].sum() for vector in memory.vectors_of(declared, name)))
+    whole, state = {**initial.constants, **initial.state}, dict(initial.state)
+    for one in declared.memories:
+        seen = {name: schedules.entry_of(whole, name) for name in one.seen if name not in known}
+        state[one.name] = np.asarray(float(initial.state[one.name]) + number(one.rate, {**known, **seen}))
+    return dataclasses.replace(initial, state=state)
 
 
 def _kept(parameters: Any) -> tuple[float, float]:
