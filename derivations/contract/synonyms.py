@@ -31,8 +31,9 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "duration": ("until",), "objective": ("loss",), "criterion": ("loss",), "cost": ("loss",),
     "train": ("trained", "training"),
     "constraint": ("weights",), "spherical": ("sphere",), "normalized": ("normalised",), "unconstrained": ("free",),
-    "gradient_flow": ("flow",), "sgd": ("online",), "one_pass": ("online",), "giant": ("batch",), "giant_step": ("batch",),
-    "giant_steps": ("batch",), "large_batch": ("batch",), "full_batch": ("batch",), "optimisation": ("training",),
+    "gradient_flow": ("flow",), "sgd": ("online",), "one_pass": ("online",), "giant": ("batch",),
+    "giant_step": ("batch",), "giant_steps": ("batch",), "large_batch": ("batch",), "full_batch": ("batch",),
+    "optimisation": ("training",),
     # networks
     "activation": ("unit",), "act": ("unit",), "nonlinearity": ("unit",), "activation_function": ("unit",),
     "function": ("unit",), "phi": ("unit",), "hidden": ("units",), "hidden_units": ("units",), "width": ("units",),

@@ -10,7 +10,8 @@ import odesim
 from derivations.declare.statements import statement
 
 START = {"Q_ww": [[0.5, 0.05], [0.05, 0.5]], "M_ww": [[0.2, 0.0], [0.0, 0.1]]}
-STEP, SHARE, NOISE, DECAY = 1.5, 3.0, 0.2, 0.02
+STEP, SHARE, NOISE, DECAY = 0.6, 3.0, 0.2, 0.02
+GIANT = 1.5
 
 
 def committee(unit="erf(w/sqrt(2))", **training):
@@ -25,7 +26,7 @@ def committee(unit="erf(w/sqrt(2))", **training):
 # -- steps of vectors, whose means are taken by quadrature
 
 
-def nodes(each=20):
+def nodes(each=24):
     """A tensor of Gauss-Hermite nodes (4, N) of the normal law, and weights."""
     one, weight = np.polynomial.hermite_e.hermegauss(each)
     weight = weight / weight.sum()
@@ -89,7 +90,7 @@ FORMS = {
 def test_the_map_is_a_step_of_vectors(form):
     training, options = FORMS[form]
     run, wanted = odesim.integrate(committee(**training), save_at=[0, 1, 2, 3]), trajectory(3, **options)
-    # 20 nodes in each of four variables know these means to 1e-7.
+    # 24 nodes in each of four variables know these means to 1e-7 at norms of at most 1.
     assert np.asarray(run["Q_ww"]) == pytest.approx(wanted[:, :2, :2], abs=2e-6)
     assert np.asarray(run["M_ww"]) == pytest.approx(wanted[:, :2, 2:4], abs=2e-6)
     if "momentum" in training:
@@ -118,11 +119,11 @@ def test_back_ends_and_tiers_have_one_map(form):
 
 
 def test_a_step_of_the_overlaps_by_euler_is_another():
-    first = np.asarray(odesim.integrate(committee(decay=DECAY), until=1)["Q_ww"])[-1, 0, 0]
+    first = np.asarray(odesim.integrate(committee(decay=DECAY, step=GIANT), until=1)["Q_ww"])[-1, 0, 0]
     assert first == pytest.approx(1.238, abs=5e-4)
     tables = {"student": {"units": 2, "unit": "erf(w/sqrt(2))"}, "teacher": {"units": 2}, "start": START}
     flow = odesim.declare(name="flow", training={"limit": "flow"}, **tables)
-    euler = odesim.integrate(flow, solver="euler", step=STEP, until=STEP)
+    euler = odesim.integrate(flow, solver="euler", step=GIANT, until=GIANT)
     assert np.asarray(euler["Q_ww"])[-1, 0, 0] == pytest.approx(0.155, abs=5e-4)
 
 
@@ -132,8 +133,8 @@ def test_a_polynomial_committee_has_exact_noise():
         name="quadratic", student={"units": 2, "unit": "He(2, w)", "output": "mean"}, teacher={},
         start={"overlap": 0.3}, training={"limit": "batch", "step": 0.1, "batch": "2*d", "until": 2},
     )  # fmt: skip
-    exact, sampled = (odesim.integrate(model, until=2, tier=tier, points=2**18) for tier in ("exact", "sampled"))
-    assert np.asarray(sampled["Q_ww"])[-1] == pytest.approx(np.asarray(exact["Q_ww"])[-1], abs=2e-3)
+    exact, sampled = (odesim.integrate(model, until=2, tier=tier, points=2**15) for tier in ("exact", "sampled"))
+    assert np.asarray(sampled["Q_ww"])[-1] == pytest.approx(np.asarray(exact["Q_ww"])[-1], abs=4e-3)
     assert np.abs(np.asarray(exact["Q_ww"])[-1] - np.asarray(exact["Q_ww"])[0]).max() > 0.02
 
 
@@ -215,8 +216,8 @@ def test_stages_go_on_in_steps():
 
 def test_a_batch_is_rounded_to_whole_samples_and_counts_over_d():
     model = odesim.declare(
-        name="rounded", student={"units": 2, "unit": "erf(w)"}, start=START, parameters={"alpha": 2.5},
-        training={"limit": "batch", "batch": "alpha*d"},
+        name="rounded", student={"units": 2, "unit": "erf(w)"}, teacher={"units": 2}, start=START,
+        parameters={"alpha": 2.5}, training={"limit": "batch", "batch": "alpha*d"},
     )  # fmt: skip
     five = odesim.integrate(model, until=2, d=5)  # 12.5 samples, of which Python's rounding makes 12
     assert five.summary["conventions"]["batch"] == "alpha*d, 12 samples of a step"
@@ -230,9 +231,9 @@ def test_a_batch_is_rounded_to_whole_samples_and_counts_over_d():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"rtol": 1e-8}, "--rtol has no meaning for tier exact, which is a recursion"),
-        ({"solver": "Radau"}, "--solver has no meaning for tier exact, which is a recursion"),
-        ({"solver": "euler", "step": 0.5}, "--solver has no meaning for tier exact"),
+        ({"rtol": 1e-8}, "rtol= has no meaning for tier exact, which is a recursion"),
+        ({"solver": "Radau"}, "solver= has no meaning for tier exact, which is a recursion"),
+        ({"solver": "euler", "step": 0.5}, "solver= has no meaning for tier exact"),
         ({"save_at": [0, 0.5, 1]}, "whole numbers of steps of 1"),
         ({"until": 0.2}, "less than one step of 1"),
         ({"batch": 1}, "parameter batch must be at least 2"),
@@ -243,7 +244,7 @@ def test_a_map_has_no_integrator_and_no_times_between_steps(options, said):
         odesim.integrate(committee(), **options)
 
 
-PLAIN = {"student": {"units": 2, "unit": "erf(w)"}, "start": START}
+PLAIN = {"student": {"units": 2, "unit": "erf(w)"}, "teacher": {"units": 2}, "start": START}
 REFUSED = [
     ({"training": {"limit": "batch"}}, "limit 'batch' needs of the order of d samples: batch = '3\\*d'"),
     ({"training": {"limit": "batch", "batch": 1}}, "limit 'batch' needs of the order of d samples: batch = '3\\*d'"),
@@ -262,7 +263,7 @@ REFUSED = [
     ({"training": {"limit": "batch", "batch": "3*d", "weights": "sphere", "step": "1/b2"},
       "memory": {"b2": {"start": 1.0, "rate": "g2"}}}, "g2 in giant steps is that of free weights"),
     ({"training": {"limit": "batch", "batch": "3*d"},
-      "teacher": {"noise": "0.1*(2*probit(xi) - 1)/sqrt(probit(xi)*probit(-xi))"}}, "has no variance"),
+      "teacher": {"units": 2, "noise": "0.1*(2*probit(xi) - 1)/sqrt(probit(xi)*probit(-xi))"}}, "has no variance"),
     ({"training": {"limit": "batch", "batch": "3*d", "reuse": True}}, "a batch is not used again"),
     ({"training": {"limit": "batch", "batch": "3*d", "samples": 100}}, "every sample is new"),
 ]  # fmt: skip
@@ -283,11 +284,11 @@ def test_what_a_tier_cannot_is_refused():
             memory={} if more else {"b2": {"start": 1.0, "rate": "g2"}},
         )  # fmt: skip
         assert odesim.integrate(model, until=1).origin.tier == "sampled"
-        with pytest.raises(odesim.UsageError, match="takes closed and sampled terms at once; take -p tier=sampled"):
+        with pytest.raises(odesim.UsageError, match="takes closed and sampled terms at once; take tier=sampled"):
             odesim.integrate(model, until=1, tier="mixed")
     with pytest.raises(odesim.UsageError, match="descent on the mean over all samples has no second-order term"):
         odesim.integrate(committee(batch="inf"), tier="mixed")
-    with pytest.raises(odesim.UsageError, match="--batch is missing"):
+    with pytest.raises(odesim.UsageError, match="batch= is missing"):
         odesim.simulate(committee(batch="inf"), method="compressed")
 
 

@@ -67,6 +67,11 @@ def mutated(seed):
     return alter(tables, rng, KEYS, VALUES, depth=1)
 
 
+def end(model):
+    """The end of a run: giant steps are whole."""
+    return 2.0 if model.parameters.declaration.limit == "batch" else UNTIL
+
+
 def answer(tables):
     """ "run", or the sentence of the refusal."""
     try:
@@ -80,8 +85,8 @@ def answer(tables):
         )
         parameters = model.parameters(d=20)
         model.check(parameters)
-        schedules.require(parameters, UNTIL)
-        at = [schedules.at(parameters, t) for t in (0.0, 0.1, UNTIL)]
+        schedules.require(parameters, end(model))
+        at = [schedules.at(parameters, t) for t in (0.0, 0.1, end(model))]
         assert all(one.noise >= 0 and one.decay >= 0 and one.step >= 0 for one in at)
         text = model.stages[0].truth(parameters).written()
         compile(text, "written", "exec")
@@ -104,7 +109,6 @@ def test_what_is_read_can_be_run(seed):
         name="mutated", student={"unit": "w", "output": "trained"}, teacher={"noise": tables["noise"]},
         training=tables["training"], parameters={"kappa": 0.8}, start={"overlap": 0.3},
     )  # fmt: skip
-    until = 2.0 if model.parameters.declaration.limit == "batch" else UNTIL
-    run = odesim.integrate(model, d=20, until=until, save_points=3)
-    sgd = odesim.simulate(model, d=20, until=until, save_points=3, method="compressed", batch=4)
+    run = odesim.integrate(model, d=20, until=end(model), save_points=3)
+    sgd = odesim.simulate(model, d=20, until=end(model), save_points=3, method="compressed", batch=4)
     assert np.isfinite(run["M_ww"]).all() and np.isfinite(sgd["M_ww"]).all()
