@@ -37,8 +37,7 @@ Weights = Literal["free", "sphere", "normalised"]
 Limit = Literal["flow", "online", "batch"]
 """flow: step -> 0, clock = steps x step; online: step eta/d, d -> infinity, clock = steps/d.
 
-batch: giant steps, step of order 1 at a batch of the order of d, d -> infinity, clock = steps.
-"""
+batch: giant steps, of order 1 at a batch of the order of d, clock = steps."""
 
 LABEL = "label of "
 """Prefix of an answer in `Declaration.watched` that stands beside the label of a stage."""
@@ -165,8 +164,7 @@ class Declaration:
     giant steps have an expression in d.  A model of several `stages` has one declaration for each, of which
     `stage` is the name, `begin` the time at which it begins and `own` are the parameters that it has for itself;
     `labels` are (stage, its groups of teachers) of all stages, where these differ.  `text` is the normalised TOML text
-    that states the same model
-    (`declaration_text`); it is stored with every run.
+    that states the same model (`declaration_text`); it is stored with every run.
     """
 
     name: str

@@ -27,7 +27,7 @@ from derivations.declare.algebra import Algebra, entry_of
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
 from derivations.declare.kernels import shapes_of
-from derivations.declare.motion import TRAINING, Motion, steps
+from derivations.declare.motion import BATCH, STEP, STEPS, TRAINING, Motion
 from derivations.declare.population import validity
 from derivations.declare.remembered import kernels
 from derivations.declare.rows import Rows
@@ -221,6 +221,14 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
         if schedule.name in changing:
             yield from (Named(sp.Symbol(switch.name), "1 from a time on, 0 before") for switch in schedule.switches)
     yield from (Named(sp.Symbol(name), "number of the model") for name in symbols.declared.names)
+
+
+def steps(declared: Declaration) -> tuple[Named, ...]:
+    """The constants that limits of finite steps have beside those of a flow."""
+    if declared.limit == "batch":
+        share = (Named(BATCH, "samples of one step over the dimension, B/d"),)
+        return (Named(STEP, "step eta of the weights"), *(share if declared.noisy else ()))
+    return STEPS if declared.limit == "online" else ()
 
 
 def of_law(symbols: Algebra) -> Iterator[Named]:

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from derivations.declare import velocity_arrays
-from derivations.declare.arrays import Arguments, Means, View, rows_of
+from derivations.declare.arrays import Arguments, Means, View, advanced, at_time, rows_of
 from derivations.declare.arrays import packed as packed_state
 from derivations.declare.declaration import Declaration
+from derivations.declare.schedules import Schedule
 
 
 def change(
-    xp: Any, declared: Declaration, y: Any, a: Arguments, view: View, means: Means, memories: Sequence[Any] = (), *,
+    xp: Any, declared: Declaration, y: Any, a: Arguments, view: View, means: Means, memories: Sequence[Any] = (),
     only_noise: bool = False,
 ) -> Any:  # fmt: skip
     """The change of the flat state in a step; `only_noise` is what batches add to a map in closed form.
@@ -55,6 +56,19 @@ def change(
         velocities = velocity_arrays.flat(at, on_rows, between, of_pushes)
     later = [*velocities, *memories]
     return packed_state(xp, declared, moved, among, numbers, a, later, clock=0.0 if only_noise else 1.0)
+
+
+def settled(
+    xp: Any, declared: Declaration, changing: tuple[Schedule, ...], y: Any, known: tuple[Arguments, Arguments],
+    view: View, memories: Sequence[Any],
+) -> Arguments:  # fmt: skip
+    """The arguments of a step, which takes its values by the memories that it makes.
+
+    `known` are the arguments with values at the old memories, and without values.
+    """
+    if not memories:
+        return known[0]
+    return at_time(xp, declared, changing, advanced(xp, declared, y, memories), known[1], view)
 
 
 def _kept(declared: Declaration, a: Arguments) -> tuple[Any, Any]:

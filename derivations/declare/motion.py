@@ -31,7 +31,6 @@ from derivations.declare import (
     velocity_equations,
 )
 from derivations.declare.algebra import Algebra, Vector
-from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Part, Shape
 from derivations.declare.unit_kernels import Kernels, Mean
 from derivations.statement import HALF, Base, Definition, Equation, Named, sp
@@ -40,14 +39,6 @@ STEP, DECAY, NOISE, BATCH = sp.symbols("step decay noise batch")
 TRAINING = (Named(DECAY, "weight decay lambda"), Named(NOISE, "standard deviation of the label noise"))
 STEPS = (Named(STEP, "step eta: SGD steps by eta/d"), Named(BATCH, "samples of one step"))
 """Constants of the online limit alone."""
-
-
-def steps(declared: Declaration) -> tuple[Named, ...]:
-    """The constants that limits of finite steps have beside those of a flow."""
-    if declared.limit == "batch":
-        share = (Named(BATCH, "samples of one step over the dimension, B/d"),)
-        return (Named(STEP, "step eta of the weights"), *(share if declared.noisy else ()))
-    return STEPS if declared.limit == "online" else ()
 
 
 class Motion:

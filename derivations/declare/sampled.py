@@ -30,6 +30,7 @@ from derivations.declare import (
 )
 from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Open
+from derivations.declare.kinks import kinked
 from derivations.declare.noise import in_force
 from derivations.declare.points import degree, grid, points
 from derivations.declare.remembered import identity
@@ -46,7 +47,6 @@ FEWER = 4
 """Of the bias that all randomisations share, order 1/points, means over this many times fewer points have more."""
 WIDER = 1.5
 """The scatter of a few randomisations is 20 to 30 per cent too small at ten fields."""
-KINKS = ("relu", "abs", "step", "sign", "top1", "clip")
 NOT_ON_A_GRID = ("exp", "sqrt", "log")
 """Functions that grow beyond the reach of a grid, or have a branch point."""
 FEWEST = 256
@@ -59,8 +59,8 @@ def equations(parameters: Any, tier: str) -> Equations:
     """The equations over sampled means.  Raises `UsageError` for `mixed` where there is nothing to mix."""
     declared: Declaration = in_force(parameters)
     stated = _drift(parameters) if tier == "mixed" else None
-    kinked = _kinked(declared)
-    tolerance = KINKED if kinked else SMOOTH
+    rough = kinked(declared)
+    tolerance = KINKED if rough else SMOOTH
     return Equations(
         about=Tier(
             name=tier,
@@ -72,7 +72,7 @@ def equations(parameters: Any, tier: str) -> Equations:
         else Smooth(
             between="interpolant",
             rough=0.0 if tier == "exact" or _on_grid(parameters) else tolerance,
-            kinks=kinked or schedules.kinked(parameters),
+            kinks=rough or schedules.kinked(parameters),
             **population.clock(parameters),
         ),
         code=Code(
@@ -107,14 +107,6 @@ def neglected(parameters: Any, tier: str) -> str:
     return population.neglected(parameters.declaration)
 
 
-def _kinked(declared: Declaration) -> bool:
-    """True where loss, units or rules have a kink or a jump."""
-    trees = [*(group.unit for group in declared.groups), *(rule.tree for rule in declared.rules)]
-    trees += [declared.own_loss] if declared.own_loss else []
-    trees += [one.tree for one in declared.predicted]
-    return declared.loss == "hinge" or any(tree.calls(*KINKS) for tree in trees)
-
-
 def _on_grid(parameters: Any) -> bool:
     """True where means are over one or two variables of functions that are analytic and do not grow exponentially.
 
@@ -126,7 +118,7 @@ def _on_grid(parameters: Any) -> bool:
     trees = [*(group.unit for group in declared.groups), *([declared.own_loss] if declared.own_loss else [])]
     trees += [rule.tree for rule in declared.rules] + [one.tree for one in declared.predicted]
     trees += [declared.law.tree] if declared.law is not None else []
-    plain = not signed and not _kinked(declared) and not any(tree.calls(*NOT_ON_A_GRID) for tree in trees)
+    plain = not signed and not kinked(declared) and not any(tree.calls(*NOT_ON_A_GRID) for tree in trees)
     return plain and variables <= 2 and parameters.points >= FEWEST
 
 
@@ -217,11 +209,8 @@ def build(
         if declared.limit == "batch":
             closed = 0.0 if drift is None else drift(t, y, *split(declared, given)[2])
             means = found[0]._replace(scalars=scalars)
-            if remembered:  # a step takes its values by the memories that it makes
-                later = arrays.advanced(xp, declared, y, remembered)
-                a = arrays.at_time(xp, declared, changing, later, split(declared, given)[0], view)
-            step = giant_arrays.change(xp, declared, y, a, view, means, remembered, only_noise=drift is not None)
-            return closed + step
+            a = giant_arrays.settled(xp, declared, changing, y, (a, split(declared, given)[0]), view, remembered)
+            return closed + giant_arrays.change(xp, declared, y, a, view, means, remembered, drift is not None)
         if declared.timed:
             closed = 0.0 if drift is None else drift(t, y, *split(declared, given)[2])
             return closed + velocity_arrays.packed(xp, declared, y, a, view, found[0], remembered, drift is not None)
