@@ -167,6 +167,7 @@ def cached_statement(
         loss=losses.loss(motion),
         watched=tuple(losses.watched(motion, one, heads) for one, heads in labels.errors(declared)),
         terms=means.terms,
+        **({"kind": "recursion", "step": sp.Integer(1)} if declared.limit == "batch" else {}),
     )
 
 
