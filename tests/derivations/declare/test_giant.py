@@ -7,7 +7,9 @@ import pytest
 from scipy.special import erf
 
 import odesim
+from derivations.declare import exact
 from derivations.declare.statements import statement
+from odesim.show.page import python
 
 START = {"Q_ww": [[0.5, 0.05], [0.05, 0.5]], "M_ww": [[0.2, 0.0], [0.0, 0.1]]}
 STEP, SHARE, NOISE, DECAY = 0.6, 3.0, 0.2, 0.02
@@ -304,3 +306,17 @@ def test_a_page_says_what_a_step_does():
     assert "E_ik" not in infinite and "d/B" not in infinite
     assert "|w_i| w_i'/|w_i'| after the step" in statement(committee(weights="sphere").parameters(), "auto").text
     assert r"\nu_i'" in page.latex and r"(G^+)_{ab}" in page.latex
+
+
+@pytest.mark.parametrize("form", ["free", "sphere", "nesterov", "infinite"])
+def test_the_python_of_a_page_is_the_map(form):
+    model = committee(**FORMS[form][0])
+    space: dict = {"__name__": "page"}
+    exec(python.page(exact.printed(model.parameters())), space)
+    run, p = odesim.integrate(model, save_at=[0, 1, 2, 3]), space["parameters"]()
+    state = {name: np.asarray(run[name])[0] for name in space["shapes"](p)}
+    for _ in range(3):
+        change = space["rates"](state, p)
+        state = {name: value + change[name] for name, value in state.items()}
+    for name, value in state.items():
+        assert value == pytest.approx(np.asarray(run[name])[-1], abs=1e-12)
