@@ -38,19 +38,20 @@ def claims(system: System) -> tuple[Claim, ...]:
     declared: Declaration = parameters.declaration
     tier, flow = settled(parameters), declared.limit == "flow"
     stepped = declared.limit == "batch"
+    still = stepped and not any(declared.moves(g, s) for g in declared.students for s in g.slots)
     found = [_numba_jax(system), *([] if stepped else [_integrators(system)])]
     inputs, pushed = declared.inputs, declared.momentum is not None
     # SGD on a user's samples is not SGD on Gaussian ones.
     if inputs is None or (inputs.data is None and not pushed):
         found.append(training.microscope_claim(system))
-    followed = (flow and not declared.timed) or (stepped and not pushed)
+    followed = (flow and not declared.timed) or (stepped and not pushed and not still)
     if tier == "exact" and followed and not declared.rules and declared.look is None:
         found.append(_gradient(system))
     gridded = tier == "exact" and declared.look is not None
     found.append(finer_grid.finer_grid_claim(system) if gridded else _drift(system))
     if tier == "sampled":
         found.append(_own_points(system))
-    if declared.noisy and not gridded:
+    if declared.noisy and not gridded and not still:
         found.append(_second(system))
     if tier in ("exact", "mixed"):
         found.append(_tiers(system))

@@ -9,6 +9,7 @@ from derivations.broken import once
 from derivations.claim import Claim
 from derivations.contract import System
 from derivations.declare import batches
+from derivations.declare.claims import sample_gradient
 from derivations.declare.claims.states import FINE, generated_claim, horizon
 from derivations.declare.system import rows
 from derivations.declare.tiers import settled
@@ -27,7 +28,8 @@ def followed(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) 
     """The mean of compressed SGD after a few steps against the map, relative to what the map moves by."""
     system, until = lab.system, horizon(lab.system)
     p = system.parameters()
-    names, exact = [block.name for block in rows(p).moving], settled(p) == "exact"
+    at, exact = rows(p), settled(p) == "exact"
+    names = [*(block.name for block in at.moving), *sample_gradient.scalar_names(at)]
     asked: dict[str, Any] = {"seed": seed, "until": until, "save_points": 2, "d": max(DIMENSION, p.d)}
     if p.declaration.noisy:
         sgd = flow = {"batch": round(batches.over_dimension(p) * asked["d"])}
