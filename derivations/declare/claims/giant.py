@@ -18,7 +18,7 @@ from derivations.laws.agreement import Score, score
 
 DIMENSION, REPLICAS = 1000, 64
 """The least dimension of the SGD, which the map neglects 1/d of, and replicas."""
-RANDOMISATIONS = 4
+RANDOMISATIONS = 8
 """Of a map whose means are sampled."""
 SMALL, LARGE = 200, 200_000
 """Dimension and batch where the map is the mean over all samples."""
