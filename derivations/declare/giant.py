@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 MOST_LOOKS = 3
 """Looks at a sample of a giant step: each sample of a batch takes its own."""
-SAID = "limit 'batch' and"
 
 
 def require(declared: "Declaration") -> None:
@@ -28,7 +27,7 @@ def require(declared: "Declaration") -> None:
         return
 
     def refuse(other: str, why: str, key: str = "limit") -> None:
-        raise fields.Mistake(f"{SAID} {other} do not go together: {why}", "training", key)
+        raise fields.Mistake(f"limit 'batch' and {other} do not go together: {why}", "training", key)
 
     if declared.inputs is not None:
         refuse("[inputs]", "a batch of the order of d is a limit for x ~ N(0, I) here")

@@ -34,6 +34,10 @@ def motion(writer: "Writer") -> Iterator[str]:
     yield r"G_{ab} = u_a\cdot u_b,\quad G^+\text{ its pseudo-inverse}"
     if declared.weights == "sphere":
         yield rf"{one} = |{one}|\,{one}'/|{one}'|\text{{ after the step}}"
+    if _speed(writer, "i"):
+        yield r"r_i\text{ the factor of the step of vector i}"
+    if not all(declared.moves(group, slot) for group in declared.students for slot in group.slots):
+        yield r"\text{vectors that are not trained stay}"
     changing = [one.name for one in writer.changing]
     if "step" not in changing:
         yield r"\eta = \text{step}"
@@ -42,8 +46,10 @@ def motion(writer: "Writer") -> Iterator[str]:
 
 
 def _speed(writer: "Writer", unit: str) -> str:
-    """The factor of the step of a vector, where there are some."""
-    return rf"r_{unit}\," if writer.declared.rates else ""
+    """The factor of the step of a vector, where some have one."""
+    declared = writer.declared
+    rated = any(declared.rate(group, slot) for group in declared.students for slot in group.slots)
+    return rf"r_{unit}\," if rated else ""
 
 
 def _velocities(writer: "Writer", above: tuple[str, str], vectors: tuple[str, str], products: str) -> Iterator[str]:
@@ -66,6 +72,7 @@ def _velocities(writer: "Writer", above: tuple[str, str], vectors: tuple[str, st
 def numbers(writer: "Writer", number: tuple[Group, str], factor: str, slope: str) -> list[str]:
     """The step of a number (group, word) of the units by its slope; `factor` has the minus sign in front."""
     here, stated = writer.answers.number(*number), writer.declared.momentum
+    factor = factor.replace("-", "- ", 1)
     if stated is None:
         return [f"{here}' = {here} {factor}{slope}"]
     velocity = rf"\nu^{{{notation.name(number[0].named(number[1]))}}}_i"
