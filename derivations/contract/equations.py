@@ -102,14 +102,17 @@ class Independent:
 class Recursion:
     """The map y -> y + h F(t, y; arguments), the population form of one training step and no approximation of a flow.
 
-    `step` names the parameter with h, the time between two steps on the clock: a run is saved at whole steps, and
-    tolerances have no meaning for it.
+    `step` names the parameter with h, the time between two steps ("": 1): a run is saved at whole steps,
+    and tolerances have no meaning for it.  `clock`, `breaks` and `ended` are those of `Smooth`, for F that depend on t.
 
     >>> Recursion("stride").kind
     'recursion'
     """
 
-    step: str
+    step: str = ""
+    clock: str = ""
+    breaks: tuple[float, ...] = ()
+    ended: Callable[[Initial], str] = lambda initial: ""
     kind: ClassVar[Kind] = "recursion"
 
 

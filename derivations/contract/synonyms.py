@@ -31,7 +31,9 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "duration": ("until",), "objective": ("loss",), "criterion": ("loss",), "cost": ("loss",),
     "train": ("trained", "training"),
     "constraint": ("weights",), "spherical": ("sphere",), "normalized": ("normalised",), "unconstrained": ("free",),
-    "gradient_flow": ("flow",), "sgd": ("online",), "one_pass": ("online",), "optimisation": ("training",),
+    "gradient_flow": ("flow",), "sgd": ("online",), "one_pass": ("online",), "giant": ("batch",),
+    "giant_step": ("batch",), "giant_steps": ("batch",), "large_batch": ("batch",), "full_batch": ("batch",),
+    "optimisation": ("training",),
     # networks
     "activation": ("unit",), "act": ("unit",), "nonlinearity": ("unit",), "activation_function": ("unit",),
     "function": ("unit",), "phi": ("unit",), "hidden": ("units",), "hidden_units": ("units",), "width": ("units",),
@@ -69,6 +71,7 @@ _INPUTS = (
     "(docs/inputs.md); a system with other inputs is written in Python (docs/own-system.md)"
 )
 _PLAIN = "training is SGD; the nearest are step, batch, decay and momentum in [training]"
+_AGAIN = "every sample is new: a batch is not used again; the nearest is batch in [training], the samples of a step"
 _CHANGES = "a step that changes is an expression in t, or pairs of a time and a value: step = [[0, 1.0], [50, 0.1]]"
 _BIAS = 'a bias is a number of every unit: b = {default = 0.0, per = "unit"} in [parameters], and unit = "relu(w + b)"'
 ABSENT: Mapping[str, str] = {
@@ -82,6 +85,7 @@ ABSENT: Mapping[str, str] = {
     "depth": "a network has one layer of units; the nearest is several groups, [student.one] and [student.two]",
     "bias": _BIAS, "biases": _BIAS,
     "test": "every sample is new, so the loss of a run is its test error; there is no test set",
+    "reuse": _AGAIN, "repeat": _AGAIN, "repeated": _AGAIN, "training_set": _AGAIN, "n_samples": _AGAIN,
     "samples": "every sample is new; the nearest is batch in [training], the samples of a step",
 }  # fmt: skip
 """Keys of other programs that a declaration does not have, with what is nearest."""

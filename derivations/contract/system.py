@@ -88,7 +88,7 @@ class Dynamics:
     statement: str = ""
     tick: Callable[[Any, float], float] = lambda parameters, step_size: step_size
     stepped: Callable[[Any, float, frozenset[str]], Any] = lambda parameters, step_size, explicit: parameters
-    usual: Callable[[Any], tuple[float, int]] | None = None
+    usual: Callable[[Any], tuple[float, int | None]] | None = None
     settled: str = ""
     noisy: bool = False
     step_symbol: str = "eta"

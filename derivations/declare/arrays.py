@@ -16,7 +16,8 @@ from derivations.declare.schedules import Schedule
 class Arguments(NamedTuple):
     """The run-time arguments of the sampled flow, sizes of the groups last.
 
-    `rates` = (rate, decay, eta^2/B, noise), and the time of momentum or the size of a look where there is one.
+    `rates` = (rate, decay, eta^2/B, noise), and the number of momentum or the size of a look where there is one; of
+    giant steps the third is d/B.
 
     `entries` are the places of the overlaps of the state in the students' rows of the Gram matrix.  `eigenvalue`
     (C, L, 1, 1) and `share` (L, 1, 1) are those of the eigenspaces of the inputs, with one Gram matrix for all
@@ -86,7 +87,9 @@ def at_time(
         values = values(y[-1], a.switches, a.numbers, state_of(declared, changing, y, a, view))
     now = {schedule.name: value + 0.0 * y[-1] for schedule, value in zip(changing, values, strict=True)}
     step, decay, gain, noise = a.rates[:4]
-    step, gain = now.get("step", step), gain * now["step"] ** 2 / step**2 if "step" in now else gain
+    if declared.limit == "online":
+        gain = gain * now["step"] ** 2 / step**2 if "step" in now else gain
+    step = now.get("step", step)
     moves, moving, row, scalar = [], [], 0, 0
     for group, count in zip(declared.students, a.sizes, strict=False):
         for slot in group.slots:
@@ -158,6 +161,7 @@ def of_memories(
         each = xp.diagonal(second) * a.rates[2] / a.rates[0] ** 2  # E[c c]/B
     else:
         each = ((pull @ xp.linalg.pinv(view.G, hermitian=True)) * pull).sum(1)
+        each = each + a.rates[2] * xp.diagonal(found[0].second)  # the noise of giant steps
     starts = rows_of(declared, a.sizes).starts
     sums = []
     for name in memory.of_squares(declared):
@@ -165,6 +169,13 @@ def of_memories(
         sums.append(sum(each[begin : begin + count].sum() for begin, count in places) + 0.0 * y[-1])
     remembered = schedule_text.functions(changing, declared, xp)["remembered"]
     return list(remembered(y[-1], a.numbers, state_of(declared, changing, y, a, view), tuple(sums)))
+
+
+def advanced(xp: Any, declared: Declaration, y: Any, rates: Sequence[Any]) -> Any:
+    """The flat state with its memories after a step, by their rates; nothing else has moved."""
+    added = xp.concatenate([xp.reshape(rate, (-1,)) for rate in rates])
+    end = y.shape[0] - 1
+    return xp.concatenate([y[: end - len(rates)], y[end - len(rates) : end] + added, y[end:]])
 
 
 def seen(xp: Any, y: Any, a: Arguments) -> View:

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from derivations.declare.batches import Batch
 from derivations.declare.episodes import Episode
 from derivations.declare.grammar import SHARES, Tree
 from derivations.declare.input_law import Cluster as Cluster
@@ -23,6 +24,7 @@ from derivations.declare.of_runs import Preset as Preset
 from derivations.declare.of_training import Change as Change
 from derivations.declare.of_training import Law as Law
 from derivations.declare.of_training import Memory as Memory
+from derivations.declare.of_training import Number as Number
 from derivations.declare.of_training import Rule as Rule
 from derivations.declare.readouts import OUTPUTS as OUTPUTS
 from derivations.declare.readouts import Prediction, Readout, word_of
@@ -35,8 +37,10 @@ softmax: -log of the share of exp(f_h) that the head with the largest label has.
 """
 Weights = Literal["free", "sphere", "normalised"]
 """free: u moves by the gradient; sphere: by its tangential part, norms kept; normalised: the network divides by |u|."""
-Limit = Literal["flow", "online"]
-"""flow: step -> 0, clock = steps x step; online: step eta/d, d -> infinity, clock = steps/d."""
+Limit = Literal["flow", "online", "batch"]
+"""flow: step -> 0, clock = steps x step; online: step eta/d, d -> infinity, clock = steps/d.
+
+batch: giant steps, of order 1 at a batch of the order of d, clock = steps."""
 
 LABEL = "label of "
 """Prefix of an answer in `Declaration.watched` that stands beside the label of a stage."""
@@ -116,25 +120,6 @@ def moves(trained: tuple[str, ...], group: Group, word: str) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Number:
-    """A number of the user's own: its default, meaning and domain.
-
-    With `per_unit` every unit has one.  One that the unit's expression reads (a bias) starts at the default and is
-    trained where `trained` says so; one that a rule alone reads is a constant of the unit, and its default may be a
-    `formula` in the number j = 1, 2, .. of the unit, of which `default` then is the first value.
-    """
-
-    name: str
-    default: float
-    meaning: str = ""
-    minimum: float | None = None
-    maximum: float | None = None
-    above: float | None = None
-    per_unit: bool = False
-    formula: Tree | None = dataclasses.field(default=None, repr=False)
-
-
-@dataclasses.dataclass(frozen=True)
 class Start:
     """Where training starts: norms by slot, overlaps drawn at random or one cosine with the unit's teacher.
 
@@ -161,12 +146,12 @@ class Declaration:
     with `decades` goes on over decades of time: its default saved times have early ones, and its picture a logarithmic
     axis.  `inputs` are None for x ~ N(0, I).  `predictions` take the place of sums of groups in answers, and
     `label_predictions` in labels.  `head` names the heads in force, and `labelling` the groups of teachers
-    that make the label of one answer (none: all).  A model of several `stages` has one declaration for each, of which
+    that make the label of one answer (none: all).  `batch_size` takes the place of `batch` where
+    giant steps have an expression in d.  A model of several `stages` has one declaration for each, of which
     `stage` is the name, `begin` the time at which it begins and `own` are the parameters that it has for itself;
     `labels` are (stage, its groups of teachers) of all stages, where these differ, and `changes` what is set at the
-    beginning of a stage.  `text` is the normalised TOML text
-    that states the same model
-    (`declaration_text`); it is stored with every run.
+    beginning of a stage.  `text` is the normalised TOML text that states the same model (`declaration_text`); it is
+    stored with every run.
     """
 
     name: str
@@ -205,6 +190,7 @@ class Declaration:
     label_predictions: tuple[Prediction, ...] = dataclasses.field(default=(), repr=False)
     look: Look | None = dataclasses.field(default=None, repr=False)
     episode: Episode | None = dataclasses.field(default=None, repr=False)
+    batch_size: Batch | None = dataclasses.field(default=None, repr=False)
     labelling: tuple[str, ...] = dataclasses.field(default=(), repr=False)
     stage: str = dataclasses.field(default="", repr=False)
     begin: float = dataclasses.field(default=0.0, repr=False)
@@ -261,6 +247,17 @@ class Declaration:
     def timed(self) -> bool:
         """True where momentum has a time, so that velocities are order parameters."""
         return self.momentum is not None and self.momentum.timed
+
+    @property
+    def inertial(self) -> bool:
+        """True where velocities are order parameters: momentum has a time, or steps are giant."""
+        return self.momentum is not None and (self.momentum.timed or self.limit == "batch")
+
+    @property
+    def noisy(self) -> bool:
+        """True where the noise of batches has a part in the limit: E[c c^T] is then needed."""
+        infinite = self.batch_size is not None and self.batch_size.tree is None
+        return self.limit == "online" or (self.limit == "batch" and not infinite)
 
     @property
     def rate_names(self) -> tuple[str, ...]:

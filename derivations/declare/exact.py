@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Equations, Initial, Observables, Smooth, UsageError
+from derivations.contract import Equations, Initial, Observables, Recursion, Smooth, UsageError
 from derivations.declare import (
+    batches,
     episode_motion,
     episodes,
+    giant,
     labels,
     losses,
     memory_equations,
@@ -27,7 +29,7 @@ from derivations.declare.algebra import Algebra, entry_of
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
 from derivations.declare.kernels import shapes_of
-from derivations.declare.motion import BATCH, STEPS, TRAINING, Motion
+from derivations.declare.motion import BATCH, STEP, STEPS, TRAINING, Motion
 from derivations.declare.population import validity
 from derivations.declare.remembered import kernels
 from derivations.declare.rows import Rows
@@ -50,7 +52,9 @@ def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str
     found |= of_inputs(symbols, p)
     found |= episode_motion.numbers(p, _rewarded(symbols))
     now = schedules.begun(p)
-    found |= {name: float(getattr(now, name)) for name in ("step", "decay", "batch")}
+    found |= {name: float(getattr(now, name)) for name in ("step", "decay")}
+    giant_steps = symbols.declared.limit == "batch"
+    found["batch"] = batches.over_dimension(p) if giant_steps else float(p.batch)
     found["noise"] = noise.deviation(p)
     found |= {name: float(getattr(now, name)) for name in (*symbols.declared.names, *symbols.declared.rate_names)}
     if symbols.declared.momentum is not None:
@@ -94,12 +98,7 @@ def equations(parameters: Any) -> Equations:
     return equations_of(
         dataclasses.replace(
             stated,
-            advance=Smooth(
-                coupled=population.coupled(declared, system.numbers(parameters)),
-                kinks=schedules.kinked(parameters),
-                cost=0.0 if declared.inputs is None else STIFF,
-                **population.clock(parameters),
-            ),
+            advance=_advance(parameters),
             crossings=population.crossings(declared, rows(parameters)),
             observables=Observables(
                 observe=observe,
@@ -111,13 +110,24 @@ def equations(parameters: Any) -> Equations:
     )
 
 
+def _advance(parameters: Any) -> Smooth | Recursion:
+    """How the state goes forward: by an integrator, or in giant steps."""
+    declared: Declaration = parameters.declaration
+    if declared.limit == "batch":
+        return giant.advance(parameters)
+    return Smooth(
+        coupled=population.coupled(declared, system.numbers(parameters)),
+        kinks=schedules.kinked(parameters),
+        cost=0.0 if declared.inputs is None else STIFF,
+        **population.clock(parameters),
+    )
+
+
 def require_exact(parameters: Any) -> None:
     """Raise `UsageError` with the reason where a model has no closed form, and the tier to take."""
     found = kernels(parameters.declaration, system.numbers(parameters))
     missing = (
-        found.closed
-        or population.open_episodes(parameters)
-        or (found.second if parameters.declaration.limit == "online" else "")
+        found.closed or population.open_episodes(parameters) or (found.second if parameters.declaration.noisy else "")
     )
     if missing:
         other = (
@@ -169,6 +179,7 @@ def cached_statement(
         loss=losses.loss(motion),
         watched=tuple(losses.watched(motion, one, heads) for one, heads in labels.errors(declared)),
         terms=means.terms,
+        **({"kind": "recursion", "step": sp.Integer(1)} if declared.limit == "batch" else {}),
     )
 
 
@@ -219,7 +230,7 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
             yield Named(Base(symbols.declared.readout_name(g, one.head))[i], f"readout of {who} unit i")
         for word in symbols.declared.constants(group) if symbols.is_student(g) else ():
             yield Named(Base(group.named(word))[i], f"number {word} of student unit i")
-    training = (*TRAINING, *(_steps(symbols.declared) if symbols.declared.limit == "online" else ()))
+    training = (*TRAINING, *steps(symbols.declared))
     training += velocity_equations.constants(symbols.declared)
     training += tuple(Named(sp.Symbol(name), "factor of the step") for name in symbols.declared.rate_names)
     yield from (named for named in training if key_of(named.target) not in changing)
@@ -231,8 +242,13 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
     yield from (Named(sp.Symbol(name), "number of the model") for name in symbols.declared.names)
 
 
-def _steps(declared: Declaration) -> tuple[Named, ...]:
-    """The constants of an online limit; a batch is one of episodes where there are some."""
+def steps(declared: Declaration) -> tuple[Named, ...]:
+    """The constants that limits of finite steps have beside those of a flow."""
+    if declared.limit == "batch":
+        share = (Named(BATCH, "samples of one step over the dimension, B/d"),)
+        return (Named(STEP, "step eta of the weights"), *(share if declared.noisy else ()))
+    if declared.limit == "flow":
+        return ()
     if declared.episode is None:
         return STEPS
     return tuple(

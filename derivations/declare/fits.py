@@ -202,8 +202,9 @@ def _seen(made: Declaration, parameters: Any) -> None:
                 raise fields.Mistake(said, table, key)
     squares = memory.of_squares(made)
     plain = made.weights == "free" and made.inputs is None and not any(g.unit.calls("wick") for g in made.students)
-    if squares and made.limit == "flow" and not plain:
-        said = f"{squares[0]} in a flow is that of free weights on isotropic inputs; take limit = 'online'"
+    if squares and made.limit != "online" and not plain:
+        where = "a flow" if made.limit == "flow" else "giant steps"
+        said = f"{squares[0]} in {where} is that of free weights on isotropic inputs; take limit = 'online'"
         raise fields.Mistake(said, f"memory.{made.memories[0].name}", "rate")
 
 

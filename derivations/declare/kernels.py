@@ -57,8 +57,8 @@ def _derived(declared: Declaration, numbers: Sequence[float]) -> Kernels:
     shapes = shapes_of(declared, numbers)
     maker = Maker(declared, shapes)
     texts = [*maker.drift(), *maker.loss()]
-    second, tilts = "", erf_factors(shapes, met_by(declared)) if declared.limit == "online" else ()
-    if declared.limit == "online":
+    second, tilts = "", erf_factors(shapes, met_by(declared)) if declared.noisy else ()
+    if declared.noisy:
         try:
             require_second(declared, shapes)
         except Open as reason:

@@ -1,6 +1,6 @@
 """Memories and values that see the state in the equations of motion: expressions of SymPy."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from derivations.contract import UsageError
@@ -66,6 +66,11 @@ def equations(motion: "Motion") -> Iterator[Equation]:
     """The rates of memories; without the second-order term of an online limit, which they read, what adds that does."""
     if motion.declared.limit == "online" and not motion.second:
         return
+    yield from rates(motion, square)
+
+
+def rates(motion: "Motion", square: Callable[["Motion", str], Any]) -> Iterator[Equation]:
+    """The rates of memories, with the squared gradients that `square` gives by name."""
     gradients = memory.of_squares(motion.declared)
     for one in motion.declared.memories:
         rate = seen(motion.algebra, schedule_equations.symbolic(one.rate))

@@ -71,7 +71,7 @@ def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -
         fixed=fixed,
         spaces=spaces,
         velocities=velocities if declared.momentum is not None else None,
-        forgets=momentum.forgotten(declared.momentum),
+        forgets=momentum.forgotten(declared.momentum, declared.inertial),
         lengths=looks.measured(declared),
         episode=1 if declared.episode is None else declared.episode.samples,
     )
@@ -143,9 +143,10 @@ def _clock(parameters: Any) -> tuple[np.ndarray, ...]:
         return ()
     turns = [(turn.time, turn.before, turn.after) for turn in schedules.turns(parameters)]
     times, before, after = np.array(turns, float).reshape(-1, 3).T.copy()
-    if parameters.declaration.limit == "online":
-        times = np.ceil(times * parameters.d - schedules.BEFORE)
-    return np.array([float(parameters.d)]), times, before, after
+    steps = 1.0 if parameters.declaration.limit == "batch" else float(parameters.d)
+    if parameters.declaration.limit != "flow":
+        times = np.ceil(times * steps - schedules.BEFORE)
+    return np.array([steps]), times, before, after
 
 
 def scalars(initial: Initial) -> np.ndarray:

@@ -99,6 +99,8 @@ def check_number(parameters: Any) -> None:
         _require(parameters.momentum)
     elif declared.limit == "online":
         _require_time(parameters.momentum_time, 1.0 / parameters.d)
+    elif declared.limit == "batch":
+        _require_time(parameters.momentum_time, 1.0)
 
 
 def require_step(parameters: Any, step_size: float) -> None:
@@ -116,22 +118,24 @@ def _require_time(time: float, tick: float) -> None:
 def acceleration(parameters: Any) -> float:
     """The factor 1/(1 - beta) of all speeds in flow and online limit; 1 without a fixed momentum."""
     stated: Momentum | None = parameters.declaration.momentum
-    return 1.0 if stated is None or stated.timed else 1.0 / (1.0 - parameters.momentum)
+    fixed = stated is not None and not parameters.declaration.inertial
+    return 1.0 / (1.0 - parameters.momentum) if fixed else 1.0
 
 
 def constants(parameters: Any) -> tuple[np.ndarray, ...]:
     """The run-time argument of SGD's `accelerate`: beta or tau, and the time of a step of an online limit."""
     stated: Momentum | None = parameters.declaration.momentum
-    return () if stated is None else (np.array([getattr(parameters, stated.parameter), 1.0 / parameters.d]),)
+    tick = 1.0 if parameters.declaration.limit == "batch" else 1.0 / parameters.d
+    return () if stated is None else (np.array([getattr(parameters, stated.parameter), tick]),)
 
 
-def forgotten(stated: Momentum | None) -> str:
-    """Name what a run of SGD does not keep of its momentum; "" of a momentum with a time, and without one.
+def forgotten(stated: Momentum | None, inertial: bool = False) -> str:
+    """Name what a run of SGD does not keep of its momentum; "" without one, and where velocities are `inertial`.
 
     >>> forgotten(Momentum(0.9))
     'the velocities of momentum = 0.9; momentum = {time = ..} keeps them'
     """
-    if stated is None or stated.timed or not stated.value:
+    if stated is None or stated.timed or inertial or not stated.value:
         return ""
     return f"the velocities of momentum = {stated.value:g}; momentum = {{time = ..}} keeps them"
 
@@ -157,7 +161,7 @@ def accelerate(declared: Any, given: str, norms: bool) -> str:
     numbers and their velocities.  With `norms` the first of the means are the parts of gradients along their vectors.
     """
     stated: Momentum = declared.momentum
-    tick = "push[1]" if declared.limit == "online" else "step_size"
+    tick = "step_size" if declared.limit == "flow" else "push[1]"
     if stated.timed:
         lines = [f"damp = {tick} / push[0]", "keep = 1.0 - damp"]
     else:

@@ -5,8 +5,7 @@ With c_a = dl/dz_a, the derivative of the sample's loss in the field of vector a
     E[c_a x] = sum_r C_ar u_r,   C_ar = dL/dG_ar (Stein; twice that on the diagonal),   D_ab = sum_r C_ar G_rb
 
 and d(u_a . u_b)/dt = -D_ab - D_ba.  `sphere` subtracts the part along u_a, `normalised` divides by norms.  In the
-online limit (step eta/d, time steps/d) u_a . u_b gains eta^2 E[c_a c_b]/B.  Readouts and biases follow the partial
-derivatives of the loss.
+online limit (step eta/d, time steps/d) u_a . u_b gains eta^2 E[c_a c_b]/B.  Numbers follow derivatives of the loss.
 
 Inputs of covariance Lambda with eigenvalues lam_l have one Gram matrix G^l for the parts of the vectors in each
 eigenspace: the fields have the covariance sum_l lam_l G^l, E[c_a x^l] = lam_l sum_r C_ar u_r^l, and the online limit
@@ -24,6 +23,7 @@ from typing import Any
 from derivations.declare import (
     episode_motion,
     field_laws,
+    giant_equations,
     memory_equations,
     ruled,
     schedule_equations,
@@ -50,7 +50,8 @@ class Motion:
     def __init__(self, symbols: Algebra, second: bool, changing: tuple[str, ...] = ()) -> None:
         self.algebra, self.declared = symbols, symbols.declared
         self.kernels = Kernels(symbols)
-        self.second = second and self.declared.limit == "online"
+        self.second = second and self.declared.noisy
+        self.giant = self.declared.limit == "batch"
         self.squared = self.declared.loss == "squared"  # under a correlation loss students do not meet
         self.schedules = [one for one in self.declared.schedules if one.name in changing]
         self.arrays: list[Definition] = []
@@ -59,17 +60,20 @@ class Motion:
         """The factor of the motion of a slot or a number of a group: the step of an online limit, times its rate."""
         name = self.declared.rate(self.declared.groups[number], word)
         own = sp.Symbol(name) if name else sp.Integer(1)
-        return own * (STEP if self.declared.limit == "online" else 1) * velocity_equations.acceleration(self.declared)
+        return own * (1 if self.declared.limit == "flow" else STEP) * velocity_equations.acceleration(self.declared)
 
     def definitions(self) -> tuple[Definition, ...]:
         """All arrays that the equations and the loss read, in order."""
-        self.arrays = [*field_laws.definitions(self.algebra, self.schedules)]
+        late = giant_equations.values_of_memories(self)  # known after the gradients
+        self.arrays = [*field_laws.definitions(self.algebra, [one for one in self.schedules if one not in late])]
         self.arrays += [*self._pairs(), *ruled.definitions(self), *self._outputs(), *self._alone()]
         self.arrays += [*self._bends(), *self._gradients(), *self._pulls(), *self._drifts()]
         self.arrays += velocity_equations.definitions(self)
         if self.second:
             self.arrays += second_order.definitions(self)
         self.arrays += self._along()
+        if self.giant:
+            self.arrays += giant_equations.definitions(self)
         return tuple(self.arrays)
 
     def pairs(self) -> Iterator[tuple[int, int]]:
@@ -345,7 +349,7 @@ class Motion:
             if self.algebra.moves(one) and self.declared.weights != "free":
                 i = self.algebra.index("i", one.group)
                 value = self.eigenvalue * self.drift(one, i, one, i)
-                if self.second and self.declared.weights == "sphere":
+                if self.second and self.declared.weights == "sphere" and not self.giant:
                     # A step across the sphere lengthens the vector, which the constraint takes back.
                     value -= HALF * self._gain(one, i, one, i) / self.rate(one.group, one.slot)
                 value = self.algebra.over_spaces(value) / self.algebra.product(one, i, one, i)
@@ -366,6 +370,9 @@ class Motion:
 
     def equations(self) -> Iterator[Equation]:
         """The motion of all overlaps, readouts and biases."""
+        if self.giant:
+            yield from giant_equations.equations(self)
+            return
         for one, two in self.algebra.moving():
             i, j = self.algebra.index("i", one.group), self.algebra.index("j", two.group)
             rate = self.moved(one, i, two, j)

@@ -99,7 +99,7 @@ def check(parameters: Any) -> None:
         return
     known, declared = schedules.shared(parameters), parameters.declaration
     require(law, known)
-    power = 2 if declared.limit == "online" else 1
+    power = 2 if declared.noisy else 1
     if np.isfinite(moment(law, known, power)) or growth.bounded_in_label(declared, known):
         return
     what = "variance" if power == 2 else "mean size"

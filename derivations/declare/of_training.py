@@ -1,4 +1,4 @@
-"""The parts of a declaration that concern training beside numbers: memories, rules, and laws of label noise."""
+"""The parts of a declaration that concern training: numbers, memories, rules, and laws of label noise."""
 
 import dataclasses
 
@@ -49,3 +49,22 @@ class Change:
     kind: str
     name: str
     value: str | float
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+    """A number of the user's own: its default, meaning and domain.
+
+    With `per_unit` every unit has one.  One that the unit's expression reads (a bias) starts at the default and is
+    trained where `trained` says so; one that a rule alone reads is a constant of the unit, and its default may be a
+    `formula` in the number j = 1, 2, .. of the unit, of which `default` then is the first value.
+    """
+
+    name: str
+    default: float
+    meaning: str = ""
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+    per_unit: bool = False
+    formula: Tree | None = dataclasses.field(default=None, repr=False)

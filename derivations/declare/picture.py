@@ -29,6 +29,8 @@ MOST = 8
 THIN = {"color": GREY, "linewidth": 0.5, "alpha": 0.6, "zorder": 1.5}
 GAP = "gap "
 """Prefix of the name of the panel of 1 - M."""
+CLOCKS = {"flow": "time $t$", "online": "time $t$ = steps$/d$", "batch": "steps"}
+"""The label of the axis of time by limit."""
 LOSSES = {"correlation": "correlation loss", "logistic": "logistic loss", "hinge": "hinge loss", "own": "loss"}
 
 
@@ -36,11 +38,11 @@ def draw(run: Any) -> dict[str, Any]:
     """The figure `order_parameters` of an `xarray.Dataset`, where time goes on, and `blocks` of its inputs."""
     if run.sizes.get("time", 0) < 2:
         return {}
-    _, online, decades = _stated(run)
+    _, limit, decades = _stated(run)
     decades = decades or bool(power_law.references(run))  # of the parts by block, which whole vectors have not
     found = {"order_parameters": order_parameters(whole(run), decades)}
     if spectrum_picture.is_drawn(run):
-        found["blocks"] = spectrum_picture.by_eigenvalue(run, decades, online)
+        found["blocks"] = spectrum_picture.by_eigenvalue(run, decades, limit == "online")
     return found
 
 
@@ -61,7 +63,7 @@ def order_parameters(run: Any, decades: bool) -> Any:
     """
     from matplotlib.figure import Figure
 
-    kind, online, _ = _stated(run)
+    kind, limit, _ = _stated(run)
     panels = _panels(run, kind)
     figure = Figure(layout="constrained")
     shades = _shades(run)
@@ -75,7 +77,7 @@ def order_parameters(run: Any, decades: bool) -> Any:
             _overlaps(axis, run, name, shades)
         else:
             _units(axis, run, name, shades)
-        axis.set_xlabel("time $t$ = steps$/d$" if online else "time $t$")
+        axis.set_xlabel(CLOCKS[limit])
         if decades:
             log_time(axis, run["time"].values, [run[name.removeprefix(GAP)].values for name in panels])
         else:
@@ -83,13 +85,13 @@ def order_parameters(run: Any, decades: bool) -> Any:
     return figure
 
 
-def _stated(run: Any) -> tuple[str, bool, bool]:
-    """Loss of the model, whether it is an online limit, and whether it has `decades`; where the run says so."""
+def _stated(run: Any) -> tuple[str, str, bool]:
+    """Loss and limit of the model, and whether it has `decades`; where the run says so."""
     tables = tomllib.loads(run.attrs.get("declaration", ""))
     training = tables.get("training", {})
     own = (stage for stage in tables.get("stage", []) if stage["name"] == run.attrs.get("stage"))
     training = training | next(own, {})
-    return str(training.get("loss", "squared")), training.get("limit") == "online", bool(training.get("decades"))
+    return str(training.get("loss", "squared")), str(training.get("limit", "flow")), bool(training.get("decades"))
 
 
 def _is_overlap(name: str) -> bool:

@@ -6,7 +6,17 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Component, Crossing, Initial, Labelled, UsageError
-from derivations.declare import coupling, episodes, mixture, noise, schedules, spectra, velocity_blocks
+from derivations.declare import (
+    batches,
+    coupling,
+    episodes,
+    giant,
+    mixture,
+    noise,
+    schedules,
+    spectra,
+    velocity_blocks,
+)
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import of_rules, teacher_gram
 from derivations.declare.places import known_places
@@ -23,7 +33,7 @@ def coupled(declared: Declaration, known: tuple[float, ...]) -> Callable[[Initia
     On inputs with eigenvalues the overlaps in each eigenspace; else None in the online limit, and where every overlap
     feels every other.
     """
-    if declared.timed:
+    if declared.inertial:
         return None
     if declared.inputs is not None:
         return coupling.by_spaces
@@ -39,6 +49,8 @@ def clock(parameters: Any) -> dict[str, Any]:
 
 def validity(declared: Declaration) -> str:
     """Where the dynamics holds."""
+    if declared.limit == "batch":
+        return giant.validity(declared)
     if declared.limit == "online":
         return "exact for Gaussian inputs in the limit of large d at step eta / d and a batch of any fixed size"
     return (
@@ -48,7 +60,7 @@ def validity(declared: Declaration) -> str:
 
 def neglected(declared: Declaration) -> str:
     """What the dynamics leaves out where its means are exact."""
-    return "nothing" if declared.limit == "flow" else "fluctuations of order 1/sqrt(d)"
+    return "fluctuations of order 1/sqrt(d)" if declared.noisy else "nothing"
 
 
 def state(parameters: Any) -> tuple[Component, ...]:
@@ -97,11 +109,14 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     switches = list(schedules.switched(p, float(initial.state[TIME])).values()) if declared.clocked else []
     at = rows(p)
     constant, places = known_places(initial)
-    online = declared.limit == "online"
+    stepped = declared.limit != "flow"
     p = schedules.begun(p)
-    gain = p.step**2 / (episodes.samples(p) * p.batch) if online else 0.0
+    gain = p.step**2 / (episodes.samples(p) * p.batch) if declared.limit == "online" else 0.0
+    if declared.limit == "batch":
+        gain = 1.0 / batches.over_dimension(p)
+    inertia = [getattr(p, declared.momentum.parameter)] if declared.momentum is not None and declared.inertial else []
     rates = np.array(
-        [p.step if online else 1.0, p.decay, gain, noise.scale(p), *([p.momentum_time] if declared.timed else []),
+        [p.step if stepped else 1.0, p.decay, gain, noise.scale(p), *inertia,
          *([p.look_size] if declared.look is not None else [])]
     )  # fmt: skip
     return (

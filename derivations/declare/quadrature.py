@@ -109,8 +109,7 @@ def highest(declared: Declaration) -> int:
     for _ in range(declared.look.times if declared.look is not None else 0):
         found = max(found, _moved(declared, field))  # z - rho c(z) has the degree of c
         field = max(field, found)
-    online = declared.limit == "online"
-    return max(2 * found if online else found + 1, 2 * max(f, y))
+    return max(2 * found if declared.noisy else found + 1, 2 * max(f, y))
 
 
 def _moved(declared: Declaration, field: int) -> int:

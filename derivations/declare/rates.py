@@ -9,8 +9,8 @@ from derivations.declare.declaration import Group, Law, Number, moves
 from derivations.declare.readouts import word_of
 from derivations.declare.schedules import Names, Schedule
 
-STEPS = {"online": 1.0, "flow": 1e-3}
-"""The default step: eta of the online limit, or a step of SGD beside a flow, which is its limit of small steps."""
+STEPS = {"online": 1.0, "batch": 1.0, "flow": 1e-3}
+"""The default step: eta of the online limit, of giant steps, or of SGD beside a flow, its limit of small steps."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,12 +9,14 @@ from typing import Any
 from derivations.contract import UsageError
 from derivations.declare import (
     array_files,
+    batches,
     copies,
     data,
     episodes,
     events,
     fields,
     fits,
+    giant,
     growth,
     heads,
     inputs,
@@ -50,8 +52,6 @@ TRAINING = (
     "loss", "weights", "limit", "step", "batch", "decay", "trained", "rates", "rule", "until", "decades", "head",
     "momentum", "nesterov", "teacher", "look", "episode",
 )  # fmt: skip
-LARGEST_BATCH = 10**15
-"""Most samples of a step, as the parameter `batch` takes them."""
 LOSSES = ("squared", "correlation", "logistic", "hinge", "softmax")
 
 
@@ -83,6 +83,7 @@ def declaration(
     made = _stated(tables, name, folder, stage)
     looks.require(made)
     episodes.require(made)
+    giant.require(made)
     made = dataclasses.replace(made, text=declaration_text(tables, made))
     made = stages.with_stages(made, tables, lambda own, place: declaration(own, name, folder, place))
     copies.require(made)
@@ -102,7 +103,8 @@ def _stated(tables: Mapping[str, Any], name: str, folder: Path | None, stage: tu
     words, in_force = heads.names_of(students), heads.force(training, students)
     loss, tree = _loss(training, numbers, words, in_force)
     weights: Any = fields.choice(training, "weights", ("free", "sphere", "normalised"), "free", "training")
-    limit: Any = fields.choice(training, "limit", ("flow", "online"), "flow", "training")
+    limit: Any = fields.choice(training, "limit", ("flow", "online", "batch"), "flow", "training")
+    count, expression = batches.batch(training, limit, tuple(n.name for n in numbers if not n.per_unit))
     trained = _trained(training, students, numbers)
     remembering = fields.table(tables, "memory")
     known = memory.names_of(remembering)
@@ -121,7 +123,8 @@ def _stated(tables: Mapping[str, Any], name: str, folder: Path | None, stage: tu
         limit=limit,
         trained=trained,
         step=values.step,
-        batch=fields.whole(training, "batch", "training", 1, LARGEST_BATCH),
+        batch=count,
+        batch_size=expression,
         decay=values.decay,
         noise=values.noise,
         gram=data.gram_of_file(law, teacher_table) or _gram(teacher_table, folder),

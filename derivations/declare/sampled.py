@@ -1,9 +1,8 @@
 """Tiers `sampled` and `mixed`: means over fixed randomised points, where there is no closed form.
 
-Rules that are polynomials have tier `exact` here, over the nodes of `quadrature`.
-
-The points stay the same along a run, so that the right-hand side is one smooth function and the error a bias of it,
-which independent randomisations measure.  `mixed` has the exact drift and samples E[c c^T] alone.
+Points stay the same along a run, so that the right-hand side is one smooth function and the error a bias of it, which
+independent randomisations measure.  `mixed` has the exact drift and samples E[c c^T] alone.  Rules that are polynomials
+have tier `exact` here, over the nodes of `quadrature`.
 """
 
 import dataclasses
@@ -19,6 +18,8 @@ from derivations.declare import (
     arrays,
     classification,
     exact,
+    giant,
+    giant_arrays,
     labels,
     population,
     quadrature,
@@ -28,6 +29,7 @@ from derivations.declare import (
 )
 from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Open
+from derivations.declare.kinks import kinked
 from derivations.declare.noise import in_force
 from derivations.declare.points import degree, grid, points
 from derivations.declare.remembered import identity
@@ -44,7 +46,6 @@ FEWER = 4
 """Of the bias that all randomisations share, order 1/points, means over this many times fewer points have more."""
 WIDER = 1.5
 """The scatter of a few randomisations is 20 to 30 per cent too small at ten fields."""
-KINKS = ("relu", "abs", "step", "sign", "top1", "clip")
 NOT_ON_A_GRID = ("exp", "sqrt", "log")
 """Functions that grow beyond the reach of a grid, or have a branch point."""
 FEWEST = 256
@@ -57,18 +58,20 @@ def equations(parameters: Any, tier: str) -> Equations:
     """The equations over sampled means.  Raises `UsageError` for `mixed` where there is nothing to mix."""
     declared: Declaration = in_force(parameters)
     stated = _drift(parameters) if tier == "mixed" else None
-    kinked = _kinked(declared)
-    tolerance = KINKED if kinked else SMOOTH
+    rough = kinked(declared)
+    tolerance = KINKED if rough else SMOOTH
     return Equations(
         about=Tier(
             name=tier,
             validity=population.validity(declared),
             neglects=neglected(parameters, tier),
         ),
-        advance=Smooth(
+        advance=giant.advance(parameters)
+        if declared.limit == "batch"
+        else Smooth(
             between="interpolant",
             rough=0.0 if tier == "exact" or _on_grid(parameters) else tolerance,
-            kinks=kinked or schedules.kinked(parameters),
+            kinks=rough or schedules.kinked(parameters),
             **population.clock(parameters),
         ),
         code=Code(
@@ -103,15 +106,6 @@ def neglected(parameters: Any, tier: str) -> str:
     return population.neglected(parameters.declaration)
 
 
-def _kinked(declared: Declaration) -> bool:
-    """True where loss, units or rules have a kink or a jump."""
-    trees = [*(group.unit for group in declared.groups), *(rule.tree for rule in declared.rules)]
-    trees += [declared.own_loss] if declared.own_loss else []
-    trees += [one.tree for one in declared.predicted]
-    trees += [declared.episode.success] if declared.episode is not None else []
-    return declared.loss == "hinge" or any(tree.calls(*KINKS) for tree in trees)
-
-
 def _on_grid(parameters: Any) -> bool:
     """True where means are over one or two variables of functions that are analytic and do not grow exponentially.
 
@@ -123,7 +117,7 @@ def _on_grid(parameters: Any) -> bool:
     trees = [*(group.unit for group in declared.groups), *([declared.own_loss] if declared.own_loss else [])]
     trees += [rule.tree for rule in declared.rules] + [one.tree for one in declared.predicted]
     trees += [declared.law.tree] if declared.law is not None else []
-    plain = not signed and not _kinked(declared) and not any(tree.calls(*NOT_ON_A_GRID) for tree in trees)
+    plain = not signed and not kinked(declared) and not any(tree.calls(*NOT_ON_A_GRID) for tree in trees)
     return plain and variables <= 2 and parameters.points >= FEWEST
 
 
@@ -155,8 +149,13 @@ def _drift(parameters: Any) -> Statement:
         stated = exact.statement(parameters, second=False)
     except Open as reason:
         raise UsageError(f"tier mixed: {reason}; take -p tier=sampled") from None
-    if parameters.declaration.limit != "online":
-        raise UsageError("tier mixed: a flow has no second-order term to sample; take -p tier=exact")
+    declared = parameters.declaration
+    if not declared.noisy:
+        which = "a flow" if declared.limit == "flow" else "descent on the mean over all samples"
+        raise UsageError(f"tier mixed: {which} has no second-order term to sample; take -p tier=exact")
+    if declared.limit == "batch" and not giant.mixes(declared):
+        said = "a giant step on the sphere, or with memories, takes closed and sampled terms at once"
+        raise UsageError(f"tier mixed: {said}; take -p tier=sampled")
     return stated
 
 
@@ -171,7 +170,7 @@ def _identity(parameters: Any, stated: Statement | None) -> str:
     said = identity(declared) if stated is None else f"{identity(declared)}_{stated.fingerprint}"
     said += f"_{declared.labels}" if declared.labels else ""
     changing = [(schedule.name, schedule.text) for schedule in schedules.active(parameters)]
-    said += f"_velocities_{declared.trained}" if declared.timed else ""
+    said += f"_velocities_{declared.trained}" if declared.inertial else ""
     if not declared.rates and not declared.clocked:
         return said
     names = [group.name for group in declared.groups]
@@ -209,6 +208,11 @@ def build(
         second = found[0].second if isotropic else arrays.squares(found, a)
         scalars = [_over_clusters(a, each) for each in zip(*(means.scalars for means in found), strict=True)]
         remembered = arrays.of_memories(xp, declared, changing, y, split(declared, given)[0], view, found, pull)
+        if declared.limit == "batch":
+            closed = 0.0 if drift is None else drift(t, y, *split(declared, given)[2])
+            means = found[0]._replace(scalars=scalars)
+            a = giant_arrays.settled(xp, declared, changing, y, (a, split(declared, given)[0]), view, remembered)
+            return closed + giant_arrays.change(xp, declared, y, a, view, means, remembered, drift is not None)
         if declared.timed:
             closed = 0.0 if drift is None else drift(t, y, *split(declared, given)[2])
             return closed + velocity_arrays.packed(xp, declared, y, a, view, found[0], remembered, drift is not None)

@@ -59,7 +59,7 @@ class Sampler:
             drift = weighted @ x[:n].T
             if isotropic:
                 drift = drift @ U.T + e[:, None] * at.G[:S]
-            second = weighted @ c.T if self.declared.limit == "online" else xp.zeros((S, S))
+            second = weighted @ c.T if self.declared.noisy else xp.zeros((S, S))
             first = weighted.sum(1)
             return Means(drift, e, first, second, scalars, value @ w)
 

@@ -101,7 +101,7 @@ def settle(declared: Declaration, changing: Sequence[Schedule], given: str) -> s
     Gram matrix (n, n), or those (L, n, n) of the parts of vectors.  Memories stand last among the scalars.
     """
     count = len(declared.memories)
-    tick = "1.0 / dimension[0]" if declared.limit == "online" else "step_size"
+    tick = "step_size" if declared.limit == "flow" else "1.0 / dimension[0]"
     lines = [*_moment(declared, changing, values=False), "gram = whole(parts)"]
     state = _state(declared, seen(declared, changing))
     if count:
@@ -131,7 +131,7 @@ def _shared(declared: Declaration) -> str:
 
 def _moment(declared: Declaration, changing: Sequence[Schedule], values: bool = True) -> list[str]:
     """The time and the switches of a step, and what depends on them alone."""
-    online = declared.limit == "online"
+    online = declared.limit != "flow"
     lines = [
         "t = count / dimension[0]" if online else "t = count * step_size",
         "begin = turns" if online else f"begin = np.ceil(turns / step_size - {BEFORE!r})",

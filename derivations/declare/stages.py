@@ -66,17 +66,19 @@ def with_stages(made: Declaration, tables: Mapping[str, Any], read: Read) -> Dec
 
 
 def _require_velocities(made: Declaration, stages: list[Declaration]) -> None:
-    """Refuse momentum with a time where stages train different things: the velocities of a state are those of one."""
+    """Refuse velocities in the state where stages train different things: those of a state are those of one."""
     moving = {
         tuple(
             group.named(word) for group in one.students for word in (*group.slots, *group.own) if one.moves(group, word)
         )
         for one in stages
     }
-    if made.timed and len(moving) > 1:
+    if made.inertial and len(moving) > 1:
+        stated = "momentum of giant steps" if made.limit == "batch" else "momentum = {time = ..}"
+        instead = "" if made.limit == "batch" else "momentum = 0.9, or "
         raise fields.Mistake(
-            "momentum = {time = ..} and stages that train different vectors, readouts or numbers do not go together "
-            "yet: take momentum = 0.9, or the same `trained` and `head` in all stages",
+            f"{stated} and stages that train different vectors, readouts or numbers do not go together "
+            f"yet: take {instead}the same `trained` and `head` in all stages",
             "training", "momentum",
         )  # fmt: skip
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
-from derivations.declare import classes, data, episodes, labels, looks, mixture, momentum, schedules, spectra
+from derivations.declare import batches, classes, data, episodes, labels, looks, mixture, momentum, schedules, spectra
 from derivations.declare.declaration import Declaration
 from derivations.declare.noise import in_force
 from derivations.declare.readouts import word_of
@@ -29,7 +29,8 @@ def conventions(parameters: Any) -> dict[str, str]:
         "trained": "sum of a_i phi_i",
         "own": "as declared",
     }
-    clock = "steps / d, step eta / d" if declared.limit == "online" else "steps x step size"
+    clocks = {"online": "steps / d, step eta / d", "batch": "steps, of size eta"}
+    clock = clocks.get(declared.limit, "steps x step size")
     slots = list(dict.fromkeys(slot for group in declared.students for slot in group.slots))
     several = {"vectors": ", ".join(slots)} if len(slots) > 1 else {}  # a number that is declared nowhere is seen here
     inputs = {} if declared.inputs is None else {"inputs": f"{data.convention(declared.inputs)}; norms are Euclidean"}
@@ -41,11 +42,15 @@ def conventions(parameters: Any) -> dict[str, str]:
     factors = ", ".join(f"step x rate_{name} for {name}" for name, _ in declared.rates)
     rates = {"rates": factors} if factors else {}
     rates |= {schedule.name: schedule.text for schedule in schedules.active(parameters)}
-    rates |= {f"memory {one.name}": f"d {one.name}/dt = {one.text}" for one in declared.memories}
+    sign = "added in a step: {1}" if declared.limit == "batch" else "d {0}/dt = {1}"
+    rates |= {f"memory {one.name}": sign.format(one.name, one.text) for one in declared.memories}
     rates |= momentum.convention(parameters) | looks.convention(parameters)
     rates |= episodes.convention(parameters)
     for letter, side in (("f", declared.predictions), ("y", declared.label_predictions)):
         rates |= {f"prediction of {word_of(one.head, letter)}": one.text for one in side}
+    if declared.batch_size is not None and getattr(parameters, "batch", None) is None:
+        count = f"{batches.samples(parameters):.12g} samples of a step"
+        rates["batch"] = f"{declared.batch_size.text}, {count}" if declared.noisy else "inf, the mean over all samples"
     law = in_force(parameters).law
     if law is not None:
         heavy = ", without a variance, which the loss leaves out" if law.heavy else ""

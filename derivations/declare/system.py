@@ -15,9 +15,11 @@ from typing import Any
 from derivations.contract import Dynamics, Source, System, UsageError, parameter
 from derivations.declare import (
     array_files,
+    batches,
     copies,
     data,
     episodes,
+    giant,
     growth,
     looks,
     mixture,
@@ -29,9 +31,10 @@ from derivations.declare import (
 from derivations.declare.declaration import Declaration
 from derivations.declare.declaration_text import said
 from derivations.declare.fields import MOST
-from derivations.declare.momentum import add_number, check_number, require_step
+from derivations.declare.momentum import add_number, check_number
 from derivations.declare.rows import Rows
 from derivations.declare.stage_parameters import Between, dynamics, fields_of, of_stage, steps
+from derivations.declare.step_sizes import stepped, tick, usual
 
 TIERS = ("exact", "mixed", "sampled", "leading")
 """Of a declared model; "auto" settles on exact where it exists, else mixed, else sampled."""
@@ -112,7 +115,7 @@ def _stages(declared: Declaration) -> tuple[Dynamics, ...]:
         usual=usual,
         step_symbol=_step_symbol(declared),
         settled=f"{HERE}.tiers:settled",
-        noisy=declared.limit == "online",
+        noisy=declared.noisy,
         decades=declared.decades,
         within=schedules.require,
     )
@@ -135,11 +138,13 @@ def sizes_of(declared: Declaration) -> dict[str, str]:
     found = {"d": "d"}
     for groups, word, symbol in ((declared.students, "units", "m"), (copies.stated(declared), "teachers", "m*")):
         found |= {group.named(word): f"{symbol}_{group.name}".rstrip("_") for group in groups}
-    return found | (steps(declared) if declared.limit == "online" else {})
+    return found | (steps(declared) if declared.limit != "flow" else {})
 
 
 def clock(declared: Declaration) -> str:
     """What time measures."""
+    if declared.limit == "batch":
+        return giant.clock(declared)
     if declared.limit == "online":
         return "steps / d of online SGD with step eta / d, in the limit of large d"
     return "time t of the gradient flow; one SGD step advances it by the step size"
@@ -204,9 +209,9 @@ def _add_training(declared: Declaration, add: Callable[..., None]) -> None:
     d = data.dimension(declared.inputs) or 1000
     add("d", int, d, "input dimension", minimum=1, maximum=10**15)
     meaning = "eta of the online limit: SGD steps by eta / d" if declared.limit == "online" else "step size of SGD"
+    meaning = "eta of a giant step of the weights" if declared.limit == "batch" else meaning
     _add_value(declared, add, "step", declared.step, meaning, above=0.0)
-    counted = "samples" if declared.episode is None else "episodes"
-    add("batch", int, declared.batch, f"{counted} of one SGD step", minimum=1, maximum=10**15)
+    batches.add_number(declared, add)
     _add_value(declared, add, "noise", declared.noise, "standard deviation of the label noise", minimum=0.0)
     text = "weight decay lambda: -lambda u is added to the motion"
     _add_value(declared, add, "decay", declared.decay, text, minimum=0.0)
@@ -366,6 +371,7 @@ def check(parameters: Any, drawn: bool = True) -> None:
             f"d must be at least the number of vectors, {found.students} of students and {rest} of {others}, "
             f"but d = {parameters.d}: choose a larger d or fewer units"
         )
+    batches.samples(parameters)
     mixture.require_small_means(parameters)
     mixture.require_signs(parameters)
     if parameters.points & (parameters.points - 1):
@@ -373,39 +379,3 @@ def check(parameters: Any, drawn: bool = True) -> None:
     from derivations.declare.initial import teacher_gram
 
     teacher_gram(parameters)
-
-
-def tick(parameters: Any, step_size: float) -> float:
-    """The time of one SGD step: 1/d in the online limit, else the step size."""
-    return 1.0 / parameters.d if parameters.declaration.limit == "online" else step_size
-
-
-def usual(parameters: Any) -> tuple[float, int]:
-    """The step size and batch of SGD where none is given: eta/d or the step, and the declared batch."""
-    online = parameters.declaration.limit == "online"
-    step = 1.0 if parameters.step is None else parameters.step  # a schedule is the factor of a step of 1/d
-    return (step / parameters.d if online else step), parameters.batch
-
-
-def stepped(parameters: Any, step_size: float, explicit: frozenset[str]) -> Any:
-    """The parameters that a step size implies: in the online limit eta = step size x d.
-
-    Raises `UsageError` where `step` was given too and is another.
-    """
-    require_step(parameters, step_size)
-    if parameters.declaration.limit != "online":
-        return parameters
-    eta = step_size * parameters.d
-    if parameters.step is None:
-        if abs(eta - 1.0) > 1e-12:
-            text = next(one.text for one in schedules.active(parameters) if one.name == "step")
-            raise UsageError(f"--step-size is one step, but step is {text!r}: give it by -p step={eta:g}")
-        return parameters
-    if abs(eta - parameters.step) <= 1e-12 * eta:
-        return parameters
-    if "step" in explicit:
-        raise UsageError(
-            f"--step-size {step_size:g} in d = {parameters.d} is step = {eta:g} of the online limit, but -p step="
-            f"{parameters.step:g} was given: give one of the two"
-        )
-    return dataclasses.replace(parameters, step=eta)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from derivations.contract import Equations, UsageError
-from derivations.declare import population, quadrature
+from derivations.declare import giant, population, quadrature
 from derivations.declare.remembered import kernels
 from derivations.declare.system import numbers
 
@@ -36,8 +36,9 @@ def settled(parameters: Any) -> str:
         return "sampled"
     if found.closed:
         return "exact" if quadrature.exists(parameters) else "sampled"
-    if parameters.declaration.limit == "online" and found.second:
-        return "mixed"
+    declared = parameters.declaration
+    if declared.noisy and found.second:
+        return "mixed" if declared.limit == "online" or giant.mixes(declared) else "sampled"
     return "exact"
 
 

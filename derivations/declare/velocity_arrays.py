@@ -33,6 +33,13 @@ def _places(at: Rows) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
     return along, among, pushes
 
 
+def held(xp: Any, at: Rows, y: Any) -> tuple[Any, Any, list[Any]]:
+    """The overlaps v . u (S, n) and v . v (S, S) of velocities in a state, and the velocities of numbers; else 0."""
+    along, among, places = _places(at)
+    known = xp.concatenate([y, xp.zeros(1)])
+    return known[along], known[among], [known[place] for place in places]
+
+
 def packed(
     xp: Any, declared: Declaration, y: Any, a: Arguments, view: View, means: Means, memories: Sequence[Any],
     only_noise: bool,
@@ -49,16 +56,14 @@ def packed(
     if not only_noise:
         drift, on_rows, among, pushes, slopes = _motion(xp, at, y, a, view, means)
         between = between + among
-    velocities = _flat(at, on_rows, between, slopes)
+    velocities = flat(at, on_rows, between, slopes)
     clock = 0.0 if only_noise else 1.0
     return packed_state(xp, declared, drift, xp.zeros((S, S)), pushes, a, [*velocities, *memories], clock=clock)
 
 
 def _motion(xp: Any, at: Rows, y: Any, a: Arguments, view: View, means: Means) -> tuple[Any, ...]:
     """The motion without noise: of vectors, of v . u and v . v, the velocities of numbers, and the rates of these."""
-    along, among, places = _places(at)
-    known = xp.concatenate([y, xp.zeros(1)])
-    V, VV, pushes = known[along], known[among], [known[place] for place in places]
+    V, VV, pushes = held(xp, at, y)
     S, step, decay, tau = at.students, a.rates[0], a.rates[1], a.rates[4]
     on_rows = (means.drift + decay * view.G[:S] - V) / tau
     on_rows = xp.concatenate([on_rows[:, :S] - VV * (step * a.moves), on_rows[:, S:]], axis=1)
@@ -68,7 +73,7 @@ def _motion(xp: Any, at: Rows, y: Any, a: Arguments, view: View, means: Means) -
     return -step * a.moves[:, None] * V, on_rows, between, pushes, slopes
 
 
-def _flat(at: Rows, on_rows: Any, between: Any, slopes: Sequence[Any]) -> list[Any]:
+def flat(at: Rows, on_rows: Any, between: Any, slopes: Sequence[Any]) -> list[Any]:
     """The entries of the state that velocities are, in the order of the layout."""
     found = []
     for block in at.velocities:

@@ -53,7 +53,7 @@ class VelocityBlock:
 
 def blocks(at: "Rows") -> tuple[VelocityBlock, ...]:
     """All blocks, VV, then VQ, then VM; none where momentum has no time."""
-    if not at.declaration.timed:
+    if not at.declaration.inertial:
         return ()
     kinds = at.declaration.kinds
     places = list(at.starts)
@@ -80,7 +80,7 @@ def _block(at: "Rows", letter: str, one: Place, two: Place) -> VelocityBlock:
 
 def pushes(at: "Rows") -> tuple[tuple[int, str, int], ...]:
     """The numbers of the students' units that have velocities, (group, word, count)."""
-    if not at.declaration.timed:
+    if not at.declaration.inertial:
         return ()
     students = at.declaration.students
     return tuple((g, word, count) for g, word, count in at.scalars if at.declaration.moves(students[g], word))

@@ -26,7 +26,7 @@ BETA, TIME, DECAY, BATCH = sp.symbols("momentum momentum_time decay batch")
 
 def acceleration(declared: Declaration) -> Any:
     """The factor of all speeds by a fixed momentum beta: that of the step, 1/(1 - beta)."""
-    return 1 if declared.momentum is None or declared.timed else 1 / (1 - BETA)
+    return 1 if declared.momentum is None or declared.inertial else 1 / (1 - BETA)
 
 
 def constants(declared: Declaration) -> tuple[Named, ...]:
@@ -81,14 +81,14 @@ def _pairs(symbols: Algebra) -> Iterator[tuple[Vector, Vector]]:
     yield from ((one, two) for one in moving for two in moving)
 
 
-def _seen(motion: "Motion", one: Vector, i: Any, two: Vector, j: Any) -> Any:
+def seen(motion: "Motion", one: Vector, i: Any, two: Vector, j: Any) -> Any:
     """E[c_i x] . v_j, the mean gradient of u_i seen from the velocity of u_j."""
     return Base(f"D_{_name(motion.algebra, 'VQ', two, one)}")[i, j]
 
 
 def definitions(motion: "Motion") -> Iterator[Definition]:
     """The mean gradients seen from velocities."""
-    if not motion.declared.timed:
+    if not motion.declared.inertial:
         return
     symbols = motion.algebra
     for one, two in _pairs(symbols):
@@ -97,7 +97,7 @@ def definitions(motion: "Motion") -> Iterator[Definition]:
             r = symbols.index("r", other.group)
             if motion.pulled(one, i, other, r) != 0:
                 found += sp.Sum(motion.pull(one, i, other, r) * product(symbols, two, j, other, r), r)
-        yield Definition((_seen(motion, one, i, two, j),), found, "E[c_i x] . v_j, v a velocity")
+        yield Definition((seen(motion, one, i, two, j),), found, "E[c_i x] . v_j, v a velocity")
 
 
 def equations(motion: "Motion") -> Iterator[Equation]:
@@ -125,8 +125,8 @@ def equations(motion: "Motion") -> Iterator[Equation]:
 def _square_rate(motion: "Motion", one: Vector, i: Any, two: Vector, j: Any) -> Any:
     """The rate of v_i . v_j, with the noise of batches in an online limit."""
     symbols = motion.algebra
-    rate = _seen(motion, one, i, two, j) + DECAY * product(symbols, two, j, one, i)
-    rate += _seen(motion, two, j, one, i) + DECAY * product(symbols, one, i, two, j)
+    rate = seen(motion, one, i, two, j) + DECAY * product(symbols, two, j, one, i)
+    rate += seen(motion, two, j, one, i) + DECAY * product(symbols, one, i, two, j)
     rate = (rate - 2 * square(symbols, one, i, two, j)) / TIME
     if motion.second:
         rate += second_order.entry(symbols, one, i, two, j) / (BATCH * episode_motion.step(motion.declared) * TIME**2)

@@ -78,7 +78,8 @@ def integrate(system: "System", stage: "Dynamics", tier: str) -> None:
     whole = Case.build(system, {"tier": tier}, stage=stage.name)
     advance = load(stage.equations)(whole.parameters, tier).advance
     recursion = advance if isinstance(advance, Recursion) else getattr(advance, "map", None)
-    until = SHARE * whole.until if recursion is None else 2.0 * getattr(whole.parameters, recursion.step)
+    stride = getattr(whole.parameters, recursion.step) if recursion is not None and recursion.step else 1.0
+    until = SHARE * whole.until if recursion is None else 2.0 * stride
     solve.solve(Case.build(system, {"tier": tier}, stage=stage.name, save_points=2, until=until))
     if getattr(advance, "coupled", None) is not None:
         from odesim.flow.solvers import ndf_loops

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import Dynamics, Equations, Independent, Initial, Smooth, load
+from derivations.contract import Dynamics, Equations, Independent, Initial, Recursion, Smooth, load
 from derivations.installed import version
 from odesim.errors import UsageError
 from odesim.flow.resolution import GROWN, VISIBLE, Tiny, tiny_start
@@ -82,6 +82,8 @@ class Problem:
     def smooth(self) -> Smooth:
         """How one integrator follows the flow: independent blocks, taken together, are a smooth one like any other."""
         advance = self.equations.advance
+        if isinstance(advance, Recursion):
+            return Smooth(clock=advance.clock, breaks=advance.breaks, ended=advance.ended)
         return advance if isinstance(advance, Smooth) else Smooth()
 
     def moment(self, y: np.ndarray, near: float = 0.0) -> float:
@@ -232,7 +234,7 @@ def prepare(case: Case, initial: Initial | None = None, past: Past = Past()) -> 
 def clocked(equations: Equations, initial: Initial, time: float) -> Initial:
     """The initial condition with the clock set, where the equations have one."""
     advance = equations.advance
-    if not isinstance(advance, Smooth) or not advance.clock:
+    if not isinstance(advance, Smooth | Recursion) or not advance.clock:
         return initial
     return dataclasses.replace(initial, state={**initial.state, advance.clock: np.array(time)})
 

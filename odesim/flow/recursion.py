@@ -44,8 +44,9 @@ def solve(
     advance = problem.equations.advance
     assert isinstance(advance, Recursion)
     name = advance.step
-    h = float(getattr(problem.initial.parameters, name))
-    return iterate(problem, h, plan(problem.case, h, f"-p {name}", times), "recursion", progress, checkpoint)
+    h = float(getattr(problem.initial.parameters, name)) if name else 1.0
+    called = f"-p {name}" if name else ""
+    return iterate(problem, h, plan(problem.case, h, called, times), "recursion", progress, checkpoint)
 
 
 def euler(
@@ -149,7 +150,7 @@ def plan(case: Case, h: float, name: str, times: np.ndarray | None) -> np.ndarra
         return require_whole_steps(np.asarray(times, float), h, name)
     last = round(case.until / h)
     if last < 1:
-        raise UsageError(f"--until {case.until:g} is less than one step of {name}={h:g}")
+        raise UsageError(f"--until {case.until:g} is less than one step of {_step(h, name)}")
     return np.unique(np.round(saved_times(case, last)).astype(int))
 
 
@@ -160,8 +161,13 @@ def require_whole_steps(times: np.ndarray, h: float, name: str) -> np.ndarray:
     """
     steps = times / h
     if np.abs(steps - np.round(steps)).max() > OFF * max(1.0, float(steps.max())):
-        raise UsageError(f"times to save at must be whole numbers of steps of {name}={h:g}")
+        raise UsageError(f"times to save at must be whole numbers of steps of {_step(h, name)}")
     return np.round(steps).astype(int)
+
+
+def _step(h: float, name: str) -> str:
+    """A step, with what the user calls it where that has a name."""
+    return f"{name}={h:g}" if name else f"{h:g}"
 
 
 def stepper(problem: Problem, h: float) -> Callable[[float, np.ndarray, int], np.ndarray]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Dynamics, Smooth
+from derivations.contract import Dynamics, Recursion, Smooth
 from odesim.errors import UsageError
 from odesim.sgd.observed import flow_of
 
@@ -55,7 +55,7 @@ def require_steps(stage: Dynamics, parameters: Any, begin: Beginning, tick: floa
         return
     equations = flow_of(stage, parameters)
     advance = equations.advance if equations is not None else None
-    if isinstance(advance, Smooth) and advance.clock:
+    if isinstance(advance, Smooth | Recursion) and advance.clock:
         raise UsageError(
             f"stage {stage.name} has values that change in time and begins at {begin.time:g}, which is no whole number "
             f"of its steps of {tick:g}: take a step size that divides it, or another end of the stage before"

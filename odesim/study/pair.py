@@ -80,7 +80,7 @@ def _beside(simulation: Simulation, flow: Mapping[str, Any]) -> Case:
     if case.initial is not None:
         parameters = {name: value for name, value in parameters.items() if name in case.explicit}
     advance = load(case.system.stage(case.stage).equations)(case.parameters, case.tier).advance
-    if isinstance(advance, Recursion):  # it takes the steps of the training it is compared with
+    if isinstance(advance, Recursion) and advance.step:  # it takes the steps of the training it is compared with
         parameters[advance.step] = simulation.tick
     again = Case.build(
         case.system, parameters, initial=case.initial, stage=case.stage, seed=case.seed, until=case.until,

@@ -29,7 +29,7 @@ def finer_grid(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0
     made = sample_gradient.at_points(initial, grid[0].T, grid[1])
     drift, whole = (lab.functions(at, "exact").flow(at.state) for at in (quiet, initial))
     pairs = [(sample_gradient.drift_of(made, quiet), drift)]
-    if p.declaration.limit == "online":
+    if p.declaration.noisy:
         second = {name: whole[name] - drift[name] for name in whole}
         pairs.append((sample_gradient.second_of(made, initial), second))
     return max(_distance(found, expected, twist) for found, expected in pairs)

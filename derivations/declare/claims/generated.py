@@ -13,17 +13,28 @@ import numpy as np
 
 from derivations.broken import once
 from derivations.claim import Claim
-from derivations.contract import Initial, System
+from derivations.contract import Initial, Smooth, System
 from derivations.declare import sampled, schedules, speeds, velocity_blocks
-from derivations.declare.claims import finer_grid, momentum, sample_episodes, sample_gradient, training
+from derivations.declare.claims import (
+    finer_grid,
+    giant,
+    giant_gradient,
+    momentum,
+    sample_episodes,
+    sample_gradient,
+    training,
+)
 from derivations.declare.claims.sample_gradient import BATCHES
 from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon, quieted, start, state
 from derivations.declare.declaration import Declaration
+from derivations.declare.rows import Rows
 from derivations.declare.system import rows
 from derivations.declare.tiers import settled
 from derivations.laws import Agrees, All, Vanishes
 from derivations.laws.agreement import Score, score
 
+Rates = dict[str, np.ndarray]
+"""The rate of every order parameter, by name."""
 STEP = 1e-5
 SLOWEST = 0.2
 """An order parameter that moves by less than this part of the fastest is measured relative to this part."""
@@ -34,12 +45,15 @@ def claims(system: System) -> tuple[Claim, ...]:
     parameters = system.parameters()
     declared: Declaration = parameters.declaration
     tier, flow = settled(parameters), declared.limit == "flow"
-    found = [_numba_jax(system), _integrators(system)]
+    stepped = declared.limit == "batch"
+    still = stepped and not any(declared.moves(g, s) for g in declared.students for s in g.slots)
+    found = [_numba_jax(system), *([] if stepped else [_integrators(system)])]
     inputs, pushed = declared.inputs, declared.momentum is not None
     # SGD on a user's samples is not SGD on Gaussian ones.
     if inputs is None or (inputs.data is None and not pushed):
         found.append(training.microscope_claim(system))
-    if tier == "exact" and flow and not declared.rules and not declared.timed and declared.look is None:
+    followed = (flow and not declared.timed) or (stepped and not pushed and not still)
+    if tier == "exact" and followed and not declared.rules and declared.look is None:
         found.append(_gradient(system))
     gridded = tier == "exact" and declared.look is not None
     found.append(finer_grid.finer_grid_claim(system) if gridded else _drift(system))
@@ -47,11 +61,13 @@ def claims(system: System) -> tuple[Claim, ...]:
         found.append(sample_episodes.whole_claim(system))
     if tier == "sampled":
         found.append(_own_points(system))
-    if not flow and not gridded:
+    if declared.noisy and not gridded and not still:
         found.append(_second(system))
     if tier in ("exact", "mixed"):
         found.append(_tiers(system))
-    if pushed and not declared.timed and inputs is None and parameters.momentum >= momentum.LEAST:
+    if stepped:
+        found.append(giant.map_claim(system))
+    if pushed and not declared.inertial and inputs is None and parameters.momentum >= momentum.LEAST:
         found.append(momentum.momentum_claim(system))
     if parameters.d >= 2 and flow and not pushed:  # what SGD keeps of momentum takes many steps
         found.append(training.small_step_claim(system))
@@ -62,8 +78,12 @@ def claims(system: System) -> tuple[Claim, ...]:
 
 
 def gradient(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:
-    """Largest difference of the flow from minus the gradient of the loss by central differences, over its size."""
+    """Largest difference of the flow from minus the gradient of the loss by central differences, over its size.
+
+    Of giant steps it is that of the map without noise from a step of the weights along that gradient.
+    """
     found = start(lab.system.parameters, seed)
+    found = quieted(found) if found.parameters.declaration.limit == "batch" else found
     functions, at = lab.functions(found, "exact"), rows(found.parameters)
     declared, S = at.declaration, at.students
     frame, _, spaces = sample_gradient.frame_of(found)
@@ -87,13 +107,21 @@ def gradient(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) 
             moved[index] += sign * STEP
             ends.append(loss(moved))
         slope[index] = (ends[0] - ends[1]) / (2 * STEP)
+    derivative = functions.flow(found.state)
+    if declared.limit == "batch":
+        expected = {name: moved[0] for name, moved in giant_gradient.change(slope, found).items()}
+        return _largest(derivative, expected, at, twist)
     now = schedules.now(found)
     slope += now.decay * weights[:, :S] * (declared.weights != "sphere")
     motion = np.zeros_like(weights)
     motion[:, :S] = -speeds.of_vectors(now)[:, None] * slope
     one, two = components(motion, weights), components(weights, motion)
     expected = {name: one[name] + two[name] for name in one}
-    derivative = functions.flow(found.state)
+    return _largest(derivative, expected, at, twist)
+
+
+def _largest(derivative: Rates, expected: Rates, at: Rows, twist: float) -> float:
+    """The largest difference of the rates of overlaps from expected ones, over the largest of these."""
     size = max(float(np.abs(expected[block.name]).max()) for block in at.moving)
     return max(
         float(np.abs((1 + twist) * derivative[block.name] - expected[block.name]).max()) for block in at.moving
@@ -111,10 +139,6 @@ def _gradient(system: System) -> Claim:
 def moments(kind: type, seed: int) -> sample_gradient.Moments:
     """The means over independent samples at the state of a seed, by automatic differentiation of their losses."""
     return sample_gradient.moments(state(kind, seed), seed)
-
-
-Rates = dict[str, np.ndarray]
-"""The rate of every order parameter, by name."""
 
 
 def rates(lab: Any, initial: Initial, tier: str) -> tuple[Rates, Rates, int]:
@@ -189,6 +213,8 @@ def by_parameter(system: System, margin: float, because: str, scalars: bool = Tr
     names = [block.name for block in at.moving] + (sample_gradient.scalar_names(at) if scalars else [])
     if at.velocities:
         every = [name for name, *_ in velocity_blocks.described(at)]
+        if at.declaration.limit == "batch" and not scalars:
+            every, scalars = [block.name for block in at.velocities], True
         names = [*names, *every] if scalars else [block.name for block in at.velocities if block.letter == "VV"]
     return All({name: Agrees(margin, because=because) for name in names})
 
@@ -229,6 +255,8 @@ def _own_points(system: System) -> Claim:
 
 def _second(system: System) -> Claim:
     text = "The second-order term of the online limit is eta^2 E[c c^T]/B, by automatic differentiation"
+    if system.parameters().declaration.limit == "batch":
+        text = "The noise of a batch adds eta^2 E[c c^T] d/B to a giant step, by automatic differentiation"
     law = by_parameter(system, 0.02, "far below any wrong factor or sign", scalars=False)
     return generated_claim(system, "second-order", text, second, law, once({}, seeds=2), 0.04, (2, 6))
 
@@ -270,7 +298,9 @@ def far(lab: Any, seed: int, twist: float, one: Mapping[str, Any], two: Mapping[
 
 def numba_jax(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:
     """The loops of one back end against the array operations of the other."""
-    return far(lab, seed, twist, {"backend": "numba", "rtol": 1e-8}, {"backend": "jax", "rtol": 1e-8})
+    giant_steps = lab.system.parameters().declaration.limit == "batch"
+    more: dict[str, Any] = {} if giant_steps else {"rtol": 1e-8}
+    return far(lab, seed, twist, {"backend": "numba", **more}, {"backend": "jax", **more})
 
 
 def integrators(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:
@@ -292,4 +322,5 @@ def rough(system: System, tolerance: float) -> float:
     """The tolerance, or ten times that below which a sampled right-hand side is not known."""
     if settled(system.parameters()) == "exact":
         return tolerance
-    return max(tolerance, 10 * sampled.equations(system.parameters(), "sampled").advance.rough)
+    advance = sampled.equations(system.parameters(), "sampled").advance
+    return max(tolerance, 10 * advance.rough) if isinstance(advance, Smooth) else tolerance

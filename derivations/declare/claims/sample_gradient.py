@@ -27,7 +27,7 @@ from derivations.declare import (
     speeds,
     velocity_blocks,
 )
-from derivations.declare.claims import velocity_gradient
+from derivations.declare.claims import giant_gradient, velocity_gradient
 from derivations.declare.claims.episode_rewards import by_count, successes
 from derivations.declare.episodes import REWARD
 from derivations.declare.noise import in_force
@@ -259,7 +259,12 @@ def scalar_names(at: Rows) -> list[str]:
 
 
 def drift_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
-    """Return the drift of all overlaps, readouts and scalars in every batch, (batches, ..) by name."""
+    """Return the drift of all overlaps, readouts and scalars in every batch, (batches, ..) by name.
+
+    Of giant steps it is the change in a step without noise.
+    """
+    if initial.parameters.declaration.limit == "batch":
+        return giant_gradient.drift_of(made, initial)
     p, at = schedules.now(initial), rows(initial.parameters)
     if at.velocities:
         return velocity_gradient.drift_of(made, initial)
@@ -279,6 +284,8 @@ def drift_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
 
 def second_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
     """Return the motion of all overlaps by the term of second order alone, (batches, ..) by name."""
+    if initial.parameters.declaration.limit == "batch":
+        return giant_gradient.second_of(made, initial)
     p, at = schedules.now(initial), rows(initial.parameters)
     if at.velocities:
         return velocity_gradient.second_of(made, initial)

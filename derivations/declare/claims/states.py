@@ -17,6 +17,7 @@ from derivations.declare.system import rows
 
 SMALL = 40
 """The dimension of the random states at which right-hand sides are compared: overlaps of a tenth and more."""
+GIANT_STEPS = 2.0
 FINE, TIMES = 2**16, 16
 """Points, and randomisations of them, of the sampled flow that SGD is held against."""
 
@@ -77,11 +78,15 @@ def state(kind: type, seed: int) -> Initial:
 
 def quieted(initial: Initial) -> Initial:
     """The same state with batches so large that the term of second order is gone."""
+    if not hasattr(initial.parameters, "batch"):  # of infinitely many samples
+        return initial
     return dataclasses.replace(initial, parameters=dataclasses.replace(initial.parameters, batch=10**12))
 
 
 def horizon(system: System) -> float:
-    """A time in which the state moves by about a part of itself."""
+    """A time in which the state moves by about a part of itself; two giant steps."""
+    if system.parameters().declaration.limit == "batch":
+        return GIANT_STEPS
     initial = state(system.parameters, 0)
     mean = sampled.without_clock(initial, sampled.scatter(None, initial, initial.state)[0])
     y = sampled.without_clock(initial, flat(initial, initial.state))

@@ -123,9 +123,9 @@ def trained(lab: Any, method: str, step: float, batch: int, steps: int, seeds: i
     """SGD of some replicas from the declared start in a small dimension."""
     parameters = lab.system.parameters()
     d = small_dimension(parameters)
-    online = parameters.declaration.limit == "online"
-    more = {"step": step * d} if online else {}
-    until = steps / d if online else steps * step
+    limit = parameters.declaration.limit
+    more = {"online": {"step": step * d}, "batch": {"step": step}}.get(limit, {})
+    until = {"online": steps / d, "batch": float(steps)}.get(limit, steps * step)
     return lab.simulate(
         method=method, step_size=step, batch=batch, seed=seed, until=until, seeds=seeds, save_points=2, d=d, **more
     )
@@ -147,7 +147,8 @@ def small_step(system: System) -> float:
     """The step of SGD at which some steps in a small dimension move the state."""
     parameters = system.parameters()
     d = small_dimension(parameters)
-    return min(horizon(system) / STEPS, 1.0 / d)
+    longest = parameters.step or 1.0 if parameters.declaration.limit == "batch" else horizon(system) / STEPS
+    return min(longest, 1.0 / d)
 
 
 def small_steps(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> Score:

@@ -26,7 +26,7 @@ SIZE = 0.3
 def pushed(initial: Initial, rng: np.random.Generator) -> Initial:
     """The state with random velocities, within the span of all vectors and outside it."""
     at = rows(initial.parameters)
-    if not at.declaration.timed:
+    if not at.declaration.inertial:
         return initial
     values, vectors = np.linalg.eigh(at.gram({**initial.state, **initial.constants}))
     every = np.zeros((at.total + at.students, at.total + at.students))

@@ -68,7 +68,7 @@ def _closed_document(lines: list[str]) -> str:
 def _second(writer: Writer, of_erf: bool = False) -> list[str]:
     import sympy
 
-    if not writer.online:
+    if not writer.declared.noisy:
         return []
     lines = [rf"\textbf{{Second-order term,}} {writer.letters()}.", *_display(writer.second())]
     if not of_erf:

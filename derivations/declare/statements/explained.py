@@ -45,7 +45,7 @@ def explained(parameters: Any, tier: str, found: Kernels) -> list[str]:
     if tier == "sampled":
         lines.append("all means are taken over randomised quasi-random points (tier sampled)")
         lines.append(_measured(parameters, None))
-    if declared.limit == "online" and not missing and tier != "sampled":
+    if declared.noisy and not missing and tier != "sampled":
         lines += _second(parameters, tier, found)
     return lines
 

@@ -8,7 +8,7 @@ import dataclasses
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.rows import Block, Rows
 from derivations.declare.schedules import Schedule
-from derivations.declare.statements import notation, velocities
+from derivations.declare.statements import giant, notation, velocities
 from derivations.declare.statements.answers import Answers
 from derivations.declare.statements.closed import Names
 from derivations.declare.statements.law import Law
@@ -62,8 +62,8 @@ class Writer:
 
     @property
     def online(self) -> bool:
-        """Whether steps are eta/d."""
-        return self.declared.limit == "online"
+        """Whether steps are finite: eta/d, or giant ones."""
+        return self.declared.limit != "flow"
 
     @property
     def eta(self) -> str:
@@ -251,6 +251,8 @@ class Writer:
 
     def motion(self) -> list[str]:
         """The rates of all order parameters, and what the factors of the step in them are."""
+        if self.declared.limit == "batch":
+            return [*giant.motion(self), *self._scalars(), *self.training.definitions()]
         return [
             *(self._rate(block) for block in self.rows.moving),
             *self._scalars(),
@@ -299,17 +301,22 @@ class Writer:
         lines = []
         for g, word, _ in self.rows.scalars:
             group, closed = self.declared.students[g], self.closed and self.declared.loss in ("squared", "correlation")
-            left = f"{RATE}{self.answers.number(group, word)}"
+            left, number = f"{RATE}{self.answers.number(group, word)}", (group, word)
             if not self.declared.moves(group, word):
                 lines.append(f"{left} = 0")
                 continue
             if word in self.declared.ruled(group):
                 mean = rf"\mathrm{{E}}[c^{{{notation.name(group.named(word))}}}_i]"
-                lines += velocities.numbers(self, (group, word), f"-{self.eta}{self.speed(g, word)}", mean)
+                lines += self._number(number, f"-{self.eta}{self.speed(g, word)}", mean)
                 continue
             slope = self._closed_slope(group, word) if closed else self.answers.slope(group, word)
-            lines += velocities.numbers(self, (group, word), f"-{self.eta}{self.speed(g, word)}", slope)
+            lines += self._number(number, f"-{self.eta}{self.speed(g, word)}", slope)
         return lines
+
+    def _number(self, number: tuple[Group, str], factor: str, slope: str) -> list[str]:
+        """The motion of a number (group, word) by its slope."""
+        of = giant if self.declared.limit == "batch" else velocities
+        return of.numbers(self, number, factor, slope)
 
     def _closed_slope(self, group: Group, word: str) -> str:
         """The derivative of the loss by a readout or a number of unit i, in kernels."""
@@ -347,8 +354,8 @@ class Writer:
         return rf"{step}, $B$ {batch}{over}"
 
     def second(self) -> list[str]:
-        """The second-order term of the online limit."""
-        if not self.online:
+        """The second-order term of an online limit, and the noise of giant steps."""
+        if not self.declared.noisy:
             return []
         if self.declared.rules or self.declared.predictions or self.declared.look is not None:
             one, two = self.training.letter("i", "s"), self.training.letter("k", "t")

@@ -214,7 +214,7 @@ def writer_of(content: Content, *, tex: bool) -> Writer:
 
 
 def _second(writer: Writer) -> list[str]:
-    if not writer.online:
+    if not writer.declared.noisy:
         return []
     head = f"Second-order term, {notation.plain(writer.letters()).replace('$', '')}"
     return _section(head, map(notation.plain, writer.second()))

@@ -108,7 +108,7 @@ class Training:
             if schedule.name in letters
         ]
         lines += [
-            rf"{RATE}{notation.name(memory.name)} = \text{{{notation.escaped(memory.text)}}}"
+            self._memory(notation.name(memory.name), rf"\text{{{notation.escaped(memory.text)}}}")
             for memory in self.declared.memories
         ]
         lines += self.squares()
@@ -121,11 +121,17 @@ class Training:
             lines.append(rf"r_{{{notation.name(name)}}} = \text{{{said}}}")
         return lines
 
+    def _memory(self, name: str, rate: str) -> str:
+        """The motion of a memory, or its step."""
+        return f"{name}' = {name} + {rate}" if self.declared.limit == "batch" else f"{RATE}{name} = {rate}"
+
     def squares(self) -> list[str]:
         """What the squared gradients are that memories read."""
         lines = []
         for name in memory.of_squares(self.declared):
             over = "trained vectors" if name == memory.SQUARE else name.removeprefix(f"{memory.SQUARE}_")
             mean = r"\mathrm{E}[c_i^2]/B" if self.declared.limit == "online" else r"|\mathrm{E}[c_i x]|^2"
+            if self.declared.limit == "batch" and self.declared.noisy:
+                mean = rf"\bigl({mean} + \mathrm{{E}}[c_i^2]\,d/B\bigr)"
             lines.append(rf"\text{{{notation.escaped(name)}}} = \sum_i {mean}\text{{ over {notation.escaped(over)}}}")
         return lines

@@ -15,7 +15,7 @@ FACTOR = r"(1 - \beta)"
 
 def is_fixed(declared: Declaration) -> bool:
     """Return True for a momentum beta, which changes the step alone."""
-    return declared.momentum is not None and not declared.momentum.timed
+    return declared.momentum is not None and not declared.inertial
 
 
 def term(writer: "Writer", above: str, i: str, on: str) -> str:

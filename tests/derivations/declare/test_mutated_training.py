@@ -17,6 +17,9 @@ VALID = (
     {"limit": "online", "step": "kappa/(1 + t)", "rates": {"w": 1.0, "a": [[0, 0.0], [0.1, "0.5 + t"]]}},
     {"limit": "online", "step": [[0, 1.0], [0.1, "abs(t - 0.05) + 0.1"]], "decay": "0.1*exp(-t)", "rates": 0.5},
     {"limit": "flow", "rates": "1 - 0.5*step(t - 0.1)", "decay": [[0, 0.1], [0.15, 0.0]]},
+    {"limit": "batch", "step": [[0, 1.0], [1, "kappa"]], "batch": "3*d", "decay": "0.1*t", "rates": {"a": 0.5}},
+    {"limit": "batch", "step": 0.5, "batch": "kappa*d + 4", "momentum": 0.5, "nesterov": True},
+    {"limit": "batch", "batch": "inf", "weights": "sphere"},
     {"limit": "online", "weights": "sphere", "step": "0.2 + relu(1 - kappa*t)", "rates": {"a": "logistic(t)"}},
 )
 NOISES = (0.1, "0.1*sqrt(1 + t)", [[0, 0.2], [0.05, 0.0]])
@@ -27,9 +30,9 @@ VALUES = (
     "He(2, t)", "softmax(t)", "1/0", "-t", "t - 0.1", "step(0*t)", "step(kappa - 1)", [], [[]], [[0]], [[0, 1]],
     [[0, "t"]], [[0, 1], [0, 2]], [[1, 1]], [[0, 1], [-1, 2]], [[0, [1]]], [["0", 1]], [[0, 1], [math.inf, 1]],
     [[0, None]], {}, {"w": 1}, {"w": {}}, {"v": 1}, {"": 1}, {"w": "t", "a": "t"}, np.ones(3), np.array([[0.0, 1.0]]),
-    "é",
+    "é", "3*d", "inf", "d", "d/1000", "exp(d)", "batch",
 )  # fmt: skip
-KEYS = ("step", "rates", "decay", "batch", "until", "rate", "t")
+KEYS = ("step", "rates", "decay", "batch", "until", "rate", "t", "limit", "momentum", "nesterov", "weights")
 
 
 def places(table, path=()):
@@ -64,6 +67,11 @@ def mutated(seed):
     return alter(tables, rng, KEYS, VALUES, depth=1)
 
 
+def end(model):
+    """The end of a run: giant steps are whole."""
+    return 2.0 if model.parameters.declaration.limit == "batch" else UNTIL
+
+
 def answer(tables):
     """ "run", or the sentence of the refusal."""
     try:
@@ -77,8 +85,8 @@ def answer(tables):
         )
         parameters = model.parameters(d=20)
         model.check(parameters)
-        schedules.require(parameters, UNTIL)
-        at = [schedules.at(parameters, t) for t in (0.0, 0.1, UNTIL)]
+        schedules.require(parameters, end(model))
+        at = [schedules.at(parameters, t) for t in (0.0, 0.1, end(model))]
         assert all(one.noise >= 0 and one.decay >= 0 and one.step >= 0 for one in at)
         text = model.stages[0].truth(parameters).written()
         compile(text, "written", "exec")
@@ -94,13 +102,13 @@ def test_every_mutated_table_of_training_is_read_or_refused():
     assert len(set(answers)) > 40
 
 
-@pytest.mark.parametrize("seed", [0, 2])
+@pytest.mark.parametrize("seed", [0, 2, 5])
 def test_what_is_read_can_be_run(seed):
     tables = next(t for t in map(mutated, range(100 * seed, 100 * seed + 100)) if answer(t) == "run")
     model = odesim.declare(
         name="mutated", student={"unit": "w", "output": "trained"}, teacher={"noise": tables["noise"]},
         training=tables["training"], parameters={"kappa": 0.8}, start={"overlap": 0.3},
     )  # fmt: skip
-    run = odesim.integrate(model, d=20, until=UNTIL, save_points=3)
-    sgd = odesim.simulate(model, d=20, until=UNTIL, save_points=3, method="compressed", batch=4)
+    run = odesim.integrate(model, d=20, until=end(model), save_points=3)
+    sgd = odesim.simulate(model, d=20, until=end(model), save_points=3, method="compressed", batch=4)
     assert np.isfinite(run["M_ww"]).all() and np.isfinite(sgd["M_ww"]).all()

@@ -44,8 +44,9 @@ def test_every_entry_learns_by_its_flow(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_entry_trains(name):
     declared = derivations.system(name).parameters.declaration
-    size = {} if declared.limit == "online" else {"step_size": 2e-3}
-    run = odesim.simulate(name, method="explicit", d=100, until=0.2, seeds=2, **size)
+    size = {"step_size": 2e-3} if declared.limit == "flow" else {}
+    until = 1.0 if declared.limit == "batch" else 0.2
+    run = odesim.simulate(name, method="explicit", d=100, until=until, seeds=2, **size)
     overlaps = [variable for variable in run.state if "M_" in variable]
     numbers = [group.named(word) for group in declared.students for word in group.own]
     moved = {key: np.abs(np.asarray(run[key])[:, -1] - np.asarray(run[key])[:, 0]).max() for key in overlaps + numbers}

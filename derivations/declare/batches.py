@@ -1,0 +1,99 @@
+"""The samples of one step: [training] batch, a number, or of giant steps an expression in d, or "inf".
+
+    limit = "batch":  batch = "3*d", rounded to whole samples;  batch = "inf": the mean over all samples, without noise
+
+A step of giant steps has a size of order 1, so that its batch must be of the order of d: the noise of the mean gradient
+has the squared length E[c^2] d/B, which stays as d grows where B/d does.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from derivations.contract import UsageError
+from derivations.declare import fields
+from derivations.declare.grammar import Tree, number
+
+if TYPE_CHECKING:
+    from derivations.declare.declaration import Declaration
+
+LARGEST = 10**15
+"""Most samples of a step, as the parameter `batch` takes them."""
+INFINITE = "inf"
+FEWEST = 2
+"""Samples of a giant step."""
+NEEDED = "limit 'batch' needs of the order of d samples: batch = '3*d'"
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """A batch that is no number: an expression in d and shared numbers, or without a `tree` infinitely many samples."""
+
+    text: str
+    tree: Tree | None = None
+
+
+def batch(training: Mapping[str, Any], limit: str, names: tuple[str, ...]) -> tuple[int, Batch | None]:
+    """Return the batch of [training] as a number, and as an expression where it is one; `names` are shared numbers.
+
+    Raises `fields.Mistake` for a batch that is none, an expression outside of giant steps, and a giant step of fewer
+    than `FEWEST` samples.
+    """
+    given = training.get("batch")
+    if limit == "batch" and given is None:
+        raise fields.Mistake(NEEDED, "training", "limit")
+    if not isinstance(given, str):
+        found = fields.whole(training, "batch", "training", 1, LARGEST)
+        if limit == "batch" and found < FEWEST:
+            raise fields.Mistake(NEEDED, "training", "batch")
+        return found, None
+    if limit != "batch":
+        said = f"batch = {fields.shown(given)} is for limit = 'batch', giant steps: here it is a whole number"
+        raise fields.Mistake(said, "training", "batch")
+    if given.strip() == INFINITE:
+        return 1, Batch(INFINITE)
+    tree = fields.formula(given, "training", "batch", ("d", *names))
+    if "d" not in tree.names():
+        raise fields.Mistake(NEEDED, "training", "batch")
+    return 1, Batch(given.strip(), tree)
+
+
+def add_number(declared: "Declaration", add_parameter: Callable[..., None]) -> None:
+    """Add the batch to the parameters: a number, or none as long as a declared expression holds."""
+    counted = "samples" if declared.episode is None else "episodes"
+    stated, meaning = declared.batch_size, f"{counted} of one SGD step"
+    least = FEWEST if declared.limit == "batch" else 1
+    if stated is None:
+        add_parameter("batch", int, declared.batch, meaning, minimum=least, maximum=LARGEST)
+    elif stated.tree is not None:
+        meaning = f"{meaning} (none: {stated.text}, as declared)"
+        add_parameter("batch", int | None, None, meaning, minimum=least, maximum=LARGEST)
+
+
+def samples(parameters: Any) -> float:
+    """Return the samples of a step, a whole number or infinity.  Raises `UsageError` for an expression that is none."""
+    stated: Batch | None = parameters.declaration.batch_size
+    if stated is not None and stated.tree is None:
+        return float("inf")
+    if parameters.batch is not None:
+        return float(parameters.batch)
+    assert stated is not None and stated.tree is not None
+    shared = {name: float(getattr(parameters, name)) for name in parameters.declaration.names}
+    value = number(stated.tree, {**shared, "d": float(parameters.d)})
+    if not abs(value) <= LARGEST:
+        raise UsageError(f"batch is {stated.text!r}, which at d = {parameters.d} is no number of samples up to 10^15")
+    found = float(max(1, round(value)))
+    if found < FEWEST:
+        raise UsageError(f"batch is {stated.text!r}, which at d = {parameters.d} is {value:.4g}: {NEEDED}")
+    return found
+
+
+def over_dimension(parameters: Any) -> float:
+    """Return B/d, the samples of a giant step over the dimension."""
+    return samples(parameters) / parameters.d
+
+
+def usual(parameters: Any) -> int | None:
+    """Return the batch of SGD where none is given; None where samples are infinitely many."""
+    found = samples(parameters)
+    return None if found == float("inf") else int(found)

@@ -1,0 +1,122 @@
+"""Giant steps in array operations, for tiers whose means are sampled (`giant_equations` has the formulas).
+
+The products of velocities v, vectors u and mean gradients g of the students are one array K (3, S, 3, S).  The part of
+a mean gradient within the span of all rows is D G^+ (Stein's lemma), from which its products with velocities and with
+itself follow; the part outside has the Gram matrix E[c c^T] d/B.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from derivations.declare import velocity_arrays
+from derivations.declare.arrays import Arguments, Means, View, advanced, at_time, rows_of
+from derivations.declare.arrays import packed as packed_state
+from derivations.declare.declaration import Declaration
+from derivations.declare.schedules import Schedule
+
+
+def change(
+    xp: Any, declared: Declaration, y: Any, a: Arguments, view: View, means: Means, memories: Sequence[Any] = (),
+    only_noise: bool = False,
+) -> Any:  # fmt: skip
+    """The change of the flat state in a step; `only_noise` is what batches add to a map in closed form.
+
+    `memories` are their rates.
+    """
+    at = rows_of(declared, a.sizes)
+    S, G = at.students, view.G
+    V, VV, pushes = velocity_arrays.held(xp, at, y)
+    of_u, of_v = _combinations(xp, declared, a, view, means)
+    noise = a.rates[2] * means.second
+    if only_noise:
+        zero = xp.zeros((S, S))
+        K = _products(xp, zero, zero, zero, zero, zero, noise)
+        rows, on_v = xp.zeros((S, at.total)), xp.zeros((S, at.total))
+        slopes = [0.0 * slope for slope in means.scalars]
+    else:
+        D = means.drift
+        along = D @ xp.linalg.pinv(G, hermitian=True)
+        K = _products(xp, VV, V[:, :S], along @ V.T, G[:S, :S], D[:, :S], along @ D.T + noise)
+        rows, on_v = (x[0][:, None] * V + x[1][:, None] * G[:S] + x[2][:, None] * D for x in (of_u, of_v))
+        slopes = means.scalars
+    both = xp.einsum("pa,paqb,qb->ab", of_u, K, of_u)
+    among = rows[:, :S] + rows[:, :S].T + both
+    rest = rows[:, S:]
+    if declared.weights == "sphere":
+        among, rest = _on_sphere(xp, G, S, among, rest)
+    moved = xp.concatenate([xp.zeros((S, S)), rest], axis=1)
+    velocities, numbers = [], slopes
+    if declared.inertial:
+        pairs = xp.einsum("pa,paqb->qab", of_v, K), xp.einsum("paqb,qb->pab", K, of_u)
+        crossed = xp.einsum("pa,paqb,qb->ab", of_v, K, of_u)
+        on_students = on_v[:, :S] + pairs[1][0] + crossed
+        between = pairs[0][0] + pairs[0][0].T + xp.einsum("pa,paqb,qb->ab", of_v, K, of_v)
+        numbers, of_pushes = _numbers(declared, a, slopes, pushes, only_noise)
+        on_rows = xp.concatenate([on_students, on_v[:, S:]], axis=1)
+        velocities = velocity_arrays.flat(at, on_rows, between, of_pushes)
+    later = [*velocities, *memories]
+    return packed_state(xp, declared, moved, among, numbers, a, later, clock=0.0 if only_noise else 1.0)
+
+
+def settled(
+    xp: Any, declared: Declaration, changing: tuple[Schedule, ...], y: Any, known: tuple[Arguments, Arguments],
+    view: View, memories: Sequence[Any],
+) -> Arguments:  # fmt: skip
+    """The arguments of a step, which takes its values by the memories that it makes.
+
+    `known` are the arguments with values at the old memories, and without values.
+    """
+    if not memories:
+        return known[0]
+    return at_time(xp, declared, changing, advanced(xp, declared, y, memories), known[1], view)
+
+
+def _kept(declared: Declaration, a: Arguments) -> tuple[Any, Any]:
+    """The parts of the velocity and of the gradient in the new velocity."""
+    if declared.momentum is None:
+        return 0.0, 1.0
+    return (1.0 - 1.0 / a.rates[4], 1.0 / a.rates[4]) if declared.timed else (a.rates[4], 1.0)
+
+
+def _combinations(xp: Any, declared: Declaration, a: Arguments, view: View, means: Means) -> tuple[Any, Any]:
+    """The factors (3, S) of v, u and g in the change of vectors, and in that of velocities."""
+    S, eta = a.moves.shape[0], a.rates[0] * a.moves
+    keep, damp = _kept(declared, a)
+    pull = a.rates[1] + 0.0 * eta
+    if declared.weights == "sphere":
+        pull = -xp.diagonal(means.drift[:, :S]) / view.square[:S]
+    of_g, of_v = damp, keep
+    if declared.momentum is not None and declared.momentum.nesterov:
+        of_g, of_v = damp * (1.0 + keep), keep**2
+    ones = 1.0 + 0.0 * eta
+    vectors = xp.stack([-eta * of_v, -eta * of_g * pull, -eta * of_g])
+    return vectors, xp.stack([(keep - 1.0) * ones, damp * pull, damp * ones])
+
+
+def _products(xp: Any, vv: Any, vu: Any, gv: Any, uu: Any, gu: Any, gg: Any) -> Any:
+    """The array (3, S, 3, S) of the products of v, u and g."""
+    rows = ([vv, vu, gv.T], [vu.T, uu, gu.T], [gv, gu, gg])
+    return xp.stack([xp.stack(row, axis=1) for row in rows])
+
+
+def _on_sphere(xp: Any, G: Any, S: int, among: Any, rest: Any) -> tuple[Any, Any]:
+    """The change of overlaps among students, and with the rest, where rows are scaled back to their norms."""
+    square = xp.diagonal(G)[:S]
+    w = xp.sqrt(square / (square + xp.diagonal(among)))
+    both = w[:, None] * w
+    return both * among + (both - 1.0) * G[:S, :S], w[:, None] * rest + (w - 1.0)[:, None] * G[:S, S:]
+
+
+def _numbers(
+    declared: Declaration, a: Arguments, slopes: list[Any], pushes: list[Any], only_noise: bool
+) -> tuple[list[Any], list[Any]]:
+    """What numbers move by over their steps, and the change of their velocities."""
+    keep, damp = _kept(declared, a)
+    by, change = [], []
+    for slope, push in zip(slopes, pushes, strict=True):
+        own = 0.0 * push if only_noise else push
+        new = keep * own + damp * slope[: len(push)]
+        nesterov = declared.momentum is not None and declared.momentum.nesterov
+        by.append(damp * slope[: len(push)] + keep * new if nesterov else new)
+        change.append(new - own)
+    return by, change

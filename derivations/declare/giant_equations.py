@@ -1,0 +1,219 @@
+"""Giant steps as equations: the change of every order parameter in one step of the map (`giant`).
+
+A step adds to a trained vector u, and to its velocity v where there is momentum, a combination of v, u and its mean
+gradient g, du = x_v v + x_u u + x_g g, so that
+
+    change of u_a . u_b = du_a . u_b + u_a . du_b + du_a . du_b
+    g_a . u_b = D_ab,   g_a . v_b = sum_r C_ar u_r . v_b,   g_a . g_b = sum_r D_ar C_br + E[c_a c_b] d/B
+
+free x_u = -eta decay, x_g = -eta; sphere: x_u = eta D_aa/G_aa in the place of decay, and rows are scaled back to their
+norms; momentum beta: v' = beta v + g + decay u, u' = u - eta v', Nesterov u' = u - eta (g + decay u + beta v').
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from derivations.declare import (
+    memory,
+    memory_equations,
+    schedule_equations,
+    second_order,
+    velocity_blocks,
+    velocity_equations,
+)
+from derivations.declare.algebra import Vector
+from derivations.declare.schedules import Schedule
+from derivations.statement import Base, Definition, Equation, sp
+
+if TYPE_CHECKING:
+    from derivations.declare.motion import Motion
+
+BETA, TIME, DECAY, SHARE = sp.symbols("momentum momentum_time decay batch")
+"""The last is B/d here."""
+Combination = dict[str, Any]
+"""The factors of v, u and g of one vector."""
+Unit = tuple[Vector, Any]
+"""A vector, and the index of its unit."""
+
+
+def kept(motion: "Motion") -> tuple[Any, Any]:
+    """Return the parts of the velocity and of the gradient in the new velocity."""
+    if motion.declared.momentum is None:
+        return sp.Integer(0), sp.Integer(1)
+    return (1 - 1 / TIME, 1 / TIME) if motion.declared.timed else (BETA, sp.Integer(1))
+
+
+def _pulled(motion: "Motion", one: Vector, i: Any) -> Any:
+    """The factor of u in the gradient with decay and constraint."""
+    found = sp.Integer(0) if motion.declared.weights == "sphere" else DECAY
+    return found if motion.declared.weights == "free" else found - motion.along(one, i)
+
+
+def pushed(motion: "Motion", one: Vector, i: Any) -> Combination:
+    """Return the change of the velocity of a vector in a step."""
+    keep, damp = kept(motion)
+    return {"v": keep - 1, "u": damp * _pulled(motion, one, i), "g": damp}
+
+
+def moved(motion: "Motion", one: Vector, i: Any) -> Combination:
+    """Return the change of a vector in a step; nothing of one that is not trained."""
+    if not motion.algebra.moves(one):
+        return {}
+    eta, stated = motion.rate(one.group, one.slot), motion.declared.momentum
+    keep, damp = kept(motion)
+    of_g, of_v = (damp * (1 + keep), keep**2) if stated is not None and stated.nesterov else (damp, keep)
+    found = {"u": -eta * of_g * _pulled(motion, one, i), "g": -eta * of_g}
+    return found if stated is None else {**found, "v": -eta * of_v}
+
+
+def product(motion: "Motion", p: str, one: Unit, q: str, two: Unit) -> Any:
+    """The inner product of what `p` and `q` say of two vectors: v a velocity, u the vector, g the mean gradient."""
+    symbols = motion.algebra
+    if "vug".index(p) > "vug".index(q):
+        return product(motion, q, two, p, one)
+    match p + q:
+        case "vv":
+            return velocity_equations.square(symbols, *one, *two)
+        case "vu":
+            return velocity_equations.product(symbols, *one, *two)
+        case "vg":
+            return velocity_equations.seen(motion, *two, *one)
+        case "uu":
+            return symbols.overlap(*one, *two)
+        case "ug":
+            return motion.drift(*two, *one)
+    return gradients(motion, one, two)
+
+
+def gradients(motion: "Motion", one: Unit, two: Unit) -> Any:
+    """The inner product of two mean gradients, with the noise of the batch."""
+    (first, i), (second, j) = one, two
+    symbols = motion.algebra
+    if symbols.vectors.index(first) > symbols.vectors.index(second):
+        (first, i), (second, j) = two, one
+    found = _within(motion, first, i, second, j)
+    if motion.second:
+        norms = symbols.norm(first, i) * symbols.norm(second, j)
+        found += second_order.entry(symbols, first, i, second, j) / SHARE / norms
+    return found
+
+
+def _within(motion: "Motion", one: Vector, i: Any, two: Vector, j: Any) -> Any:
+    """The product of two mean gradients within the span of all vectors; each pair is held once."""
+    return Base(f"Gamma_{motion.algebra.label(one, two)}")[i, j]
+
+
+def total(motion: "Motion", x: Combination, p: Unit, y: Combination, q: Unit) -> Any:
+    """The inner product of two combinations."""
+    return sp.Add(*(a * b * product(motion, s, p, t, q) for s, a in x.items() for t, b in y.items()))
+
+
+def definitions(motion: "Motion") -> Iterator[Definition]:
+    """The products of mean gradients within the span, and on the sphere what scales rows back."""
+    symbols = motion.algebra
+    moving = [one for one in symbols.vectors if symbols.moves(one)]
+    for n, one in enumerate(moving):
+        for two in moving[n:]:
+            i, j, found = symbols.index("i", one.group), symbols.index("j", two.group), sp.Integer(0)
+            for other in symbols.vectors:
+                r = symbols.index("r", other.group)
+                if motion.pulled(two, j, other, r) != 0:
+                    found += sp.Sum(motion.drift(one, i, other, r) * motion.pull(two, j, other, r), r)
+            yield Definition((_within(motion, one, i, two, j),), found, "E[c_i x] . E[c_j x]")
+    yield from _settled(motion)
+    if motion.declared.weights == "sphere":
+        for one in moving:
+            i = symbols.index("i", one.group)
+            here = symbols.overlap(one, i, one, i)
+            value = sp.sqrt(here / (here + _change(motion, (one, i), (one, i))))
+            yield Definition((_scale(motion, one, i),), value, "what brings a vector back to its norm")
+
+
+def values_of_memories(motion: "Motion") -> list[Schedule]:
+    """Return the values of training that a step takes after its memories: all but the noise, where there are some."""
+    if not motion.giant or not motion.declared.memories:
+        return []
+    return [one for one in motion.schedules if one.name != "noise"]
+
+
+def _settled(motion: "Motion") -> Iterator[Definition]:
+    """The memories after a step, and the values of training at these."""
+    new = {}
+    for one in memory_equations.rates(motion, _square) if motion.declared.memories else ():
+        new[one.target] = sp.Symbol(f"new_{one.target.name}")
+        yield Definition((new[one.target],), one.target + one.rate, "memory after the step")
+    for schedule in values_of_memories(motion):
+        for each in memory_equations.values(motion.algebra, schedule):
+            yield dataclasses.replace(each, value=each.value.xreplace(new))
+
+
+def _square(motion: "Motion", name: str) -> Any:
+    """The sum of the squared mean gradients of some vectors, with the noise of the batch."""
+    found = sp.Integer(0)
+    for number, slot in memory.vectors_of(motion.declared, name):
+        unit = Vector(number, slot), motion.algebra.index("i", number)
+        found += sp.Sum(gradients(motion, unit, unit), unit[1])
+    return found
+
+
+def _scale(motion: "Motion", one: Vector, i: Any) -> Any:
+    """The factor that brings a vector back to its norm; 1 where that may change, or the vector rests."""
+    if motion.declared.weights != "sphere" or not motion.algebra.moves(one):
+        return sp.Integer(1)
+    return Base(f"scale_{motion.algebra.label(one, one)}")[i]
+
+
+def _change(motion: "Motion", one: Unit, two: Unit) -> Any:
+    """The change of u_a . u_b before rows are scaled."""
+    x, y, here = moved(motion, *one), moved(motion, *two), {"u": sp.Integer(1)}
+    return total(motion, x, one, here, two) + total(motion, here, one, y, two) + total(motion, x, one, y, two)
+
+
+def equations(motion: "Motion") -> Iterator[Equation]:
+    """The change in a step of all overlaps, readouts and biases, velocities, and of the clock."""
+    symbols = motion.algebra
+    for first, second in symbols.moving():
+        one = first, symbols.index("i", first.group)
+        two = second, symbols.index("j", second.group)
+        scale = _scale(motion, *one) * _scale(motion, *two)
+        here = symbols.overlap(*one, *two)
+        change = scale * _change(motion, one, two) + (scale - 1) * here
+        if change != 0:
+            yield Equation(here, change)
+    keep, damp = kept(motion)
+    nesterov = motion.declared.momentum is not None and motion.declared.momentum.nesterov
+    for number in symbols.students:
+        i = symbols.index("i", number)
+        for word in motion.declared.groups[number].own:
+            if motion.declared.moves(motion.declared.groups[number], word):
+                slope = damp * motion.slope(number, word, i)
+                old = 0 if motion.declared.momentum is None else velocity_equations.push(symbols, number, word, i)
+                push = keep * old + slope
+                by = slope + keep * push if nesterov else push
+                yield Equation(symbols.number(number, word, i), -motion.rate(number, word) * by)
+    yield from _velocities(motion)
+    for memory_of in motion.declared.memories:
+        here = sp.Symbol(memory_of.name)
+        yield Equation(here, sp.Symbol(f"new_{memory_of.name}") - here)
+    if motion.declared.clocked:
+        yield Equation(schedule_equations.CLOCK, sp.Integer(1))
+
+
+def _velocities(motion: "Motion") -> Iterator[Equation]:
+    """The change of all velocities in a step."""
+    symbols, (keep, damp) = motion.algebra, kept(motion)
+    for block in symbols.rows.velocities:
+        first, second = Vector(*block.first), Vector(*block.second)
+        one, two = (first, symbols.index("i", first.group)), (second, symbols.index("j", second.group))
+        x, v, u = pushed(motion, *one), {"v": sp.Integer(1)}, {"u": sp.Integer(1)}
+        if block.letter == "VV":
+            y, here, other = pushed(motion, *two), velocity_equations.square(symbols, *one, *two), v
+        else:
+            y, here, other = moved(motion, *two), velocity_equations.product(symbols, *one, *two), u
+        change = total(motion, x, one, other, two) + total(motion, v, one, y, two) + total(motion, x, one, y, two)
+        yield Equation(here, change)
+    for number, word, _ in velocity_blocks.pushes(symbols.rows):
+        i = symbols.index("i", number)
+        here = velocity_equations.push(symbols, number, word, i)
+        yield Equation(here, (keep - 1) * here + damp * motion.slope(number, word, i))

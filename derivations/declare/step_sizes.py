@@ -1,0 +1,46 @@
+"""Steps of SGD of a declared model: their size, batch and time, by limit."""
+
+import dataclasses
+from typing import Any
+
+from derivations.contract import UsageError
+from derivations.declare import batches, schedules
+from derivations.declare.momentum import require_step
+
+
+def tick(parameters: Any, step_size: float) -> float:
+    """The time of one SGD step: 1/d in the online limit, 1 of giant steps, else the step size."""
+    limit = parameters.declaration.limit
+    return {"online": 1.0 / parameters.d, "batch": 1.0}.get(limit, step_size)
+
+
+def usual(parameters: Any) -> tuple[float, int | None]:
+    """The step size and batch of SGD where none is given: eta/d or the step, and the declared batch (none of "inf")."""
+    online = parameters.declaration.limit == "online"
+    step = 1.0 if parameters.step is None else parameters.step  # a schedule is the factor of a step of 1/d
+    return (step / parameters.d if online else step), batches.usual(parameters)
+
+
+def stepped(parameters: Any, step_size: float, explicit: frozenset[str]) -> Any:
+    """The parameters that a step size implies: eta = step size x d in the online limit, the step of giant steps.
+
+    Raises `UsageError` where `step` was given too and is another.
+    """
+    require_step(parameters, step_size)
+    limit = parameters.declaration.limit
+    if limit == "flow":
+        return parameters
+    eta = step_size * parameters.d if limit == "online" else step_size
+    if parameters.step is None:
+        if abs(eta - 1.0) > 1e-12:
+            text = next(one.text for one in schedules.active(parameters) if one.name == "step")
+            raise UsageError(f"--step-size is one step, but step is {text!r}: give it by -p step={eta:g}")
+        return parameters
+    if abs(eta - parameters.step) <= 1e-12 * eta:
+        return parameters
+    if "step" in explicit:
+        where = f"in d = {parameters.d} is step = {eta:g} of the online limit" if limit == "online" else "is the step"
+        raise UsageError(
+            f"--step-size {step_size:g} {where}, but -p step={parameters.step:g} was given: give one of the two"
+        )
+    return dataclasses.replace(parameters, step=eta)
