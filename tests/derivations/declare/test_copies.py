@@ -196,7 +196,7 @@ def vectors(run):
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["numba", "jax"])
 def test_explicit_and_compressed_sgd_have_one_law(backend):
-    model, count = network(second=AGAIN), 20_000
+    model, count = network(second=AGAIN), 6_000
     explicit = odesim.simulate(model, stage="all", method="explicit", d=9, seeds=count, save_points=2, seed=5)
     compressed = odesim.simulate(
         model, stage="all", method="compressed", d=9, seeds=count, save_points=2, seed=6, backend=backend
