@@ -12,7 +12,7 @@ from derivations.declare import beginnings
 from derivations.declare.initial import enter
 from derivations.declare.of_training import Change
 from odesim.request.case import Case
-from tests.derivations.declare.judged import root_mean_square, z_of_laws, z_of_runs
+from tests.derivations.declare.judged import root_mean_square, z_of_laws, z_of_runs, z_scores
 
 AGAIN = {"copy": "student", "w": "fresh"}
 CHAIN = {
@@ -191,6 +191,52 @@ def test_sgd_follows_the_flow(method, backend, seeds):
 
 def vectors(run):
     return np.concatenate([np.asarray(run[name])[:, -1].reshape(len(run["Q_ww"]), -1) for name in NAMES], axis=1)
+
+
+BESIDE = {
+    "giant": {"training": {"limit": "batch", "batch": "3*d", "step": 1.0, "rates": {"a": 0.2}}},
+    "memory": {"training": {"limit": "online", "step": "0.5/sqrt(b2)"}, "memory": {"b2": {"start": 0.5, "rate": "g2"}}},
+    "rule": {"training": {"limit": "online", "step": 0.5, "rule": {"w": "clip(dl, 1)*df"}}},
+    "look": {"training": {"limit": "online", "step": 0.5, "look": {"size": 0.2, "use": "last"}}},
+    "schedule": {"training": {"limit": "online", "step": [[0, 0.5], [3, 0.2]]}},
+    "sphere": {"training": {"limit": "online", "step": 0.5, "weights": "sphere"}},
+    "momentum": {"training": {"limit": "online", "step": 0.05, "momentum": 0.9}},
+    "episode": {
+        "student": {"unit": "sign(w)"}, "teacher": {"one": {}, "copy": {"from": "student"}},
+        "training": {"limit": "online", "rule": "-R*sign(w)",
+                     "episode": {"samples": 3, "success": "step(f*y)", "reward": "n/T"}},
+        "start": {"norm": 1.0, "overlap": 0.3},
+    },
+}  # fmt: skip
+
+
+FAST = ("giant", "episode", "momentum")
+
+
+@pytest.mark.parametrize(
+    "other", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in BESIDE]
+)
+def test_copies_beside_other_features(other):
+    ends = (3, 6) if other == "giant" else (2, 4)
+    tables = {
+        "student": {"unit": "erf(w/sqrt(2))", "units": 2, "output": "trained"},
+        "teacher": {"noise": 0.1, "one": {"units": 2}, "copy": {"from": "student"}},
+        "start": {"norm": 0.7, "overlap": 0.2},
+        "stage": [{"name": "first", "teacher": ["one"], "until": ends[0]},
+                  {"name": "second", "teacher": ["copy"], "until": ends[1], "begin": AGAIN}],
+    }  # fmt: skip
+    model, seeds = odesim.declare(**{**tables, **BESIDE[other]}), 40
+    if other == "momentum":  # SGD of several stages does not keep its velocities
+        with pytest.raises(odesim.UsageError, match="a run does not keep"):
+            odesim.simulate(model, stage="all", method="compressed", d=300, seeds=2)
+        return
+    flows = odesim.integrate(model, stage="all", d=600, save_points=4 if other == "giant" else 3)
+    runs = odesim.simulate(
+        model, stage="all", method="compressed", d=600, seeds=seeds, save_points=4 if other == "giant" else 3
+    )
+    for run, flow in zip(runs, flows, strict=True):
+        z = [z_scores(np.asarray(run[name])[:, -1], np.asarray(flow[name])[-1]) for name in NAMES if name in run.state]
+        assert root_mean_square(np.concatenate(z)) < 2.2
 
 
 @pytest.mark.slow
