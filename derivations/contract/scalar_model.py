@@ -82,7 +82,7 @@ class ScalarModel(Model):
 
     SGD with momentum has velocities of the trained vectors and numbers.  `velocities(initial)` are then the Gram matrix
     (n + S, n + S) of all rows with the velocities behind them, and the velocities (s,) of the numbers; None without.
-    `forgets` says what of the state of SGD a run does not keep, so that it cannot go on; "" where it can.
+    `kept(parameters, saved)` are velocities at the end of a run that are no order parameters, so that it can go on.
     In the place of `update` is
     accelerate(means, scalars, velocities, step_size, *numbers) -> (parts of v, u and the gradient in the new v (S,),
         the same in the new u, new scalars, new velocities), and `observe` takes Gram matrices and scalars with them.
@@ -108,6 +108,6 @@ class ScalarModel(Model):
     wrong: Callable[..., Any] | None = None
     moves: Callable[..., tuple[Any, Any]] | None = None
     velocities: Callable[[Initial], tuple[np.ndarray, np.ndarray]] | None = None
-    forgets: str = ""
+    kept: Callable[[Any, np.ndarray], Labelled] | None = None
     lengths: bool = False
     episode: int = 1

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from derivations.contract import Initial
-from derivations.declare import copies
+from derivations.declare import copies, velocity_blocks
 from derivations.declare.declaration import Declaration
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
-from derivations.vectors import thin_root
+from derivations.vectors import root, thin_root
 
 
 def unmade(found: Rows, arrays: Mapping[str, np.ndarray]) -> list[tuple[int, int]]:
@@ -53,6 +53,19 @@ def with_copies(found: Rows, gram: np.ndarray, arrays: Mapping[str, np.ndarray])
     return _picked(found, gram, unmade(found, arrays))
 
 
+def with_velocities(
+    found: Rows, state: dict[str, np.ndarray], arrays: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """The velocities of a start, whose overlaps with copies that are made are those with the students."""
+    made = dict(unmade(found, arrays))
+    names = {(block.first, block.second): block.name for block in found.velocities}
+    return {
+        block.name: state[names[block.first, (made[block.second[0]], block.second[1])]]
+        for block in found.velocities
+        if block.second[0] in made
+    }
+
+
 def with_weights(found: Rows, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Weights by name, those of copies that are not there made of the students."""
     groups = found.declaration.groups
@@ -70,7 +83,7 @@ def begin(initial: Initial, rng: np.random.Generator) -> Initial:
     found = rows(initial.parameters)
     declared: Declaration = found.declaration
     values = {**initial.state, **initial.constants}
-    gram = found.gram(values)
+    gram = velocity_blocks.extended(found, found.gram(values), values)
     for change in declared.changes:
         if change.kind == "copy":
             pair = next(pair for pair in copies.sources(declared) if declared.groups[pair[0]].name == change.name)
@@ -81,7 +94,8 @@ def begin(initial: Initial, rng: np.random.Generator) -> Initial:
         else:
             given = values[change.value] if isinstance(change.value, str) else change.value
             values[change.name] = np.broadcast_to(given, values[change.name].shape).copy()
-    values |= found.components(gram)
+    blocks = (*found.velocities, *velocity_blocks.hidden(found))
+    values |= found.components(gram) | velocity_blocks.components(found, gram, blocks)
     return dataclasses.replace(
         initial,
         state={name: values[name] for name in initial.state},
@@ -93,7 +107,7 @@ def _picked(found: Rows, gram: np.ndarray, pairs: list[tuple[int, int]]) -> np.n
     """T G T^T, where T puts the rows of groups of students in the places of those of their copies."""
     if not pairs:
         return gram
-    picked = np.arange(found.total)
+    picked = np.arange(gram.shape[-1])
     for copy, of in pairs:
         for slot in found.declaration.groups[copy].slots:
             picked[found.of(copy, slot)] = picked[found.of(of, slot)]
@@ -107,17 +121,23 @@ def _readouts(declared: Declaration, values: Mapping[str, np.ndarray], pair: tup
 
 
 def _fresh(initial: Initial, gram: np.ndarray, name: str, rng: np.random.Generator) -> np.ndarray:
-    """The Gram matrix (n, n) with random directions of the norm of the start in the place of one group's slot."""
+    """The Gram matrix (n, n) with random directions of the norm of the start in the place of one group's slot.
+
+    Velocities, which stand behind all rows, stay as they are.
+    """
     from derivations.declare.initial import norms
 
     found = rows(initial.parameters)
     groups = found.declaration.students
     slots = [(k, slot) for k, group in enumerate(groups) for slot in group.slots]
     new = found.of(*next((k, slot) for k, slot in slots if groups[k].named(slot) == name))
-    kept = np.setdiff1d(np.arange(found.total), np.arange(new.start, new.stop))
-    frame = thin_root(gram[np.ix_(kept, kept)])
-    count, rank = new.stop - new.start, frame.shape[1]
-    coordinates = np.zeros((found.total, rank + count))
+    kept = np.setdiff1d(np.arange(len(gram)), np.arange(new.start, new.stop))
+    # Columns without a row are directions outside of the span: the order of all stays that of the rows, so that
+    # replicas of SGD and their flow draw alike.  In few dimensions there is no room for them.
+    count = new.stop - new.start
+    frame = (root if len(kept) + count <= initial.parameters.d else thin_root)(gram[np.ix_(kept, kept)])
+    rank = frame.shape[1]
+    coordinates = np.zeros((len(gram), rank + count))
     coordinates[kept, :rank] = frame
     drawn = np.zeros((count, rank + count))
     drawn[:, :rank] = rng.normal(size=(count, rank))

@@ -61,7 +61,6 @@ def require(made: Declaration) -> None:
     what, place = ("copies", (f"teacher.{copied.name}", KEY)) if copied else ("new directions", ("stage", "begin"))
     others = {
         "[inputs]": made.inputs is not None,
-        "momentum with a time": made.timed,
         "normalised weights": made.weights == "normalised" and copied,
     }
     for other, there in others.items():

@@ -58,6 +58,8 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
         constants[name] = _vector(name, np.asarray(value, float), found.sizes[number])
     constants |= _numbers_of_rules(parameters, arrays)
     state |= velocity_blocks.start(found, {} if previous is None else arrays)
+    state |= beginnings.with_velocities(found, state, arrays)
+    constants |= velocity_blocks.of_sgd(found, arrays)
     for memory in declared.memories:
         state[memory.name] = np.asarray(arrays.get(memory.name, getattr(parameters, memory.name)), float).reshape(())
     if declared.clocked:

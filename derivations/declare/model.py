@@ -71,7 +71,7 @@ def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -
         fixed=fixed,
         spaces=spaces,
         velocities=velocities if declared.momentum is not None else None,
-        forgets=momentum.forgotten(declared.momentum, declared.inertial),
+        kept=kept if declared.momentum is not None and not declared.inertial else None,
         lengths=looks.measured(declared),
         episode=1 if declared.episode is None else declared.episode.samples,
     )
@@ -92,6 +92,7 @@ def signature(declared: Declaration, changing: tuple[Schedule, ...] = ()) -> str
     said = (*said, declared.memories, declared.limit, declared.rates) if declared.memories else said
     said = (*said, declared.answers) if declared.several or declared.labelling or declared.predicted else said
     said = (*said, declared.momentum.timed, declared.momentum.nesterov, declared.limit) if declared.momentum else said
+    said = (*said, *resting) if declared.momentum and (resting := momentum.resting(declared)) else said
     said = (*said, declared.look.use, declared.look.times) if declared.look is not None else said
     said = (*said, declared.episode) if declared.episode is not None else said
     return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
@@ -231,15 +232,30 @@ def _observed_velocities(rows: Rows, gram: np.ndarray, values: np.ndarray) -> La
     return {name: (dims, blocks[name], text) for name, dims, text in velocity_blocks.described(rows)}
 
 
+def kept(parameters: Any, saved: np.ndarray) -> Labelled:
+    """The velocities of a fixed beta, which are no order parameters, from packed Gram matrices and numbers (.., n)."""
+    rows = system.rows(parameters)
+    gram, values = unpacked(saved, rows.total + rows.students, rows.stack)
+    blocks = velocity_blocks.hidden(rows)
+    found = velocity_blocks.components(rows, gram, blocks)
+    labelled = {block.name: (block.dims, found[block.name], block.meaning) for block in blocks}
+    at = values.shape[-1] // 2
+    for number, word, count in rows.scalars:
+        name = velocity_blocks.push_name(rows, number, word)
+        labelled[name] = ((rows.dimension(number),), values[..., at : at + count], f"velocity of {word} of unit i")
+        at += count
+    return labelled
+
+
 def velocities(initial: Initial) -> tuple[np.ndarray, np.ndarray]:
     """The Gram matrix (.., n + S, n + S) with the velocities of vectors behind all rows, and those (s,) of numbers."""
-    rows = system.rows(initial.parameters)
+    rows, known = system.rows(initial.parameters), {**initial.constants, **initial.state}
     found = []
     for number, word, count in rows.scalars:
         name = velocity_blocks.push_name(rows, number, word)
-        found.append(np.asarray(initial.state.get(name, np.zeros(count)), float))
+        found.append(np.asarray(known.get(name, np.zeros(count)), float))
     found.append(np.zeros(len(rows.declaration.memories)))
-    return velocity_blocks.extended(rows, place(initial), initial.state), np.concatenate(found)
+    return velocity_blocks.extended(rows, place(initial), known), np.concatenate(found)
 
 
 def fixed(initial: Initial) -> Labelled:

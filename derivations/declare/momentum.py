@@ -129,17 +129,6 @@ def constants(parameters: Any) -> tuple[np.ndarray, ...]:
     return () if stated is None else (np.array([getattr(parameters, stated.parameter), tick]),)
 
 
-def forgotten(stated: Momentum | None, inertial: bool = False) -> str:
-    """Name what a run of SGD does not keep of its momentum; "" without one, and where velocities are `inertial`.
-
-    >>> forgotten(Momentum(0.9))
-    'the velocities of momentum = 0.9; momentum = {time = ..} keeps them'
-    """
-    if stated is None or stated.timed or inertial or not stated.value:
-        return ""
-    return f"the velocities of momentum = {stated.value:g}; momentum = {{time = ..}} keeps them"
-
-
 def convention(parameters: Any) -> dict[str, str]:
     """Return the convention of momentum that a run states."""
     stated: Momentum | None = parameters.declaration.momentum
@@ -152,6 +141,25 @@ def convention(parameters: Any) -> dict[str, str]:
     else:
         said = f"v <- {value} v + g, u <- u - h {f'(g + {value} v)' if stated.nesterov else 'v'}"
     return {"momentum": said}
+
+
+def resting(declared: Any) -> list[str]:
+    """Lines that leave the velocities of what is not trained as they are, for a later stage; none where all is."""
+    every = [(k, group, word) for k, group in enumerate(declared.students) for word in group.slots]
+    numbers = [(k, group, word) for k, group in enumerate(declared.students) for word in group.own]
+
+    def masks(words: list[tuple[int, Any, str]], more: str = "") -> str:
+        parts = [f"np.{'ones' if declared.moves(group, word) else 'zeros'}(K_{k})" for k, group, word in words]
+        return f"np.concatenate(({', '.join([*parts, *([more] if more else [])])},))"
+
+    lines = []
+    if not all(declared.moves(group, word) for _, group, word in every):
+        lines.append(f"train = {masks(every)}")
+        lines.append("vectors = (1.0 + train * (keep - 1.0), train * pull, train * damp)")
+    if not all(declared.moves(group, word) for _, group, word in numbers):
+        lines.append(f"learn = {masks(numbers, f'np.zeros({len(declared.memories)})' if declared.memories else '')}")
+        lines.append("pushed = pushes + learn * (pushed - pushes)")
+    return lines
 
 
 def accelerate(declared: Any, given: str, norms: bool) -> str:
@@ -172,6 +180,7 @@ def accelerate(declared: Any, given: str, norms: bool) -> str:
         "slope = damp * means[means.size - scalars.size :]",
         "pushed = keep * pushes + slope",
         "vectors = (keep + 0.0 * moving, pull, damp + 0.0 * moving)",
+        *resting(declared),
     ]
     if stated.nesterov:
         lines.append("weights = (-h * keep * keep, 1.0 - h * (1.0 + keep) * pull, -h * (1.0 + keep) * damp)")

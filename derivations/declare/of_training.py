@@ -41,9 +41,9 @@ class Rule:
 class Change:
     """What is set at the beginning of a stage, in the names of a run.
 
-    kind "copy": the group of teachers `name` becomes what the students `value` are; "fresh": the vectors of the slot
-    `value` whose parameter or group `name` says which take random directions; "number": the numbers `name` of all
-    units become `value`, or what the numbers of that name are.
+    kind "copy": the group of teachers `name` becomes what the students `value` are; "fresh": the vectors `name`, of the
+    slot `value`, take random directions; "number": the numbers `name` of all units become `value`, or what the numbers
+    of that name are.
     """
 
     kind: str

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.contract import Dense, Initial, Symmetric, UsageError
+from derivations.contract import PARTS, Dense, Initial, Symmetric, UsageError
 
 if TYPE_CHECKING:
     from derivations.declare.rows import Rows
@@ -36,7 +36,7 @@ class VelocityBlock:
     second: Place
     rows: slice
     columns: slice
-    dims: tuple[str, str]
+    dims: tuple[str, ...]
     symmetric: bool
     meaning: str
 
@@ -52,12 +52,27 @@ class VelocityBlock:
 
 
 def blocks(at: "Rows") -> tuple[VelocityBlock, ...]:
-    """All blocks, VV, then VQ, then VM; none where momentum has no time."""
+    """All blocks that are order parameters, VV, then VQ, then VM; none where momentum has no time."""
     if not at.declaration.inertial:
         return ()
     kinds = at.declaration.kinds
+    return _among(at, [(g, s) for g, s in at.starts if at.is_student(g) and at.declaration.moves(kinds[g], s)])
+
+
+def hidden(at: "Rows") -> tuple[VelocityBlock, ...]:
+    """The blocks of velocities that SGD alone has, of a fixed beta: of all students, since stages may move others.
+
+    With several eigenspaces of the inputs there is one for each, as of all overlaps.
+    """
+    if at.declaration.momentum is None or at.declaration.inertial:
+        return ()
+    found = _among(at, [place for place in at.starts if at.is_student(place[0])])
+    return tuple(dataclasses.replace(one, dims=(PARTS, *one.dims)) for one in found) if at.stack else found
+
+
+def _among(at: "Rows", moving: list[Place]) -> tuple[VelocityBlock, ...]:
+    """The blocks of the velocities of some slots."""
     places = list(at.starts)
-    moving = [(g, s) for g, s in places if at.is_student(g) and at.declaration.moves(kinds[g], s)]
     found = [_block(at, "VV", one, two) for n, one in enumerate(moving) for two in moving[n:]]
     found += [_block(at, "VQ", one, two) for one in moving for two in places if at.is_student(two[0])]
     found += [_block(at, "VM", one, two) for one in moving for two in places if not at.is_student(two[0])]
@@ -107,6 +122,17 @@ def described(at: "Rows") -> Iterator[tuple[str, tuple[str, ...], str]]:
         yield push_name(at, g, word), (at.dimension(g),), f"velocity of the {what}"
 
 
+def of_sgd(at: "Rows", arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The velocities of a fixed beta that a run of SGD left.  Raises `UsageError` for arrays of other shapes."""
+    shapes: dict[str, tuple[int, ...]] = {block.name: (*at.stack, *block.shape) for block in hidden(at)}
+    shapes |= {push_name(at, g, word): (count,) for g, word, count in at.scalars} if shapes else {}
+    found = {name: np.asarray(arrays[name], float) for name in shapes if name in arrays}
+    for name, values in found.items():
+        if values.shape != shapes[name]:
+            raise UsageError(f"{name} must have shape {shapes[name]}, but has {values.shape}")
+    return found
+
+
 def start(at: "Rows", arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The velocities at the start: those of an earlier run, else 0.  Raises `UsageError` for arrays of other shapes."""
     found = {}
@@ -138,7 +164,7 @@ def extended(at: "Rows", gram: np.ndarray, state: Mapping[str, Any]) -> np.ndarr
     n, S = at.total, at.students
     found = np.zeros((*gram.shape[:-2], n + S, n + S))
     found[..., :n, :n] = gram
-    for block in at.velocities:
+    for block in (*at.velocities, *(block for block in hidden(at) if block.name in state)):
         rows = slice(n + block.rows.start, n + block.rows.stop)
         shift = n if block.letter == "VV" else 0
         columns = slice(shift + block.columns.start, shift + block.columns.stop)
@@ -148,10 +174,12 @@ def extended(at: "Rows", gram: np.ndarray, state: Mapping[str, Any]) -> np.ndarr
     return found
 
 
-def components(at: "Rows", gram: np.ndarray) -> dict[str, np.ndarray]:
-    """The blocks of velocities (.., *shape) of Gram matrices (.., n + S, n + S)."""
+def components(
+    at: "Rows", gram: np.ndarray, those: tuple[VelocityBlock, ...] | None = None
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """The blocks of velocities (.., *shape) of Gram matrices (.., n + S, n + S); order parameters, or `those`."""
     n, found = at.total, {}
-    for block in at.velocities:
+    for block in at.velocities if those is None else those:
         shift = n if block.letter == "VV" else 0
         columns = slice(shift + block.columns.start, shift + block.columns.stop)
         found[block.name] = gram[..., n + block.rows.start : n + block.rows.stop, columns].copy()

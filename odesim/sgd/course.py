@@ -59,8 +59,6 @@ def build(
                 f"explicit SGD of stage {stage.name} cannot go on: a run keeps overlaps, and samples of a file need "
                 "the weights; take --method compressed"
             )
-        if going and (lost := families.forgotten(case)):
-            raise UsageError(f"SGD of stage {stage.name} cannot go on: a run does not keep {lost}")
         arrays = () if made else tuple({**(found.previous or {}), **_own(run, start)} for run in replicas)
         made.append(Simulation.build(case, **sgd, begin=Beginning(begin, arrays, "" if made else found.stage)))
         time, clock, going = begin + made[-1].case.until, stage.clock, True

@@ -98,13 +98,6 @@ def samples_of_step(case: Case, batch: int) -> int:
     return batch * (model.episode if isinstance(model, ScalarModel) else 1)
 
 
-def forgotten(case: Case) -> str:
-    """Name what a run of SGD of the stage's model does not keep of its state; "" where it can go on."""
-    stage = case.system.dynamics(case.stage)
-    model = stage.truth(case.parameters) if stage.model else None
-    return model.forgets if isinstance(model, ScalarModel) else ""
-
-
 def check(own: Family | None, case: Case, method: str, batch: int, precision: str, backend: str) -> None:
     """Raise `UsageError` where a simulation of a family cannot be what it claims to be, and say why."""
     if own is not None:

@@ -62,16 +62,22 @@ def first_times(reached: np.ndarray, times: np.ndarray) -> np.ndarray:
     return np.where(reached.any(axis=1), times[reached.argmax(axis=1)], np.inf)
 
 
-def constants(model: Any, initials: Sequence[Initial]) -> dict[str, Variable]:
-    """The constants of a model with scalars; (seed, ..) where replicas have different ones, as of copies."""
+def constants(model: Any, initials: Sequence[Initial], last: np.ndarray) -> dict[str, Variable]:
+    """What a run of a model with scalars keeps without a time; (seed, ..) where replicas differ, as copies do.
+
+    Of the `last` saved states (R, ..) these are velocities that are no order parameters.
+    """
     found = {name: Variable(*constant) for name, constant in model.fixed(initials[0]).items()}
+    if model.kept is not None:
+        kept = model.kept(initials[0].parameters, last)
+        found |= {name: Variable(("seed", *dims), values, text) for name, (dims, values, text) in kept.items()}
     if len({id(initial) for initial in initials}) == 1:
         return found
     every = [model.fixed(initial) for initial in initials]
-    for name, one in found.items():
+    for name in every[0]:
         values = np.array([each[name][1] for each in every])
         if (values != values[0]).any():
-            found[name] = Variable(("seed", *one.dims), values, one.meaning)
+            found[name] = Variable(("seed", *found[name].dims), values, found[name].meaning)
     return found
 
 

@@ -334,7 +334,7 @@ def _assemble(
     extras: dict[str, Variable] = {}
     observables: dict[str, Variable] = {}
     if hasattr(model, "fixed"):
-        extras = constants(model, initials)
+        extras = constants(model, initials, grams[:, -1])
     equations = flow_of(stage, initial.parameters)
     if equations is not None:
         extras |= hitting_times(equations, values, times) | events(equations, initial, values, times)

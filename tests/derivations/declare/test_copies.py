@@ -10,6 +10,7 @@ from scipy.integrate import solve_ivp
 import odesim
 from derivations.declare import beginnings
 from derivations.declare.initial import enter
+from derivations.declare.model import velocities as model_velocities
 from derivations.declare.of_training import Change
 from odesim.request.case import Case
 from tests.derivations.declare.judged import root_mean_square, z_of_laws, z_of_runs, z_scores
@@ -201,6 +202,7 @@ BESIDE = {
     "schedule": {"training": {"limit": "online", "step": [[0, 0.5], [3, 0.2]]}},
     "sphere": {"training": {"limit": "online", "step": 0.5, "weights": "sphere"}},
     "momentum": {"training": {"limit": "online", "step": 0.05, "momentum": 0.9}},
+    "velocities": {"training": {"limit": "online", "step": 0.5, "momentum": {"time": 1.0}}},
     "episode": {
         "student": {"unit": "sign(w)"}, "teacher": {"one": {}, "copy": {"from": "student"}},
         "training": {"limit": "online", "rule": "-R*sign(w)",
@@ -210,7 +212,7 @@ BESIDE = {
 }  # fmt: skip
 
 
-FAST = ("giant", "episode", "momentum")
+FAST = ("giant", "episode", "velocities")
 
 
 @pytest.mark.parametrize(
@@ -226,10 +228,6 @@ def test_copies_beside_other_features(other):
                   {"name": "second", "teacher": ["copy"], "until": ends[1], "begin": AGAIN}],
     }  # fmt: skip
     model, seeds = odesim.declare(**{**tables, **BESIDE[other]}), 40
-    if other == "momentum":  # SGD of several stages does not keep its velocities
-        with pytest.raises(odesim.UsageError, match="a run does not keep"):
-            odesim.simulate(model, stage="all", method="compressed", d=300, seeds=2)
-        return
     flows = odesim.integrate(model, stage="all", d=600, save_points=4 if other == "giant" else 3)
     runs = odesim.simulate(
         model, stage="all", method="compressed", d=600, seeds=seeds, save_points=4 if other == "giant" else 3
@@ -311,6 +309,35 @@ def test_readouts_of_one_head_begin_as_those_of_another():
     assert np.asarray(second["a_one"])[0].tolist() == [0.1, 0.1]
 
 
+@pytest.mark.parametrize("momentum", [0.5, {"time": 1.0}])
+def test_velocities_stay_where_vectors_are_copied_and_drawn_anew(momentum):
+    # In weights: rows [w, one, copy, v]; a copy is the rows of w, and v is what it was.
+    rng = np.random.default_rng(0)
+    w, one, v = rng.normal(size=(2, 12)), rng.normal(size=(2, 12)), rng.normal(size=(2, 12))
+    model = network(second={"copy": "student"}, momentum=momentum)
+    case = Case.build(model, {"d": 12}, stage="second")
+    old = rng.normal(size=(2, 12))
+    arrays = {
+        "Q_ww": w @ w.T, "one_M_ww": w @ one.T, "copy_M_ww": w @ old.T, "one_P_ww": one @ one.T,
+        "one_copy_P_ww": one @ old.T, "copy_P_ww": old @ old.T, "a": np.ones(2), "copy_a_star": np.zeros(2),
+        "VV_ww": v @ v.T, "VQ_ww": v @ w.T, "one_VM_ww": v @ one.T, "copy_VM_ww": v @ old.T, "velocity_a": np.ones(2),
+    }  # fmt: skip
+    after = begun_of(case, arrays)
+    known = {**after.state, **after.constants}
+    assert known["copy_VM_ww"] == pytest.approx(v @ w.T) and known["VQ_ww"] == pytest.approx(v @ w.T)
+    assert known["one_VM_ww"] == pytest.approx(v @ one.T) and known["copy_P_ww"] == pytest.approx(w @ w.T)
+    fresh = begun_of(Case.build(model, {"d": 12}, stage="third"), arrays)
+    known = {**fresh.state, **fresh.constants}
+    assert known["VV_ww"] == pytest.approx(v @ v.T) and known["copy_VM_ww"] == pytest.approx(v @ old.T)
+    assert not np.allclose(known["VQ_ww"], v @ w.T)
+    gram, _ = model_velocities(fresh)
+    assert np.linalg.eigvalsh(gram)[0] > -1e-10
+
+
+def begun_of(case, arrays):
+    return beginnings.begin(enter(case.parameters, arrays, np.random.default_rng(0)), np.random.default_rng(1))
+
+
 def test_the_page_says_it():
     text = odesim.derive(network(second=AGAIN), stage="second", format="text")
     assert "copy: a copy of student, which rests" in text
@@ -341,10 +368,8 @@ def refused(sentence, copy=None, begin=None, **tables):
         ("begin is a table such as", {"begin": {}}),
         ("begin: 'a' is no copy, vector or number", {"begin": {"a": 1}}),
         ("copies and [inputs] do not go together yet", {"inputs": {"blocks": [[0.5, 2.0], [0.5, 1.0]]}}),
-        ("copies and momentum with a time do not go together yet",
-         {"training": {"limit": "online", "momentum": {"time": 2.0}}}),
-        ("new directions and momentum with a time do not go together yet",
-         {"teacher": {"one": {}}, "training": {"limit": "online", "momentum": {"time": 2.0}},
+        ("new directions and [inputs] do not go together yet",
+         {"teacher": {"one": {}}, "inputs": {"blocks": [[0.5, 0.5], [1.5, 0.5]]},
           "stage": [{"name": "s", "until": 1, "begin": {"w": "fresh"}}]}),
         ("copies and normalised weights do not go together yet", {"training": {"weights": "normalised"}}),
         ("copies and numbers of every unit (b) do not go together yet",

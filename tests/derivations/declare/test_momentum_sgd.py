@@ -168,3 +168,37 @@ def test_velocities_that_belong_to_no_vectors_are_refused():
         odesim.integrate(model, initial=state)
     with pytest.raises(odesim.UsageError, match="VM_ww must have shape"):
         odesim.integrate(model, initial={**state, "VM_ww": np.zeros((3, 3))})
+
+
+@pytest.mark.parametrize("method", ["explicit", "compressed"])
+def test_a_run_of_two_stages_has_the_law_of_one(method):
+    # Without the velocities of the first stage the second would begin at a tenth of the speed.
+    replicas, names = 3000, ("Q_ww", "M_ww", "a", "VV_ww", "VQ_ww", "VM_ww", "velocity_a")
+    tables = {
+        "student": {"units": 2, "unit": "erf(w/sqrt(2))", "output": "trained"},
+        "teacher": {"units": 2, "noise": 0.2},
+        "start": {"Q_ww": [[0.5, 0.05], [0.05, 0.5]], "M_ww": [[0.2, 0.0], [0.0, 0.1]], "a": [0.5, 0.9]},
+    }
+    training = {"limit": "online", "step": 0.1, "momentum": 0.9, "nesterov": True}
+    whole = odesim.declare(**tables, training={**training, "until": 2})
+    parts = odesim.declare(**tables, training=training, stage=[{"name": "s1", "until": 1}, {"name": "s2", "until": 2}])
+    one = odesim.simulate(whole, method=method, d=12, seeds=replicas, save_points=2)
+    *_, two = odesim.simulate(parts, stage="all", method=method, d=12, seeds=replicas, save_points=2)
+
+    def ends(run):
+        values = [np.asarray(run[name]) for name in names]
+        return np.concatenate([(v[:, -1] if k < 3 else v).reshape(replicas, -1) for k, v in enumerate(values)], axis=1)
+
+    assert np.abs(judged.z_of_laws(ends(one), ends(two))).max() < 4.5
+
+
+def test_vectors_that_rest_keep_their_velocities():
+    model = odesim.declare(
+        student={"units": 2, "unit": "erf(w)", "output": "trained"}, teacher={"noise": 0.2},
+        training={"limit": "online", "step": 0.1, "momentum": 0.9},
+        stage=[{"name": "first", "until": 1}, {"name": "second", "until": 2, "trained": ["a"]}], start={"overlap": 0.2},
+    )  # fmt: skip
+    first, second = odesim.simulate(model, stage="all", method="compressed", d=20, seeds=3)
+    for name in ("VV_ww", "VQ_ww", "VM_ww"):
+        assert np.asarray(second[name]) == pytest.approx(np.asarray(first[name]), rel=1e-10, abs=1e-12)
+    assert np.abs(np.asarray(second["velocity_a"]) - np.asarray(first["velocity_a"])).max() > 0
