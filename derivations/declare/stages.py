@@ -13,7 +13,7 @@ from typing import Any
 from derivations.declare import copies, fields, rates
 from derivations.declare.declaration import Declaration
 
-TRAINING = ("trained", "loss", "rule", "step", "batch", "decay", "rates", "teacher", "head", "until")
+TRAINING = ("trained", "loss", "rule", "step", "batch", "decay", "rates", "teacher", "head", "look", "until")
 """The keys that take the place of those of [training]."""
 KEYS = ("name", *TRAINING, "noise", "begin")
 ONE = (
@@ -23,7 +23,6 @@ ONE = (
     "memory",
     "momentum",
     "nesterov",
-    "look",
     "episode",
     "start",
     "inputs",
@@ -150,4 +149,5 @@ def _restrict(training: dict[str, Any], key: str, moving: set[str]) -> None:
 def _own(made: Declaration, stage: Declaration, entry: Mapping[str, Any]) -> tuple[str, ...]:
     """The parameters that a stage has for itself: of its own keys, and rates of what only this stage trains."""
     found = [key for key in ("step", "batch", "noise", "decay") if key in entry]
+    found += ["look_size"] if "look" in entry else []
     return (*found, *(name for name in stage.rate_names if "rates" in entry or name not in made.rate_names))

@@ -216,16 +216,16 @@ def test_what_is_refused(training, tables, said):
         odesim.declare(**{"student": {"unit": "erf(w)"}, "teacher": {}, **tables}, training=training)
 
 
-def test_heads_and_stages_do_not_take_looks_of_their_own():
+def test_heads_do_not_take_looks():
     heads = {
         "student": {"unit": "erf(w)", "output": {"one": "trained", "two": "sum"}},
         "teacher": {"one": {}, "two": {}},
     }
     with pytest.raises(odesim.UsageError, match="look and several heads do not go together"):
         odesim.declare(**heads, training={"look": {"size": 1}})
-    with pytest.raises(odesim.UsageError, match="look is one for all stages, and no key of a stage"):
+    with pytest.raises(odesim.UsageError, match="stage one: unknown key 'sizes'"):
         odesim.declare(
-            student={"unit": "erf(w)"}, teacher={}, stage=[{"name": "one", "until": 1, "look": {"size": 1.0}}]
+            student={"unit": "erf(w)"}, teacher={}, stage=[{"name": "one", "until": 1, "look": {"sizes": 1.0}}]
         )
 
 
@@ -262,3 +262,22 @@ def test_explicit_sgd_by_rules_sees_no_written_text(monkeypatch):
     after = made.moves(rows, made.scalars(start), x, labels, *numbers)
     assert all((np.asarray(one) == np.asarray(two)).all() for one, two in zip(before, after, strict=True))
     assert evaluate.moves is not made.moves and sampled.per_sample(declared("both").parameters.declaration)
+
+
+def test_a_stage_may_look_twice():
+    # From where one look has come, two looks go on as a model of two looks does from there.
+    tables = {
+        "student": {"unit": "He(3, w)"}, "teacher": {}, "start": {"overlap": 0.05},
+        "training": {"limit": "online", "loss": "correlation", "weights": "sphere", "step": 0.001},
+    }  # fmt: skip
+    stages = [{"name": "one", "until": 100}, {"name": "two", "until": 200, "look": {"size": 0.004}}]
+    model = odesim.declare(**tables, stage=stages)
+    first, second = odesim.integrate(model, stage="all", rtol=1e-10)
+    assert model.parameters().two_look_size == 0.004 and not hasattr(model.parameters(), "look_size")
+    twice = {**tables, "training": {**tables["training"], "look": {"size": 0.004}, "until": 100}}
+    alone = odesim.declare(**{**twice, "start": {"overlap": float(np.asarray(first["M_ww"])[-1, 0, 0])}})
+    wanted = np.asarray(odesim.integrate(alone, rtol=1e-10)["M_ww"])[-1]
+    assert np.asarray(second["M_ww"])[-1] == pytest.approx(wanted, abs=1e-8)
+    for method in ("explicit", "compressed"):
+        runs = odesim.simulate(model, stage="all", until={"one": 1, "two": 2}, method=method, d=30, seeds=2)
+        assert np.array_equal(np.asarray(runs[1]["M_ww"])[:, 0], np.asarray(runs[0]["M_ww"])[:, -1])
