@@ -68,6 +68,7 @@ class Dynamics:
     Where a stage computes by other parameters than those that a user states, `adapt` makes them of these, and `stated`
     these of them.
     within(parameters, until, begin) raises `UsageError` where the parameters have no meaning from a time up to one.
+    `batches(parameters)` are (time, batch) of SGD where these change: each holds from its time on.
     `noisy` equations contain the noise of SGD, as those of the online limit do.  `step_symbol` is the symbol of a step
     size in titles, empty where it is no size of every step.  With `decades` a run of its default saved times has early
     ones besides, for a logarithmic axis.
@@ -94,6 +95,7 @@ class Dynamics:
     step_symbol: str = "eta"
     decades: bool = False
     within: Callable[[Any, float, float], None] = lambda parameters, until, begin: None
+    batches: Callable[[Any], tuple[tuple[float, int], ...]] = lambda parameters: ()
     adapt: Callable[[Any], Any] = lambda parameters: parameters
     stated: Callable[[Any], Any] = lambda parameters: parameters
     begin: str = ""

@@ -82,13 +82,11 @@ def at_time(
     """The arguments with the values of training at a state, in which the time stands last."""
     if not changing:
         return a
-    with np.errstate(all="ignore"):  # values of pieces that are not in force are computed as well
-        values = schedule_text.functions(changing, declared, xp)["values"]
-        values = values(y[-1], a.switches, a.numbers, state_of(declared, changing, y, a, view))
-    now = {schedule.name: value + 0.0 * y[-1] for schedule, value in zip(changing, values, strict=True)}
+    now = _values(xp, declared, changing, y, a, view)
     step, decay, gain, noise = a.rates[:4]
     if declared.limit == "online":
         gain = gain * now["step"] ** 2 / step**2 if "step" in now else gain
+        gain = gain / now["batch"] if "batch" in now else gain  # that of one sample in the arguments
     step = now.get("step", step)
     moves, moving, row, scalar = [], [], 0, 0
     for group, count in zip(declared.students, a.sizes, strict=False):
@@ -103,6 +101,16 @@ def at_time(
         moves=xp.concatenate(moves),
         moving=xp.concatenate(moving) if moving else a.moving,
     )
+
+
+def _values(
+    xp: Any, declared: Declaration, changing: tuple[Schedule, ...], y: Any, a: Arguments, view: "View"
+) -> dict[str, Any]:  # fmt: skip
+    """The values of training at a state, by name."""
+    with np.errstate(all="ignore"):  # values of pieces that are not in force are computed as well
+        values = schedule_text.functions(changing, declared, xp)["values"]
+        found = values(y[-1], a.switches, a.numbers, state_of(declared, changing, y, a, view))
+    return {schedule.name: value + 0.0 * y[-1] for schedule, value in zip(changing, found, strict=True)}
 
 
 @functools.lru_cache(maxsize=16)
@@ -159,6 +167,8 @@ def of_memories(
     if declared.limit == "online":
         second = found[0].second if declared.inputs is None else whole(squares(found, a))
         each = xp.diagonal(second) * a.rates[2] / a.rates[0] ** 2  # E[c c]/B
+        if "batch" in (now := _values(xp, declared, changing, y, a, view)):
+            each = each / now["batch"]
     else:
         each = ((pull @ xp.linalg.pinv(view.G, hermitian=True)) * pull).sum(1)
         each = each + a.rates[2] * xp.diagonal(found[0].second)  # the noise of giant steps

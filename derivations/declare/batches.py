@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields
+from derivations.declare import fields, schedules
 from derivations.declare.grammar import Tree, number
 
 if TYPE_CHECKING:
@@ -36,10 +36,14 @@ class Batch:
 def batch(training: Mapping[str, Any], limit: str, names: tuple[str, ...]) -> tuple[int, Batch | None]:
     """Return the batch of [training] as a number, and as an expression where it is one; `names` are shared numbers.
 
+    Of pairs it is the first.
+
     Raises `fields.Mistake` for a batch that is none, an expression outside of giant steps, and a giant step of fewer
     than `FEWEST` samples.
     """
     given = training.get("batch")
+    if isinstance(given, list):
+        return _first(given, limit), None
     if limit == "batch" and given is None:
         raise fields.Mistake(NEEDED, "training", "limit")
     if not isinstance(given, str):
@@ -58,12 +62,48 @@ def batch(training: Mapping[str, Any], limit: str, names: tuple[str, ...]) -> tu
     return 1, Batch(given.strip(), tree)
 
 
+def _first(given: list[Any], limit: str) -> int:
+    """The first batch of pairs [time, batch], all of which are whole numbers from 1 on."""
+    if limit == "batch":
+        said = "limit 'batch' and a batch that changes do not go together yet: give stages of their own"
+        raise fields.Mistake(said, "training", "batch")
+    for pair in given:
+        number_of = pair[1] if isinstance(pair, list) and len(pair) == 2 else None
+        if isinstance(number_of, bool) or not isinstance(number_of, int) or not 1 <= number_of <= LARGEST:
+            said = "batch is a whole number, or a list of pairs of a time and one, such as [[0, 1], [50, 8]]"
+            raise fields.Mistake(f"{said}, but {fields.shown(given)} was given", "training", "batch")
+    return given[0][1] if given else 1
+
+
+def schedule(training: Mapping[str, Any], names: schedules.Names) -> schedules.Schedule | None:
+    """Return the schedule of a batch that changes at known times; None of any other."""
+    if not isinstance(training.get("batch"), list):
+        return None
+    found = schedules.value(training, "batch", "training", names, above=True)
+    assert isinstance(found, schedules.Schedule)
+    return found
+
+
+def changing(parameters: Any) -> tuple[tuple[float, int], ...]:
+    """Return the times from which batches hold, and the batches; none where there is one for all times."""
+    stated = [one for one in schedules.active(parameters) if one.name == "batch"]
+    if not stated:
+        return ()
+    turns = {turn.name: turn.time for turn in schedules.turns(parameters)}
+    times = [0.0, *(turns[name] for name in stated[0].starts)]
+    return tuple((time, round(number(piece, {}))) for time, piece in zip(times, stated[0].pieces, strict=True))
+
+
 def add_number(declared: "Declaration", add_parameter: Callable[..., None]) -> None:
     """Add the batch to the parameters: a number, or none as long as a declared expression holds."""
     counted = "samples" if declared.episode is None else "episodes"
     stated, meaning = declared.batch_size, f"{counted} of one SGD step"
     least = FEWEST if declared.limit == "batch" else 1
-    if stated is None:
+    pairs = next((one for one in declared.schedules if one.name == "batch"), None)
+    if pairs is not None:
+        meaning = f"{meaning} (none: {pairs.text}, as declared)"
+        add_parameter("batch", int | None, None, meaning, minimum=least, maximum=LARGEST)
+    elif stated is None:
         add_parameter("batch", int, declared.batch, meaning, minimum=least, maximum=LARGEST)
     elif stated.tree is not None:
         meaning = f"{meaning} (none: {stated.text}, as declared)"
@@ -77,6 +117,8 @@ def samples(parameters: Any) -> float:
         return float("inf")
     if parameters.batch is not None:
         return float(parameters.batch)
+    if stated is None:
+        return float(schedules.begun(parameters).batch)
     assert stated is not None and stated.tree is not None
     shared = {name: float(getattr(parameters, name)) for name in parameters.declaration.names}
     value = number(stated.tree, {**shared, "d": float(parameters.d)})

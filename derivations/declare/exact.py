@@ -54,7 +54,7 @@ def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str
     now = schedules.begun(p)
     found |= {name: float(getattr(now, name)) for name in ("step", "decay")}
     giant_steps = symbols.declared.limit == "batch"
-    found["batch"] = batches.over_dimension(p) if giant_steps else float(p.batch)
+    found["batch"] = batches.over_dimension(p) if giant_steps else float(now.batch)
     found["noise"] = noise.deviation(p)
     found |= {name: float(getattr(now, name)) for name in (*symbols.declared.names, *symbols.declared.rate_names)}
     if symbols.declared.momentum is not None:

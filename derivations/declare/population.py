@@ -110,8 +110,9 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     at = rows(p)
     constant, places = known_places(initial)
     stepped = declared.limit != "flow"
+    count = 1.0 if batches.changing(p) else p.batch if declared.limit == "online" else 1.0
     p = schedules.begun(p)
-    gain = p.step**2 / (episodes.samples(p) * p.batch) if declared.limit == "online" else 0.0
+    gain = p.step**2 / (episodes.samples(p) * count) if declared.limit == "online" else 0.0
     if declared.limit == "batch":
         gain = 1.0 / batches.over_dimension(p)
     inertia = [getattr(p, declared.momentum.parameter)] if declared.momentum is not None and declared.inertial else []

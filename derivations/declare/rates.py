@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from derivations.declare import fields, noise, schedules
+from derivations.declare import batches, fields, noise, schedules
 from derivations.declare.declaration import Group, Law, Number, moves
 from derivations.declare.readouts import word_of
 from derivations.declare.schedules import Names, Schedule
@@ -52,7 +52,10 @@ def values(
     if isinstance(found["noise"], Schedule) and found["noise"].seen:
         said = "noise changes in time alone: it is drawn before memories and order parameters are looked at"
         raise fields.Mistake(said, "teacher", "noise")
+    pairs = batches.schedule(training, names)
     rates = _rates(training, moving, names)
+    if pairs is not None:
+        found["batch"] = pairs
     every = {**found, **{f"rate_{name}": value for name, value in rates.items()}}
     start = {name: _start(value, known, begin) for name, value in every.items()}
     return Values(

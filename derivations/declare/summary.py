@@ -96,7 +96,7 @@ def critical_step(parameters: Any) -> float | None:
     return (
         2.0
         / momentum.acceleration(parameters)
-        * parameters.batch
+        * schedules.begun(parameters).batch
         / getattr(parameters, declared.students[0].named("units"))
     )
 

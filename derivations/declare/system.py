@@ -118,6 +118,7 @@ def _stages(declared: Declaration) -> tuple[Dynamics, ...]:
         noisy=declared.noisy,
         decades=declared.decades,
         within=schedules.require,
+        batches=batches.changing,
     )
     made = [dynamics(train, between(declared, s), _step_symbol(s)) for s in declared.stages]
     return tuple(made) or (train,)

@@ -19,7 +19,7 @@ from odesim.request.case import Case, digest_of, plain, values_of
 from odesim.request.parse import choice, real_number, whole_number
 from odesim.request.saved_times import saved_times, with_start, without_start
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
-from odesim.sgd import effort, families, given_frame, normals, own_samples
+from odesim.sgd import effort, families, given_frame, normals, own_samples, phases
 from odesim.sgd.beginning import START, Beginning, require_steps
 from odesim.sgd.descent import Descent
 from odesim.sgd.observed import constants, events, flow_of, hitting_times, population_values
@@ -38,7 +38,8 @@ FLOW_ONLY = ("rtol", "atol", "solver")
 class Simulation:
     """A case run as SGD: the method, the step size, the batch, the replicas, and where and how it runs.
 
-    With `population_loss` the loss of the flow's first tier is saved even where that costs as much as training.
+    With `population_loss` the loss of the flow's first tier is saved even where that costs as much as training.  The
+    batch is that of the first step, where it `changes`.
     """
 
     case: Case
@@ -51,6 +52,7 @@ class Simulation:
     fresh_initial: bool
     population_loss: bool = False
     begin: Beginning = START
+    changes: phases.Changes = ()
 
     @classmethod
     def build(
@@ -77,6 +79,7 @@ class Simulation:
         choice(method, METHODS, "--method")
         choice(device, DEVICES, "--device")
         choice(precision, PRECISIONS, "--precision")
+        constant = batch is not None
         step_size, batch = _usual(case, step_size, batch)
         seeds = whole_number(1 if seeds is None else seeds, "--seeds")
         if not (math.isfinite(step_size) and step_size > 0):
@@ -102,22 +105,15 @@ class Simulation:
             raise UsageError(f"--until {case.until:g} is less than one step, which takes {tick:g} of the clock")
         stage.within(case.parameters, begin.time + case.until, begin.time)
         require_steps(stage, case.parameters, begin, tick)
+        changes = () if constant else phases.changes(stage, case.parameters, tick)
+        batch = phases.in_force(changes, begin.step(tick)) if changes else batch
         families.require_loss(case, population_loss)
         in_jax = families.require_jax(case, method) or device == "gpu" or (method == "explicit" and not patterns)
         backend = "jax" if in_jax else case.backend
         families.check(own, case, method, batch, precision, backend)
-        return cls(
-            dataclasses.replace(case, backend=backend),
-            method,
-            step_size,
-            batch,
-            seeds,
-            device,
-            precision,
-            fresh_initial,
-            population_loss,
-            begin,
-        )
+        case = dataclasses.replace(case, backend=backend)
+        last = (fresh_initial, population_loss, begin, changes)
+        return cls(case, method, step_size, batch, seeds, device, precision, *last)
 
     @property
     def system(self) -> Any:
@@ -160,6 +156,7 @@ class Simulation:
         # A checkpoint made with other random numbers is the checkpoint of another request.
         options |= {"stream": normals.STREAM} if self.case.backend == "jax" else {}
         options |= {"begin": self.begin.time} if self.begin.time else {}
+        options |= {"batches": [list(change) for change in self.changes]} if self.changes else {}
         return {**request, **options, "seeds": self.replicas, "fresh_initial": self.fresh_initial}
 
     @functools.cached_property
@@ -253,6 +250,8 @@ def make_engine(
     from odesim.machine import device
     from odesim.sgd.engines import NumbaChains, TracedReplicas
 
+    if simulation.changes:
+        return phases.engine(simulation, lambda one: make_engine(one, model, initials, threads))
     case, parameters = simulation.case, initials[0].parameters
     grams = np.array([model.place(initial) for initial in initials])
     step, batch, seed = simulation.step_size, simulation.batch, simulation.begin.seed(case.seed, simulation.tick)
@@ -348,6 +347,7 @@ def _assemble(
     final = {n: np.median(v.values[:, -1]) for n, v in state.items() if v.values.ndim == 2}
     options = {"until": simulation.begin.time + case.until, "backend": case.backend, "replicas": simulation.replicas}
     options |= {name: getattr(simulation, name) for name in ("step_size", "batch", "fresh_initial")}
+    options |= {"batches": [list(change) for change in simulation.changes]} if simulation.changes else {}
     origin = Origin.of(
         case.system,
         stage=case.stage,

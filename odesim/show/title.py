@@ -92,7 +92,7 @@ def _draws(run: Any, options: Mapping[str, Any], system: Any) -> list[str]:
     step = next((options[name] for name in ("step_size", "step") if options.get(name) is not None), None)
     if step is not None and symbol:
         said.append(equal(symbol, step))
-    if options.get("batch") is not None:
+    if options.get("batch") is not None and not options.get("batches"):
         said.append(equal("B", options["batch"]))
     return said
 
