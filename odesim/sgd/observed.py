@@ -6,7 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Component, Dynamics, Equations, Initial, Smooth, Stage, Stepped, UsageError, load
+from derivations.contract import (
+    Component,
+    Dynamics,
+    Equations,
+    Initial,
+    ScalarModel,
+    Smooth,
+    Stage,
+    Stepped,
+    UsageError,
+    load,
+)
 from odesim.flow.losses import zero_within_error
 from odesim.request.trajectory import NOT_SAVED, Variable
 
@@ -63,12 +74,12 @@ def first_times(reached: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 
 def constants(model: Any, initials: Sequence[Initial], last: np.ndarray) -> dict[str, Variable]:
-    """What a run of a model with scalars keeps without a time; (seed, ..) where replicas differ, as copies do.
+    """What a run of a model keeps without a time; (seed, ..) where replicas differ, as copies of students do.
 
     Of the `last` saved states (R, ..) these are velocities that are no order parameters.
     """
     found = {name: Variable(*constant) for name, constant in model.fixed(initials[0]).items()}
-    if model.kept is not None:
+    if isinstance(model, ScalarModel) and model.kept is not None:
         kept = model.kept(initials[0].parameters, last)
         found |= {name: Variable(("seed", *dims), values, text) for name, (dims, values, text) in kept.items()}
     if len({id(initial) for initial in initials}) == 1:
@@ -76,7 +87,7 @@ def constants(model: Any, initials: Sequence[Initial], last: np.ndarray) -> dict
     every = [model.fixed(initial) for initial in initials]
     for name in every[0]:
         values = np.array([each[name][1] for each in every])
-        if (values != values[0]).any():
+        if not all(np.array_equal(one, values[0], equal_nan=values.dtype.kind == "f") for one in values):
             found[name] = Variable(("seed", *found[name].dims), values, found[name].meaning)
     return found
 
