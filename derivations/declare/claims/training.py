@@ -79,7 +79,7 @@ def motion(lab: Any, point: Mapping[str, Any], seed: int, twist: float, names: S
 def error_of_median(values: np.ndarray) -> np.ndarray:
     """The standard error of medians (n, ..): half the distance of the order statistics sqrt(n)/2 before and behind.
 
-    >>> bool(abs(error_of_median(np.random.default_rng(0).normal(size=40_000)) * 200 / 1.2533 - 1) < 0.1)
+    >>> bool(np.abs(error_of_median(np.random.default_rng(0).normal(size=(40_000, 1))) * 200 / 1.2533 - 1) < 0.1)
     True
     """
     ordered, half, away = np.sort(values, axis=0), len(values) / 2, np.sqrt(len(values)) / 2

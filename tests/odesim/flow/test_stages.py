@@ -115,10 +115,10 @@ def test_pruning_that_keeps_nothing_is_a_result_and_keeps_what_was_before_it(tmp
 def test_what_was_finished_is_kept_where_a_later_stage_cannot_start(monkeypatch, tmp_path, capsys):
     whole = pipeline._staged
 
-    def fails(case, *others):
+    def fails(case, *others, **options):
         if case.stage == "prune":
             raise UsageError("no room")
-        return whole(case, *others)
+        return whole(case, *others, **options)
 
     monkeypatch.setattr(pipeline, "_staged", fails)
     with pytest.raises(Unfinished, match="stage prune could not start: no room") as caught:
