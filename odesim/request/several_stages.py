@@ -1,5 +1,6 @@
 """Several stages asked for in one request: what a flow and SGD of them have in common."""
 
+import abc
 import dataclasses
 import functools
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -25,7 +26,7 @@ S = TypeVar("S", bound=Stage)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class SeveralStages(Generic[S]):
+class SeveralStages(abc.ABC, Generic[S]):
     """The requests for the stages in order, and the digest of the stored run that they go on from, if any."""
 
     cases: tuple[S, ...]
@@ -47,9 +48,9 @@ class SeveralStages(Generic[S]):
         return self.cases[0].seed
 
     @property
+    @abc.abstractmethod
     def method(self) -> str:
         """How the stages are computed."""
-        raise NotImplementedError
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer."""

@@ -13,6 +13,7 @@ from derivations.contract import Initial, Model, ScalarModel, load
 from odesim.errors import UsageError
 from odesim.request.case import Case, values_of
 from odesim.sgd import drift
+from odesim.sgd.compressed import samples_of
 from odesim.sgd.observed import flow_of
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def samples_of_step(case: Case, batch: int) -> int:
     """The samples of one step of SGD: those of a batch, or of all its episodes."""
     stage = case.system.dynamics(case.stage)
     model = stage.truth(case.parameters) if stage.model else None
-    return batch * (model.episode if isinstance(model, ScalarModel) else 1)
+    return batch if model is None else samples_of(model, batch)
 
 
 def check(own: Family | None, case: Case, method: str, batch: int, precision: str, backend: str) -> None:

@@ -82,14 +82,27 @@ def constants(model: Any, initials: Sequence[Initial], last: np.ndarray) -> dict
     if isinstance(model, ScalarModel) and model.kept is not None:
         kept = model.kept(initials[0].parameters, last)
         found |= {name: Variable(("seed", *dims), values, text) for name, (dims, values, text) in kept.items()}
-    if len({id(initial) for initial in initials}) == 1:
-        return found
-    every = [model.fixed(initial) for initial in initials]
+    every = [model.fixed(initial) for initial in _distinct(initials)]
     for name in every[0]:
         values = np.array([each[name][1] for each in every])
-        if not all(np.array_equal(one, values[0], equal_nan=values.dtype.kind == "f") for one in values):
+        if not all(_same(one, values[0]) for one in values):
             found[name] = Variable(("seed", *found[name].dims), values, found[name].meaning)
     return found
+
+
+def _distinct(initials: Sequence[Initial]) -> list[Initial]:
+    """The initial conditions of the replicas; one for all where their constants are the same."""
+    first = initials[0]
+    alike = all(
+        one is first or all(_same(values, first.constants[name]) for name, values in one.constants.items())
+        for one in initials
+    )
+    return [first] if alike else list(initials)
+
+
+def _same(one: np.ndarray, two: np.ndarray) -> bool:
+    """Whether two arrays are equal, what is no number included."""
+    return np.array_equal(one, two, equal_nan=np.asarray(one).dtype.kind == "f")
 
 
 def population_values(
@@ -113,7 +126,7 @@ def population_values(
     if "loss" not in functions:
         return {}
     shape = next(iter(state.values())).shape[:2]
-    initials = list(initials) if len({id(initial) for initial in initials}) > 1 else [initials[0]]
+    initials = _distinct(initials)
     moments = [[initial] * (shape[1] if clock else 1) for initial in initials]
     if clock and times is not None:
         moments = [[clocked(equations, initial, float(t)) for t in times] for initial in initials]

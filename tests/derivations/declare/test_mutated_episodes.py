@@ -9,9 +9,7 @@ import pytest
 
 import odesim
 from derivations.contract import UsageError
-from derivations.declare import responses
-from derivations.declare.initial import enter
-from derivations.declare.tiers import settled
+from tests.derivations.declare.test_mutated_tasks import answer_of
 from tests.derivations.declare.test_mutated_training import alter
 
 MUTATIONS, UNTIL = 500, 0.2
@@ -62,18 +60,7 @@ def declared(tables):
 
 def answer(tables):
     """ "run", or the sentence of the refusal."""
-    try:
-        model = declared(tables)
-        for stage in model.stages:
-            parameters = stage.adapt(model.parameters(d=30))
-            model.check(parameters)
-            settled(parameters)
-            enter(parameters, None, np.random.default_rng(0))
-            compile(responses.module(parameters.declaration), "responses", "exec")
-            compile(stage.truth(parameters).written(), "written", "exec")
-    except UsageError as error:
-        return str(error)
-    return "run"
+    return answer_of(lambda: declared(tables))
 
 
 def test_every_mutated_episode_is_read_or_refused():

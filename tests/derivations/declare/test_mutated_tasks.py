@@ -87,8 +87,13 @@ def mutated(seed):
 
 def answer(tables):
     """ "run", or the sentence of the refusal."""
+    return answer_of(lambda: odesim.declare(**{"name": "mutated", **tables}))
+
+
+def answer_of(make):
+    """The same of the model that `make` declares: every stage is entered, and its functions are written."""
     try:
-        model = odesim.declare(**{"name": "mutated", **tables})
+        model = make()
         for stage in model.stages:
             parameters = stage.adapt(model.parameters(d=30))
             model.check(parameters)
