@@ -93,10 +93,10 @@ def has_samples(case: Case) -> bool:
 
 
 def samples_of_step(case: Case, batch: int) -> int:
-    """The samples of one step of SGD: those of a batch, or of all its episodes."""
+    """The samples of one step of SGD: those of a batch, or of all its episodes; a family's own model has none."""
     stage = case.system.dynamics(case.stage)
     model = stage.truth(case.parameters) if stage.model else None
-    return batch if model is None else samples_of(model, batch)
+    return samples_of(model, batch) if isinstance(model, Model) else batch
 
 
 def check(own: Family | None, case: Case, method: str, batch: int, precision: str, backend: str) -> None:
