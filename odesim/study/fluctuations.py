@@ -72,16 +72,33 @@ class Local:
 class Fluctuations:
     """Mean path and fluctuations at times (T,): states (T, P), Sigma (T, P, P), the shift m (T, P), and kurtosis (P,).
 
-    `eps` is the time of a step: the variance of theta is eps Sigma, its mean is theta + eps m.
+    `eps` is the time of a step: the variance of theta is eps Sigma, its mean is theta + eps m.  `growth` (T, P, P) is
+    what a small change of the start becomes, and `slopes` (T, P), `jacobians` (T, P, P) are b and J on the path.
     """
 
     time: np.ndarray
     states: np.ndarray
     sigma: np.ndarray
     shift: np.ndarray
+    growth: np.ndarray
+    slopes: np.ndarray
+    jacobians: np.ndarray
     kurtosis: np.ndarray
     eps: float
-    local: tuple[Local, ...]
+    nodes: int
+
+    def rates_at(self, k: int) -> np.ndarray:
+        """Real parts (P,) of the eigenvalues of J at a time, largest first."""
+        return np.sort(np.linalg.eigvals(self.jacobians[k]).real)[::-1]
+
+    def at(self, time: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return state, slope and Sigma at a time between the saved ones, by cubic interpolation."""
+        from scipy.interpolate import CubicHermiteSpline, CubicSpline
+
+        path = CubicHermiteSpline(self.time, self.states, self.slopes)
+        size = self.states.shape[1]
+        sigma = CubicSpline(self.time, self.sigma.reshape(len(self.time), -1))(time).reshape(size, size)
+        return path(time), path(time, 1), sigma
 
 
 class Map:
@@ -176,24 +193,22 @@ def solve(
             f"{problem.equations.advance.kind}; choose another -p tier"
         )
     size = problem.start.size
-    sigma = np.zeros((size, size)) if start is None else start
-    state = np.concatenate([sigma.ravel(), np.zeros(size)])
-    pieces = _pieces(problem, times)
-    found: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
-    nodes: list[Local] = []
-    for first, last in pieces:
+    sigma, shift, growth = np.zeros((size, size)) if start is None else start, np.zeros(size), np.eye(size)
+    parts, nodes = [], []
+    for first, last in _pieces(problem, times):
         inside = times[(times >= first) & (times <= last)]
         path = Path.along(problem, increments, clock, (first, last), accuracy)
         wanted = np.union1d(inside, [first, last])
-        states, sigmas, shifts = path.integrate(state, wanted)
+        part = path.integrate(sigma, shift, growth, wanted)
+        sigma, shift, growth = (part[name][-1] for name in ("sigma", "shift", "growth"))
         keep = np.isin(wanted, inside)
-        found.append((wanted[keep], states[keep], sigmas[keep], shifts[keep]))
+        parts.append({"time": wanted[keep], **{name: values[keep] for name, values in part.items()}})
         nodes += path.nodes
-        state = np.concatenate([sigmas[-1].ravel(), shifts[-1]])
-    time, where = np.unique(np.concatenate([part[0] for part in found]), return_index=True)
-    states, sigmas, shifts = (np.concatenate([part[k] for part in found])[where] for k in (1, 2, 3))
+    together = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    _, where = np.unique(together["time"], return_index=True)
     kurtosis = np.max([node.kurtosis for node in nodes], axis=0)
-    return Fluctuations(time, states, sigmas, shifts, kurtosis, clock.eps, tuple(nodes))
+    chosen = {name: values[where] for name, values in together.items()}
+    return Fluctuations(**chosen, kurtosis=kurtosis, eps=clock.eps, nodes=len(nodes))
 
 
 def _pieces(problem: Problem, times: np.ndarray) -> list[tuple[float, float]]:
@@ -221,7 +236,7 @@ class Path:
         evaluated: dict[float, Local] = {}
         time = np.linspace(*span, FIRST)
         while True:
-            states = _states(problem, time)
+            states, _ = states_along(problem, time)
             for t, y in zip(time, states, strict=True):
                 if float(t) not in evaluated:
                     here, y = problem.onward(y)
@@ -246,28 +261,36 @@ class Path:
                 further += [float(self.time[k - 1 : k + 1].mean()), float(self.time[k : k + 2].mean())]
         return np.unique(further)
 
-    def integrate(self, state: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return states, Sigma and m at times of the piece, from Sigma and m (P P + P,) at its beginning."""
+    def integrate(
+        self, sigma: np.ndarray, shift: np.ndarray, growth: np.ndarray, times: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """Return states, Sigma, m, growth, b and J at times of the piece, from Sigma, m and growth at its beginning."""
         from scipy.interpolate import CubicSpline
 
-        size = len(self.nodes[0].y)
+        size = len(shift)
 
         def lyapunov(t: float, flat: np.ndarray) -> np.ndarray:
-            sigma, jacobian = flat.reshape(size, size), self.jacobian(t)
+            sigma, growth = flat.reshape(2, size, size)
+            jacobian = self.jacobian(t)
             moved = jacobian @ sigma
-            return (moved + moved.T + self.covariance(t)).ravel()
+            return np.concatenate([(moved + moved.T + self.covariance(t)).ravel(), (jacobian @ growth).ravel()])
 
         union = np.union1d(times, self.time)
-        sigmas = _linear(lyapunov, state[: size * size], union).reshape(-1, size, size)
-        sigmas = (sigmas + np.swapaxes(sigmas, 1, 2)) / 2
+        both = _linear(lyapunov, np.concatenate([sigma.ravel(), growth.ravel()]), union).reshape(-1, 2, size, size)
+        sigmas = (both[:, 0] + np.swapaxes(both[:, 0], 1, 2)) / 2
         at_nodes = sigmas[np.searchsorted(union, self.time)]
         force = [
             self.curvature(node, sigma, t) + node.excess - node.jacobian @ node.slope / 2
             for node, sigma, t in zip(self.nodes, at_nodes, self.time, strict=True)
         ]
         push = CubicSpline(self.time, np.array(force))
-        shifts = _linear(lambda t, m: self.jacobian(t) @ m + push(t), state[size * size :], times)
-        return _states(self.problem, times), sigmas[np.searchsorted(union, times)], shifts
+        shifts = _linear(lambda t, m: self.jacobian(t) @ m + push(t), shift, times)
+        chosen = np.searchsorted(union, times)
+        states, slopes = states_along(self.problem, times)
+        return {
+            "states": states, "sigma": sigmas[chosen], "shift": shifts, "growth": both[chosen, 1],
+            "slopes": slopes(slice(None)), "jacobians": self.jacobian(times),
+        }  # fmt: skip
 
     def curvature(self, node: Local, sigma: np.ndarray, t: float) -> np.ndarray:
         """(1/2) sum_jk (d^2 b/dj dk) Sigma_jk by second differences along the eigenvectors of Sigma."""
@@ -284,14 +307,29 @@ class Path:
 
 
 @in_double
-def _states(problem: Problem, times: np.ndarray) -> np.ndarray:
-    """The flat states (T, P) of the mean path.  Raises `NumericalError` where the flow does not reach the last time."""
+def states_along(
+    problem: Problem, times: np.ndarray, start: np.ndarray | None = None
+) -> tuple[np.ndarray, Callable[[slice], np.ndarray]]:
+    """Return the flat states (T, P) of the flow at times, and the function that gives b at a slice of them.
+
+    `start` (P,) replaces the start.  Raises `NumericalError` where the flow does not reach the last time.
+    """
     case = dataclasses.replace(problem.case, until=float(times[-1]), save_at=None)
-    run = follow(dataclasses.replace(problem, case=case), times)
+    initial = problem.initial
+    if start is not None:
+        initial = dataclasses.replace(initial, state=problem.equations.unpack(start))
+    problem = dataclasses.replace(problem, case=case, initial=initial)
+    run = follow(problem, times)
     if run.outcome.kind != "completed":
         reason = run.outcome.reason or run.outcome.kind
         raise NumericalError(f"the flow ends at time {run.outcome.time:g}, before {times[-1]:g}: {reason}")
-    return rebuild.flat_states(problem.equations, run, problem.start.size)
+    states = rebuild.flat_states(problem.equations, run, problem.start.size)
+
+    def slopes(chosen: slice) -> np.ndarray:
+        pairs = zip(times[chosen], states[chosen], strict=True)
+        return np.array([linearisation.compiled(problem.onward(y)[0])(float(t), y) for t, y in pairs])
+
+    return states, slopes
 
 
 def _linear(slope: Callable[[float, np.ndarray], np.ndarray], start: np.ndarray, times: np.ndarray) -> np.ndarray:

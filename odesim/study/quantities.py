@@ -78,40 +78,42 @@ def of_measure(problem: Problem, measure: Measure, option: str = "--of") -> Quan
     if variable not in known:
         raise UsageError(f"{option}: the flow has no quantity {variable!r}; {nearest(variable, known)}")
     raw, meaning = _raw(problem, variable)
+    values = np.asarray(raw(problem.start))
     try:
-        measure.reduced(np.asarray(raw(problem.start)))
+        measure.reduced(values)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from None
-    return Quantity(_spoken(measure, variable), meaning, lambda y: measure.reduced(np.asarray(raw(y))))
+    return Quantity(
+        _spoken(measure, variable, values.ndim == 0), meaning, lambda y: measure.reduced(np.asarray(raw(y)))
+    )
 
 
-def _spoken(measure: Measure, variable: str) -> str:
-    """Name of a quantity as a user writes it."""
+def _spoken(measure: Measure, variable: str, scalar: bool) -> str:
+    """Name of a quantity as a user writes it; a reduction of a scalar is the scalar."""
     if measure.place is not None:
         variable = f"{variable}[{measure.place.replace(' ', '')}]"
     if measure.absolute:
         variable = f"abs({variable})"
-    scalar = measure.place is not None or not variable.isidentifier()
-    return (
-        variable if scalar or measure.reduction == "max" and "_" not in variable else f"{measure.reduction}({variable})"
-    )
+    return variable if scalar or measure.place is not None else f"{measure.reduction}({variable})"
 
 
 def _raw(problem: Problem, variable: str) -> tuple[Callable[[np.ndarray], Any], str]:
     """The values of a variable as a function of the flat state, and its meaning."""
-    equations, arguments = problem.equations, problem.arguments
+    equations = problem.equations
     for component in equations.state:
         if component.name == variable:
             return lambda y: equations.unpack(y)[variable], component.meaning
+
+    def arguments(y: np.ndarray) -> tuple[Any, ...]:
+        return problem.onward(y)[0].arguments
+
     functions = compiled_functions(problem)
     if variable == "loss":
         loss = functions["loss"]
-        return lambda y: loss(np.ascontiguousarray(y), *arguments), "population loss"
-    scalars = [component for component in equations.watched if not component.dims]
-    place = [component.name for component in equations.watched].index(variable)
-    watch = functions["watch"]
-    meaning = next(component.meaning for component in scalars if component.name == variable)
-    return lambda y: np.asarray(watch(np.ascontiguousarray(y), *arguments))[place], meaning
+        return lambda y: loss(np.ascontiguousarray(y), *arguments(y)), "population loss"
+    watch, names = functions["watch"], [component.name for component in equations.watched]
+    place = names.index(variable)
+    return lambda y: np.asarray(watch(np.ascontiguousarray(y), *arguments(y)))[place], equations.watched[place].meaning
 
 
 def compiled_functions(problem: Problem) -> Any:
