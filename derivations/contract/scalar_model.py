@@ -90,6 +90,9 @@ class ScalarModel(Model):
     Where `lengths` is true the coefficients depend on the length of a sample too:
     coefficients(fields, labels, lengths, vv, scalars, *numbers), with the row |x|^2/d of `lengths` (1, ...).
 
+    `degree` is that of the units as polynomials of their fields, 0 where some unit or the loss is none: means of
+    coefficients are then exact by a quadrature of finitely many nodes.
+
     Samples come in episodes of `episode` samples: a batch of B has B of these, one after another, and coefficients
     and `moves` take whole episodes.
 
@@ -111,3 +114,4 @@ class ScalarModel(Model):
     kept: Callable[[Any, np.ndarray], Labelled] | None = None
     lengths: bool = False
     episode: int = 1
+    degree: int = 0

@@ -27,6 +27,7 @@ from derivations.declare import (
     spectra,
     speeds,
     spread,
+    symbols,
     system,
     velocity_blocks,
     written,
@@ -74,7 +75,27 @@ def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -
         kept=kept if declared.momentum is not None and not declared.inertial else None,
         lengths=looks.measured(declared),
         episode=1 if declared.episode is None else declared.episode.samples,
+        degree=degree(declared),
     )
+
+
+def degree(declared: Declaration) -> int:
+    """Return the degree of the units as polynomials of their fields; 0 where a unit, a share or the loss is none.
+
+    Rules, looks, predictions and laws of noise other than the normal one count as no polynomials.
+    """
+    import sympy
+
+    plain = declared.loss in ("squared", "correlation") and declared.own_loss is None
+    if not plain or declared.rules or declared.look is not None or declared.predicted or declared.law is not None:
+        return 0
+    degrees = []
+    for group in declared.groups:
+        unit, fields = symbols.build(group.unit, group.slots), [symbols.slot(slot) for slot in group.slots]
+        if group.share is not None or not unit.is_polynomial(*fields):
+            return 0
+        degrees.append(sympy.Poly(unit, *fields).total_degree())
+    return int(max(degrees, default=0))
 
 
 def _moves(declared: Declaration) -> Callable[..., Any] | None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from odesim.cli import (
+    bands,
     examples,
     figures,
     inform,
@@ -63,6 +64,7 @@ for command, name in (
     (run.integrate, "integrate"),
     (sgd.simulate, "simulate"),
     (sgd.compare, "compare"),
+    (bands.bands, "bands"),
     (observe.observe, "observe"),
     (verify.verify, "verify"),
     (sweep.sweep, "sweep"),

@@ -15,6 +15,7 @@ SUMMARIES: Mapping[str, str] = {
     "integrate": "Integrate the equations of motion into a run folder.",
     "simulate": "Run finite-sample SGD, explicitly or exactly in law.",
     "compare": "Compare the ODE with SGD, or two stored runs.",
+    "bands": "Tell where SGD of a given d is around the flow, and when it escapes.",
     "observe": "Measure the order parameters of your own weights.",
     "verify": "Test the theorems of a paper against ODE and SGD.",
     "sweep": "Integrate or simulate at every point of a grid.",
@@ -50,6 +51,10 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "odesim compare --system liao -p d=1e3 --step-size 1e-3 --batch 256 --seeds 8 --until '0.5*sqrt(d)'",
         "odesim compare runs/first runs/second",
         "odesim compare --system saad_solla_1995_step --over d=100,400,1600,6400 --until 10",
+    ),
+    "bands": (
+        "odesim bands --system saad_solla_1995_step -p d=1e3 --until 40",
+        "odesim bands --system collins_woodfin_2023 --fresh-initial --of 'first time loss <= 0.1'",
     ),
     "observe": ("odesim observe weights.npz --system liao --out runs/mine",),
     "verify": (

@@ -1,1 +1,81 @@
 """Answers beyond one trajectory.  Nothing is written."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from odesim.public.make import CASE
+from odesim.public.speak import chosen, known, speaking
+from odesim.public.watch import watched
+
+if TYPE_CHECKING:
+    from derivations.contract import System
+    from odesim.study.answers.bands import Bands
+
+
+@speaking
+def bands(
+    system: "str | System",
+    *,
+    level: float = 0.9,
+    of: "str | Sequence[str]" = (),
+    fresh_initial: bool = False,
+    step_size: float | None = None,
+    batch: int | None = None,
+    preset: str | None = None,
+    config: "str | os.PathLike[str] | None" = None,
+    initial: "str | os.PathLike[str] | Mapping[str, Any] | None" = None,
+    stage: str | None = None,
+    seed: int | None = None,
+    until: Any = None,
+    save_points: int | None = None,
+    save_at: Any = None,
+    **parameters: Any,
+) -> "Bands":
+    """Return where SGD of a given dimension is around the flow: bands of every quantity, without a simulation.
+
+    The fluctuations of SGD are of order 1/sqrt(d). Their covariance solves a Lyapunov equation along the flow; behind a
+    saddle, where it grows, the band is that of a mixture of flows.
+
+    Arguments:
+        system: Its name, a file that declares it, or a `System`.
+        level: Probability of the bands.
+        of: A measure or several: "final R" adds the band of R, "first time R >= c" the quantiles of that time.
+        fresh_initial: Every run draws its own start; by default all start alike.
+        step_size: Step size of SGD; by default a declared model's own.
+        batch: Fresh samples in a step; by default a declared model's own.
+        preset, config, initial, stage, seed, until, save_at: As of `integrate`.
+        save_points: Number of times (101).
+        parameters: Those of the system, d among them.
+
+    Returns:
+        A `Bands`: `.summary()`, `.dataset()`, `.plot()`, `.save(folder)`, and arrays by name such as
+        `answer["error_low"]`.
+
+    Raises:
+        UsageError: A model whose bands are not derived (momentum, episodes, inputs from a finite set), or a request
+            that cannot be met.
+        NumericalError: A dimension that is too small for bands.
+
+    Example:
+        >>> import odesim
+        >>> training = {"limit": "online", "step": 0.5}
+        >>> model = odesim.declare(student={"unit": "w"}, teacher={"noise": 0.5}, training=training)
+        >>> answer = odesim.bands(model, d=400, until=6, seed=1)
+        >>> low, flow, high = (answer.summary()[name] for name in ("error_low", "error_flow", "error_high"))
+        >>> bool(low < flow < high)
+        True
+    """
+    from odesim.ask import sgd
+    from odesim.study.answers import bands as study
+
+    own = chosen(system)
+    known(own, parameters, (*CASE, "level", "of", "fresh_initial", "step_size", "batch"), "bands")
+    simulation = sgd.request(
+        own, parameters, method="compressed", step_size=step_size, batch=batch, fresh_initial=fresh_initial,
+        preset=preset, config=config, initial=initial, stage=stage, seed=seed, until=until,
+        save_points=101 if save_points is None else save_points, save_at=save_at,
+    )  # fmt: skip
+    measures = [of] if isinstance(of, str) else list(of)
+    with watched(f"bands of {own.name}") as progress:
+        return study.answer(simulation, level=level, of=measures, progress=progress)

@@ -21,6 +21,8 @@ from odesim.sgd.compressed import factor
 
 POINTS = 13
 """Scrambled Sobol points as a power of two: covariances of a committee of erf units are known to .5 % then."""
+MOST = 200_000
+"""Points of a tensor rule at most."""
 LARGE = 1e8
 """Factor that takes d (or 1/h) to its limit: terms of order 1/d and rounding are then both 1e-8 of an increment."""
 
@@ -64,6 +66,22 @@ def tensor_points(size: int, noise: tuple[int, int], nodes: int) -> Points:
     points = np.stack([grid.ravel() for grid in grids], axis=1)
     count = len(points)
     return Points(points[:, :size], np.empty((count, 0)), points[:, size:], np.zeros(count, int), weights)
+
+
+def points_of(model: Model, parameters: Any, power: int = POINTS) -> Points:
+    """Return the quadrature points of a model: exact ones for polynomials of few fields, else 2^power Sobol points.
+
+    Increments of units of degree k are of degree 4k - 2 in the fields.  Rules that are exact for the fourth moments are
+    taken where they have at most `MOST` points, else rules that are exact for the second ones.
+    """
+    trained, fixed = model.sizes(parameters)
+    spaces = model.spaces(parameters) if isinstance(model, ScalarModel) else None
+    if isinstance(model, ScalarModel) and model.degree and spaces is None:
+        for nodes in (8 * model.degree - 3, 4 * model.degree - 1):
+            if nodes ** (trained + fixed) * 3 ** model.noise[1] <= MOST:
+                return tensor_points(trained + fixed, model.noise, nodes)
+    stacked = 1 if spaces is None else spaces.eigenvalue.shape[1]
+    return sobol_points(spaces, stacked * (trained + fixed), model.noise, power)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -11,7 +11,8 @@ T ~ N(t*, Var(R)/(dR/dt)^2).
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -113,7 +114,7 @@ def _same(one: float, two: float) -> bool:
     return one == two or abs(one - two) < 1e-4 * max(abs(one), abs(two))
 
 
-def _symmetric(time_from, start: np.ndarray, direction: np.ndarray) -> np.ndarray:
+def _symmetric(time_from: Callable[[np.ndarray], float], start: np.ndarray, direction: np.ndarray) -> np.ndarray:
     """Quantiles of the time from start + z direction, z ~ N(0, 1), where z and -z have one time that falls with |z|."""
     from scipy.special import ndtri
 
@@ -164,4 +165,5 @@ def first_time(
     ends = slice(k - 1, k + 1)
     speeds = [upward * float(quantity.gradient(y) @ f) for y, f in zip(states[ends], slopes(ends), strict=True)]
     cubic = CubicHermiteSpline(times[ends], values[ends], speeds)
-    return float(brentq(cubic, times[k - 1], times[k]))
+    crossing: Any = brentq(cubic, times[k - 1], times[k])
+    return float(crossing)

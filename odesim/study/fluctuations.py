@@ -58,7 +58,10 @@ class Clock:
 
 @dataclasses.dataclass(frozen=True)
 class Local:
-    """Linear dynamics at a state y (P,): b (P,), J (P, P), D (P, P), b_1 (P,) and the kurtosis of X (P,)."""
+    """Linear dynamics at a state y (P,): b (P,), J (P, P), D (P, P), b_1 (P,) and the kurtosis of X (P,).
+
+    `bias` is the largest difference of the mean increment from b, in standard errors of as many random points.
+    """
 
     y: np.ndarray
     slope: np.ndarray
@@ -66,6 +69,11 @@ class Local:
     covariance: np.ndarray
     excess: np.ndarray
     kurtosis: np.ndarray
+    bias: float = 0.0
+
+
+Noise = Callable[[Local], np.ndarray]
+"""Function of the linear dynamics at a node, which gives a covariance (P, P)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +82,7 @@ class Fluctuations:
 
     `eps` is the time of a step: the variance of theta is eps Sigma, its mean is theta + eps m.  `growth` (T, P, P) is
     what a small change of the start becomes, and `slopes` (T, P), `jacobians` (T, P, P) are b and J on the path.
+    `bias` is the largest of `Local.bias`: above a few standard errors the tier is not the mean of SGD's steps.
     """
 
     time: np.ndarray
@@ -84,6 +93,7 @@ class Fluctuations:
     slopes: np.ndarray
     jacobians: np.ndarray
     kurtosis: np.ndarray
+    bias: float
     eps: float
     nodes: int
 
@@ -135,10 +145,13 @@ class Map:
         return ((self(packed + moves) - self(packed - moves)) / (2 * step)).T
 
 
-def local(problem: Problem, increments: Increments, clock: Clock, t: float, y: np.ndarray) -> Local:
-    """Return the linear dynamics at a state, at time t of the clock of the run.
+def local(
+    problem: Problem, increments: Increments, clock: Clock, t: float, y: np.ndarray, shifted: bool = True
+) -> Local:
+    """Return the linear dynamics at a state, at time t after the start of the problem.
 
-    J is by differences of the compiled flow, D and b_1 are means over the points of the increments.
+    J is by differences of the compiled flow, D and b_1 are means over the points of the increments.  Without `shifted`
+    b_1 is left out, and 0.
     """
     equations = problem.equations
     initial: Initial = dataclasses.replace(problem.initial, state=equations.unpack(y))
@@ -147,9 +160,7 @@ def local(problem: Problem, increments: Increments, clock: Clock, t: float, y: n
     ahead, packed = Map(problem, increments), increments.packed(initial)
     turned = ahead.jacobian(packed)
     count = problem.clock(t) / clock.eps
-    limit = clock.limit
     changes, mean = increments.of_step(initial, clock.d, clock.step_size, count)
-    _, first = increments.of_step(initial, limit.d, limit.step_size, count)
     weights = increments.points.weights
     moves = changes @ turned.T / clock.eps
     moves = moves - weights @ moves
@@ -157,10 +168,26 @@ def local(problem: Problem, increments: Increments, clock: Clock, t: float, y: n
     variance = clock.batch * np.diag(covariance)
     fourth = weights @ (moves**2) ** 2
     kurtosis = np.divide(fourth, variance**2, out=np.zeros_like(fourth), where=variance > 0)
+    if not shifted:
+        return Local(y, slope(t, y), jacobian, covariance, np.zeros_like(y), kurtosis)
+    limit = clock.limit
+    _, first = increments.of_step(initial, limit.d, limit.step_size, count)
     # The map is followed exactly: where it bends, what a step does to its mean is a part of b_1.
     moved = _mean_of(ahead, packed, changes, weights, mean) / clock.eps
-    excess = (moved - turned @ first / limit.eps) / clock.eps
-    return Local(y, slope(t, y), jacobian, covariance, excess, kurtosis)
+    straight, here = turned @ first / limit.eps, slope(t, y)
+    excess = (moved - straight) / clock.eps
+    error = np.sqrt(variance / len(weights)) + 1e-6 * np.abs(here).max(initial=0.0)
+    off = np.abs(straight - np.where(_is_clock(problem, y), 0.0, here))
+    bias = float(np.divide(off, error, out=np.zeros_like(off), where=error > 0).max(initial=0.0))
+    return Local(y, here, jacobian, covariance, excess, kurtosis, bias)
+
+
+def _is_clock(problem: Problem, y: np.ndarray) -> np.ndarray:
+    """True (P,) for the clock, which SGD has no increment of."""
+    clock = np.zeros(y.size, bool)
+    if problem.smooth.clock:
+        clock[problem.equations.layout.places(problem.smooth.clock, y.size)] = True
+    return clock
 
 
 def _mean_of(ahead: Map, packed: np.ndarray, changes: np.ndarray, weights: np.ndarray, mean: np.ndarray) -> np.ndarray:
@@ -173,7 +200,8 @@ def _mean_of(ahead: Map, packed: np.ndarray, changes: np.ndarray, weights: np.nd
 
 def solve(
     problem: Problem, increments: Increments, clock: Clock, times: np.ndarray,
-    start: np.ndarray | None = None, accuracy: float = ACCURACY,
+    start: np.ndarray | None = None, accuracy: float = ACCURACY, shifted: bool = True,
+    noise: Noise | None = None,
 ) -> Fluctuations:  # fmt: skip
     """Return the mean path and the fluctuations at increasing times, the first of which is the start.
 
@@ -184,6 +212,8 @@ def solve(
         times: Times (T,), in the unit of the clock, from 0.
         start: Sigma at the start (P, P); 0 where SGD starts from the state itself.
         accuracy: Largest relative error of J and D by interpolation.
+        shifted: Compute the shift m; it is 0 without.
+        noise: What takes the place of D at a node of the path; by default D.
 
     Raises `UsageError` for equations that are no smooth flow, and `NumericalError` where the flow fails.
     """
@@ -192,12 +222,17 @@ def solve(
             f"bands need a tier that is a smooth flow, but {problem.equations.about.name} is "
             f"{problem.equations.advance.kind}; choose another -p tier"
         )
+
+    def measured(piece: Problem, t: float, y: np.ndarray) -> Local:
+        node = local(piece, increments, clock, t, y, shifted)
+        return node if noise is None else dataclasses.replace(node, covariance=noise(node))
+
     size = problem.start.size
     sigma, shift, growth = np.zeros((size, size)) if start is None else start, np.zeros(size), np.eye(size)
     parts, nodes = [], []
     for first, last in _pieces(problem, times):
         inside = times[(times >= first) & (times <= last)]
-        path = Path.along(problem, increments, clock, (first, last), accuracy)
+        path = Path.along(problem, measured, (first, last), accuracy, shifted)
         wanted = np.union1d(inside, [first, last])
         part = path.integrate(sigma, shift, growth, wanted)
         sigma, shift, growth = (part[name][-1] for name in ("sigma", "shift", "growth"))
@@ -208,7 +243,8 @@ def solve(
     _, where = np.unique(together["time"], return_index=True)
     kurtosis = np.max([node.kurtosis for node in nodes], axis=0)
     chosen = {name: values[where] for name, values in together.items()}
-    return Fluctuations(**chosen, kurtosis=kurtosis, eps=clock.eps, nodes=len(nodes))
+    bias = max(node.bias for node in nodes)
+    return Fluctuations(**chosen, kurtosis=kurtosis, bias=bias, eps=clock.eps, nodes=len(nodes))
 
 
 def _pieces(problem: Problem, times: np.ndarray) -> list[tuple[float, float]]:
@@ -221,17 +257,18 @@ def _pieces(problem: Problem, times: np.ndarray) -> list[tuple[float, float]]:
 class Path:
     """Linear dynamics along a piece of the mean path, at nodes between which they are interpolated by cubic splines."""
 
-    def __init__(self, problem: Problem, time: np.ndarray, nodes: list[Local]) -> None:
+    def __init__(self, problem: Problem, time: np.ndarray, nodes: list[Local], shifted: bool) -> None:
         from scipy.interpolate import CubicSpline
 
-        self.problem, self.time, self.nodes = problem, time, nodes
+        self.problem, self.time, self.nodes, self.shifted = problem, time, nodes, shifted
         self.jacobian = CubicSpline(time, np.array([node.jacobian for node in nodes]))
         self.covariance = CubicSpline(time, np.array([node.covariance for node in nodes]))
 
     @classmethod
     def along(
-        cls, problem: Problem, increments: Increments, clock: Clock, span: tuple[float, float], accuracy: float
-    ) -> "Path":
+        cls, problem: Problem, measured: Callable[[Problem, float, np.ndarray], Local], span: tuple[float, float],
+        accuracy: float, shifted: bool,
+    ) -> "Path":  # fmt: skip
         """Choose the nodes of a piece: equally spaced at first, halved where a spline misses the next ones."""
         evaluated: dict[float, Local] = {}
         time = np.linspace(*span, FIRST)
@@ -240,8 +277,8 @@ class Path:
             for t, y in zip(time, states, strict=True):
                 if float(t) not in evaluated:
                     here, y = problem.onward(y)
-                    evaluated[float(t)] = local(here, increments, clock, float(t), y)
-            path = cls(problem, time, [evaluated[float(t)] for t in time])
+                    evaluated[float(t)] = measured(here, float(t), y)
+            path = cls(problem, time, [evaluated[float(t)] for t in time], shifted)
             further = path.misses(accuracy)
             if not len(further) or len(time) >= MOST:
                 return path
@@ -265,7 +302,6 @@ class Path:
         self, sigma: np.ndarray, shift: np.ndarray, growth: np.ndarray, times: np.ndarray
     ) -> dict[str, np.ndarray]:
         """Return states, Sigma, m, growth, b and J at times of the piece, from Sigma, m and growth at its beginning."""
-        from scipy.interpolate import CubicSpline
 
         size = len(shift)
 
@@ -278,19 +314,25 @@ class Path:
         union = np.union1d(times, self.time)
         both = _linear(lyapunov, np.concatenate([sigma.ravel(), growth.ravel()]), union).reshape(-1, 2, size, size)
         sigmas = (both[:, 0] + np.swapaxes(both[:, 0], 1, 2)) / 2
-        at_nodes = sigmas[np.searchsorted(union, self.time)]
-        force = [
-            self.curvature(node, sigma, t) + node.excess - node.jacobian @ node.slope / 2
-            for node, sigma, t in zip(self.nodes, at_nodes, self.time, strict=True)
-        ]
-        push = CubicSpline(self.time, np.array(force))
-        shifts = _linear(lambda t, m: self.jacobian(t) @ m + push(t), shift, times)
+        shifts = self._shifts(sigmas[np.searchsorted(union, self.time)], shift, times) if self.shifted else None
         chosen = np.searchsorted(union, times)
         states, slopes = states_along(self.problem, times)
         return {
-            "states": states, "sigma": sigmas[chosen], "shift": shifts, "growth": both[chosen, 1],
+            "states": states, "sigma": sigmas[chosen], "growth": both[chosen, 1],
+            "shift": np.zeros_like(states) if shifts is None else shifts,
             "slopes": slopes(slice(None)), "jacobians": self.jacobian(times),
         }  # fmt: skip
+
+    def _shifts(self, sigmas: np.ndarray, start: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """m (T, P) at times, from m at the beginning and Sigma at the nodes."""
+        from scipy.interpolate import CubicSpline
+
+        force = [
+            self.curvature(node, sigma, t) + node.excess - node.jacobian @ node.slope / 2
+            for node, sigma, t in zip(self.nodes, sigmas, self.time, strict=True)
+        ]
+        push = CubicSpline(self.time, np.array(force))
+        return _linear(lambda t, m: self.jacobian(t) @ m + push(t), start, times)
 
     def curvature(self, node: Local, sigma: np.ndarray, t: float) -> np.ndarray:
         """(1/2) sum_jk (d^2 b/dj dk) Sigma_jk by second differences along the eigenvectors of Sigma."""
