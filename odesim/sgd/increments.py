@@ -16,6 +16,7 @@ import numpy as np
 from derivations.contract import Eigenspaces, Initial, Model, ScalarModel, packed
 from odesim.code.traced import joined
 from odesim.errors import UsageError
+from odesim.machine import device
 from odesim.sgd import bind, traced
 from odesim.sgd.compressed import factor
 
@@ -117,6 +118,7 @@ class Increments:
         """
         import jax.numpy as jnp
 
+        device.configure("cpu")
         gram = self.model.place(initial)
         trained, fixed = self.model.sizes(self.parameters)
         scalars = self.model.scalars(initial) if isinstance(self.model, ScalarModel) else np.empty(0)

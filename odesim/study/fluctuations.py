@@ -145,6 +145,7 @@ class Map:
         return ((self(packed + moves) - self(packed - moves)) / (2 * step)).T
 
 
+@in_double
 def local(
     problem: Problem, increments: Increments, clock: Clock, t: float, y: np.ndarray, shifted: bool = True
 ) -> Local:
@@ -198,6 +199,7 @@ def _mean_of(ahead: Map, packed: np.ndarray, changes: np.ndarray, weights: np.nd
     return straight + curved
 
 
+@in_double
 def solve(
     problem: Problem, increments: Increments, clock: Clock, times: np.ndarray,
     start: np.ndarray | None = None, accuracy: float = ACCURACY, shifted: bool = True,
