@@ -1,0 +1,345 @@
+"""Information exponent, leap exponent and generative exponent of the teacher of a declared model.
+
+With S_n the Hermite tensors of the label F (`hermite_tensors`) and U the directions that are known already,
+
+    information   the least k >= 1 with S_k not 0
+    step          the least k such that E[F h_alpha(z_U) He_k(z_perp)] is not 0 for some alpha, and the directions in
+                  the range of the first unfolding of these tensors; it is repeated until all directions are known
+    leap          the largest k of all steps
+    generative    the same for the best transforms T(F) of the label
+
+Transforms are tried as powers y^j, j <= 3: what they find is an upper bound.  From below there are sign changes of z
+that leave F as it is, T(F) then being invariant too, and for a label of one direction its level sets (`level_sets`).
+Label noise that does not depend on x changes none of them: E[y | x] is the same, and the law of y is convolved.
+
+Sources: Ben Arous, Gheissari & Jagannath 2021 (information exponent); Abbe, Boix-Adsera & Misiakiewicz 2023 (leap);
+Damian, Pillaud-Vivien, Lee & Bruna 2024 (generative exponent).
+"""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import UsageError
+from derivations.declare import level_sets
+from derivations.declare.array_values import multiply
+from derivations.declare.hermite_tensors import HIGHEST, Tensors, of_function, of_polynomial, total
+from derivations.declare.student_orders import Seen, seen
+from derivations.declare.teacher_label import Label, Summand, gram_schmidt, labels
+
+ZERO = 1e-9
+"""Tensors below this, relative to all of the label, are 0 unless they come of rational arithmetic."""
+CLEAR = 10.0
+"""A tensor is told from 0 if it is this many times the error of its quadrature."""
+POWERS = (2, 3)
+"""The powers y^j that are tried as transforms beside y itself."""
+POINTS = 400
+"""Random points at which a symmetry of the label is looked for."""
+SAME = 1e-10
+"""The largest relative difference of equal labels."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Step:
+    """Directions that are found together, at the order k: an orthonormal basis (m, r), and their names as a text."""
+
+    order: int
+    basis: np.ndarray
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Exponents:
+    """The exponents of the label of one head (docs/exponents.md).
+
+    `exact` is True where `generative` and `generative_leap` are known from below too, not only from above.  `noise`
+    is the label noise, None where it is a law or changes in time.
+    """
+
+    head: str
+    directions: int
+    information: int
+    leap: int
+    steps: tuple[Step, ...]
+    generative: int
+    generative_leap: int
+    generative_steps: tuple[Step, ...]
+    exact: bool
+    binary: bool
+    student: Seen
+
+
+def exponents(parameters: Any) -> tuple[Exponents, ...]:
+    """Return the exponents of the label of every head in force.
+
+    Raises `UsageError` where the label has no tensors (`teacher_label.labels`), where it does not depend on the input
+    up to the highest order, and where the error of a quadrature hides whether a tensor is 0.
+
+    >>> from derivations.declare import system, reading
+    >>> plain = {"student": {"unit": "He(3, w)"}, "training": {"loss": "correlation", "weights": "sphere"}}
+    >>> (one,) = exponents(system.system(reading.declaration(plain)).parameters())
+    >>> one.information, one.generative, one.exact
+    (3, 1, True)
+    """
+    return tuple(_exponents(parameters, label) for label in labels(parameters))
+
+
+def _exponents(parameters: Any, label: Label) -> Exponents:
+    tensors = of_label(label)
+    _require_signal(label, tensors)
+    steps = staircase(label, (tensors,), strict=True)
+    generative, exact = _generative(label, tensors, steps)
+    return Exponents(
+        head=label.head,
+        directions=sum(len(step.basis) for step in steps),
+        information=steps[0].order,
+        leap=max(step.order for step in steps),
+        steps=steps,
+        generative=generative[0].order,
+        generative_leap=max(step.order for step in generative),
+        generative_steps=generative,
+        exact=exact,
+        binary=label.binary,
+        student=seen(parameters, label.head, tensors, lambda size: max(_tolerance(tensors), ZERO * size)),
+    )
+
+
+def of_label(label: Label) -> Tensors:
+    """Return the Hermite tensors of a label: of polynomials exactly, else the sum of those of its units."""
+    r, order = label.directions, HIGHEST[label.directions]
+    if label.polynomial is not None:
+        powers, exact = label.polynomial
+        return of_polynomial(powers, 1, order, exact)
+    if label.summands:
+        return total([(unit.weight, of_unit(unit, order)) for unit in label.summands], order, r)
+    return of_function(label.function, label.breaks, order, label.degree)
+
+
+def of_unit(unit: Summand, order: int) -> Tensors:
+    """Return the tensors of one unit, computed in the few directions of its own vectors and rotated into the frame."""
+    from derivations.declare.array_values import kinks, value
+
+    local = gram_schmidt(unit.rows @ unit.rows.T)
+    if not local.shape[1]:
+        return total((), order, unit.rows.shape[1])
+    axes = np.linalg.pinv(local) @ unit.rows
+    plain = bool((local == np.eye(len(local), local.shape[1])).all()) and local.shape[1] == len(local)
+    if unit.polynomial is not None and plain:
+        found = of_polynomial(unit.polynomial[0], len(local), order)
+    else:
+        breaks: list[tuple[float, ...]] = [() for _ in range(local.shape[1])]
+        for slot, row in zip(unit.slots, local, strict=True):
+            if len(places := np.flatnonzero(row)) == 1:
+                breaks[places[0]] += tuple(kinks(unit.tree, slot, unit.known, float(row[places[0]])))
+
+        def function(*z: Any) -> Any:
+            fields = {s: sum(c * one for c, one in zip(row, z, strict=True)) for s, row in zip(unit.slots, local, strict=True)}
+            return np.asarray(value(unit.tree, {**unit.known, **fields})) + sum(0.0 * one for one in z)
+
+        degree = None if unit.polynomial is None else max(map(sum, unit.polynomial[0]), default=0)
+        found = of_function(function, breaks, order, degree)
+    return Tensors(found.rotated(axes.T).arrays, found.error)
+
+
+def _require_signal(label: Label, tensors: Tensors) -> None:
+    """Raise `UsageError` for a label without a tensor of order 1 to the highest."""
+    if tensors.size <= max(CLEAR * tensors.error, 0.0 if tensors.exact else 1e-13 * (1 + abs(float(tensors.arrays[0])))):
+        of = f" of head {label.head}" if label.head else ""
+        raise UsageError(
+            f"the label{of} does not depend on the input up to order {tensors.order}: it has no information exponent"
+        )
+
+
+def _tolerance(tensors: Tensors) -> float:
+    """The size up to which a part of tensors counts as 0."""
+    return 0.0 if tensors.exact else ZERO * tensors.size
+
+
+def staircase(label: Label, families: Sequence[Tensors], strict: bool) -> tuple[Step, ...]:
+    """Return the steps in which all directions are found, by the tensors of transforms of a label.
+
+    Arguments: families, the tensors of the label, then those of its transforms; strict, raise `UsageError` where the
+    error of a quadrature hides whether a tensor is 0 (otherwise it counts as 0).
+    """
+    r = label.directions
+    every = [_unfolded(family, np.zeros((0, r)), np.eye(r), n) for family in families[:1] for n in range(1, family.order + 1)]
+    target, known = len(_range(np.hstack(every), families[0], strict)), np.zeros((0, r))
+    steps: list[Step] = []
+    while len(known) < target:
+        rest = _complement(known, r)
+        for k in range(1, families[0].order + 1):
+            parts = [
+                _range(_unfolded(family, known, rest, k), family, strict and family is families[0])
+                for family in families
+                if family.order >= k
+            ]
+            new = _joined(np.vstack(parts)) @ rest
+            if len(new):
+                break
+        else:
+            raise UsageError(f"no direction beside the first {len(known)} has a tensor up to order {families[0].order}")
+        basis = _along_axes(new)
+        steps.append(Step(k, basis, _named(label, known, basis)))
+        known = np.vstack([known, basis])
+    return tuple(steps)
+
+
+def _unfolded(family: Tensors, known: np.ndarray, rest: np.ndarray, k: int) -> np.ndarray:
+    """The first unfolding (len(rest), ..) of E[F h_alpha(z_known) He_k(z_rest)] for all alpha.
+
+    A tensor of order n has binomial(n, k) alike parts with k axes in `rest`, of which one stands for all.
+    """
+    columns = []
+    for n in range(k, family.order + 1 if len(known) else k + 1):
+        array = family.arrays[n]
+        for axis in range(n):
+            array = np.tensordot(array, rest if axis < k else known, axes=(0, 1))
+        columns.append(math.sqrt(math.comb(n, k)) * array.reshape(len(rest), -1))
+    return np.hstack(columns)
+
+
+def _range(matrix: np.ndarray, family: Tensors, strict: bool) -> np.ndarray:
+    """An orthonormal basis (m, rows) of the range of a matrix of tensors.
+
+    Raises `UsageError` for a singular value that its error does not tell from 0, if `strict`.
+    """
+    if not matrix.size:
+        return np.zeros((0, len(matrix)))
+    # Singular values of the few rows, by their Gram matrix only where that loses no digits: the SVD keeps them all.
+    left, values, _ = np.linalg.svd(matrix, full_matrices=False)
+    error = CLEAR * math.sqrt(family.order + 1) * family.error
+    zero = _tolerance(family)
+    if strict and error > zero and ((values > zero) & (values <= error)).any():
+        worst = float(values[(values > zero) & (values <= error)].max())
+        raise UsageError(
+            f"a Hermite tensor of the label is {worst:.1e}, and the quadrature of its kinks or steep parts has the "
+            f"error {family.error:.1e}: whether it is 0 cannot be told; take a smoother unit or orthonormal teachers"
+        )
+    return left[:, values > max(zero, error if not family.exact else 0.0)].T
+
+
+def _joined(rows: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of the span of orthonormal families of rows."""
+    if not len(rows):
+        return rows
+    _, values, right = np.linalg.svd(rows, full_matrices=False)
+    return right[values > 1e-6]
+
+
+def _complement(known: np.ndarray, r: int) -> np.ndarray:
+    """An orthonormal basis (r - u, r) of what is orthogonal to orthonormal rows (u, r); axes where it has axes."""
+    if not len(known):
+        return np.eye(r)
+    return _along_axes(np.linalg.svd(known)[2][len(known):])
+
+
+def _along_axes(basis: np.ndarray) -> np.ndarray:
+    """The same span with axes in it first, and the rest with the largest entry of every row positive."""
+    projector = basis.T @ basis
+    axes = np.flatnonzero(np.abs(np.diag(projector) - 1) < 1e-9)
+    rows = np.eye(len(projector))[axes]
+    if len(axes) < len(basis):
+        _, values, right = np.linalg.svd(basis - basis @ rows.T @ rows)
+        rest = right[: len(basis) - len(axes)]
+        rest = rest * np.sign(rest[np.arange(len(rest)), np.abs(rest).argmax(axis=1)])[:, None]
+        rows = np.vstack([rows, rest])
+    return rows
+
+
+def _named(label: Label, known: np.ndarray, basis: np.ndarray) -> str:
+    """The names of vectors that span new directions together with the known ones, or combinations of vectors."""
+    vectors = label.frame @ label.basis.T
+    full = np.vstack([known, basis])
+    outside = np.linalg.norm(vectors - vectors @ full.T @ full, axis=1)
+    inside = (outside < 1e-7) & (np.linalg.norm(vectors @ basis.T, axis=1) > 1e-7)
+    if len(label.basis) == label.frame.shape[1] and inside.any():
+        part = vectors[inside] @ basis.T
+        if np.linalg.matrix_rank(part, 1e-7) == len(basis):
+            return ", ".join(name for name, there in zip(label.names, inside, strict=True) if there)
+    return "; ".join(_combination(label, row @ label.basis) for row in basis)
+
+
+def _combination(label: Label, direction: np.ndarray) -> str:
+    """A direction (R,) of the frame as a combination of vectors, as in "0.71 w_1 - 0.71 w_2"."""
+    weights = np.linalg.lstsq(label.frame.T, direction, rcond=None)[0]
+    shown = [(c, name) for c, name in zip(weights, label.names, strict=True) if abs(c) > 5e-3]
+    if len(shown) == 1:
+        return shown[0][1]
+    text = "".join(f" {'-' if c < 0 else '+'} {abs(c):.2f} {name}" for c, name in shown)
+    return text.removeprefix(" + ").removeprefix(" ")
+
+
+def _generative(label: Label, tensors: Tensors, steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], bool]:
+    """The steps by transforms of the label, and True where no transform has lower orders."""
+    if label.binary or all(step.order == 1 for step in steps):
+        return steps, True  # of two values every function is a multiple and a constant; below 1 there is nothing
+    transformed = [_power(label, j, tensors) for j in POWERS]
+    found = staircase(label, (tensors, *transformed), strict=False)
+    if all(step.order == 1 for step in found) or _least_by_symmetry(label, found) == [step.order for step in found]:
+        return found, True
+    if label.directions > 1:
+        return found, False
+    values = level_sets.shares(label.function, label.breaks[0], found[0].order)
+    least = level_sets.exponent(values)
+    if not 0 < least <= found[0].order:
+        return found, False
+    return (dataclasses.replace(found[0], order=least),), True
+
+
+def _power(label: Label, power: int, tensors: Tensors) -> Tensors:
+    """The tensors of the label's power, up to the order at which the label itself has found everything."""
+    if label.polynomial is not None:
+        powers, exact = label.polynomial
+        product = powers
+        for _ in range(power - 1):
+            product = multiply(product, powers)
+        return of_polynomial(product, 1, tensors.order, exact)
+    size = tensors.size
+    degree = None if label.degree is None else power * label.degree
+    return of_function(lambda *z: (label.function(*z) / size) ** power, label.breaks, tensors.order, degree)
+
+
+def _least_by_symmetry(label: Label, steps: Sequence[Step]) -> list[int]:
+    """The least order that any transform can have at each step, by the sign changes that leave the label as it is.
+
+    In the basis of the steps T(F) has no coefficient at alpha unless every such sign change s has prod s_i^alpha_i = 1.
+    """
+    basis = np.vstack([step.basis for step in steps])
+    count = len(basis)
+    z = np.random.default_rng(0).normal(size=(POINTS, count))
+    at = _values(label, z @ basis)
+    signs = [np.array(s) for s in itertools.product((1.0, -1.0), repeat=count)]
+    kept = [s for s in signs if np.abs(_values(label, (z * s) @ basis) - at).max() <= SAME * np.abs(at).max()]
+    odd = [p for p in itertools.product((0, 1), repeat=count) if all(math.prod(s[np.array(p) == 1]) > 0 for s in kept)]
+    least, known = [], 0
+    for step in steps:
+        least.append(1 if any(sum(p[known:]) == 1 for p in odd) else 2)
+        known += len(step.basis)
+    return least
+
+
+def _values(label: Label, z: np.ndarray) -> np.ndarray:
+    return np.asarray(label.function(*z.T), float)
+
+
+def samples(k: int) -> str:
+    """Return the order of the number of samples by which SGD finds a direction of exponent k.
+
+    >>> samples(1), samples(2), samples(3)
+    ('d', 'd log d', 'd^2')
+    """
+    return {1: "d", 2: "d log d"}.get(k, f"d^{k - 1}")
+
+
+def flow_time(k: int) -> str:
+    """Return the order of the time by which gradient flow from a random start finds a direction of exponent k.
+
+    >>> flow_time(1), flow_time(2), flow_time(3), flow_time(4)
+    ('1', 'log d', 'd^0.5', 'd')
+    """
+    power = f"{k / 2 - 1:g}"
+    return {1: "1", 2: "log d"}.get(k, "d" if power == "1" else f"d^{power}")
