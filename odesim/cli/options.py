@@ -103,8 +103,10 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a fa
 OptionalSystem = Annotated[
     str, typer.Option("--system", "-s", metavar="NAME|FILE", help="Which system (or give two run folders).")
 ]
-AnyFolder = Annotated[str, typer.Argument(metavar="DIR", help="A folder of a run, a sweep, verdicts or figures.")]
-RunOrSweep = Annotated[str, typer.Argument(metavar="DIR", help="A folder of a run or a sweep.")]
+AnyFolder = Annotated[
+    str, typer.Argument(metavar="DIR", help="A folder of a run, a sweep, verdicts, figures or an answer.")
+]
+RunOrSweep = Annotated[str, typer.Argument(metavar="DIR", help="A folder of a run, a sweep or an answer.")]
 OptionalMethod = Annotated[
     str | None,
     typer.Option(

@@ -16,12 +16,11 @@ AsSvg = Annotated[bool, typer.Option("--svg", help="Also as SVG, beside the PNG 
 
 
 def show(folder: AnyFolder, json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> int:
-    """Show what a folder holds (a run, a sweep, verdicts or figures): what was asked, and what came out."""
+    """Show what a folder holds (a run, a sweep, verdicts, figures or an answer): what was asked, and what came out."""
     from odesim.store.folder import kind_of
 
-    return {"run": _run, "sweep": _sweep, "verdicts": _verdicts, "figures": _figures}[kind_of(folder)](
-        folder, json, quiet
-    )
+    kinds = {"run": _run, "sweep": _sweep, "verdicts": _verdicts, "figures": _figures, "answer": _answer}
+    return kinds[kind_of(folder)](folder, json, quiet)
 
 
 def _run(folder: str, json: bool, quiet: bool) -> int:
@@ -98,6 +97,18 @@ def _figures(folder: str, json: bool, quiet: bool) -> int:
     return 0
 
 
+def _answer(folder: str, json: bool, quiet: bool) -> int:
+    """A stored answer, as its command printed it; `quiet` prints its first sentence."""
+    from odesim.cli.answer import print_answer
+    from odesim.store.answers import load
+
+    result = load(Path(folder))
+    if quiet and not json:
+        print(result.sentences[0])
+        return 0
+    return print_answer(result, Path(folder), json=json, quiet=False)
+
+
 def plot(
     folder: RunOrSweep,
     svg: AsSvg = False,
@@ -106,7 +117,7 @@ def plot(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Draw the pictures of a stored run or sweep again, without running it.
+    """Draw the pictures of a stored run, sweep or answer again, without running it.
 
     A sweep has one picture: hitting times and headline numbers over the first swept name, coloured by the second.
     A run of a system outside of odesim is drawn in odesim's own way, unless --system names the system: no code is
@@ -115,8 +126,8 @@ def plot(
     from odesim.cli.output import print_json
     from odesim.store.folder import require
 
-    kind = require(folder, "run", "sweep")
-    pictures = (_plot_sweep if kind == "sweep" else _plot_run)(Path(folder), svg, system)
+    kind = require(folder, "run", "sweep", "answer")
+    pictures = {"run": _plot_run, "sweep": _plot_sweep, "answer": _plot_answer}[kind](Path(folder), svg, system)
     if json:
         print_json({"folder": folder, "pictures": [str(path) for path in pictures]})
     elif not quiet:
@@ -148,3 +159,17 @@ def _plot_sweep(folder: Path, svg: bool, system: str | None) -> list[Any]:
     if not pictures:
         raise UsageError(f"nothing differs over the grid of {folder}, so there is no picture; sweep more values")
     return pictures
+
+
+def _plot_answer(folder: Path, svg: bool, system: str | None) -> list[Any]:
+    """Draw the pictures of an answer; `system` has no part in them."""
+    from odesim.errors import UsageError
+    from odesim.show.answers import draw
+    from odesim.store import replace_pictures
+    from odesim.store.answers import load
+    from odesim.store.folder import manifest_of
+
+    if system is not None:
+        raise UsageError("--system has no part in the pictures of an answer; leave it out")
+    result = load(folder)
+    return replace_pictures(folder, manifest_of(folder), lambda place: draw(result, place, svg))

@@ -8,9 +8,11 @@ from typing import Any
 from odesim import store
 from odesim.errors import UsageError
 from odesim.evidence.verdicts import Verdicts
+from odesim.request.answer import Answer
 from odesim.request.trajectory import Trajectory
+from odesim.store import answers
 from odesim.store import verdicts as records
-from odesim.store.folder import manifest_of, require
+from odesim.store.folder import HOLDS, manifest_of, require
 from odesim.study.comparison import Comparison
 from odesim.sweeps import swept
 
@@ -19,9 +21,11 @@ def load(folder: str | os.PathLike[str]) -> Any:
     """Load the result that a folder holds.  Raises `UsageError` if it does not exist or is incomplete."""
     if not isinstance(folder, str | os.PathLike):
         raise UsageError(f"load needs the path of a folder, but got {type(folder).__name__}")
-    kind = require(folder, "run", "sweep", "verdicts", "figures")
+    kind = require(folder, *HOLDS)
     if kind == "sweep":
         return swept.load(Path(folder))
+    if kind == "answer":
+        return answers.load(Path(folder))
     if kind == "verdicts":
         return Verdicts(records.stored(Path(folder))["verdicts"])
     if kind == "figures":
@@ -42,6 +46,8 @@ def _saved(result: Any, folder: str | os.PathLike[str], overwrite: bool, picture
         return _copied(result, Path(folder), overwrite)
     if isinstance(result, Verdicts):
         return _verdicts(result, folder, overwrite)
+    if isinstance(result, Answer):
+        return _answer(result, folder, overwrite, pictures)
     if isinstance(result, Comparison):
         return _run([result.trajectory()], folder, overwrite, pictures)
     if isinstance(result, Trajectory):
@@ -49,7 +55,7 @@ def _saved(result: Any, folder: str | os.PathLike[str], overwrite: bool, picture
     if isinstance(result, Sequence) and result and all(isinstance(run, Trajectory) for run in result):
         return _run(result, folder, overwrite, pictures)
     raise UsageError(
-        f"save takes a run, a list of stages, a comparison or verdicts, but got {type(result).__name__}; "
+        f"save takes a run, a list of stages, a comparison, verdicts or an answer, but got {type(result).__name__}; "
         "odesim.sweep(.., folder=..) keeps a sweep"
     )
 
@@ -65,6 +71,13 @@ def _run(runs: Sequence[Trajectory], folder: str | os.PathLike[str], overwrite: 
     if len(runs) > 1:
         return store.save_stages(runs, asked, target.folder, {}, draw)
     return store.save(runs[0], asked, target.folder, {}, draw)
+
+
+def _answer(answer: Answer, folder: str | os.PathLike[str], overwrite: bool, pictures: bool) -> Path:
+    from odesim.show.answers import draw
+
+    target = store.prepare(answer.asked, folder, overwrite=overwrite)
+    return answers.save(answer, target.folder, 0.0, draw if pictures else None)
 
 
 def _verdicts(verdicts: Verdicts[Any], folder: str | os.PathLike[str], overwrite: bool) -> Path:

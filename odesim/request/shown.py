@@ -11,6 +11,8 @@ from typing import Any
 from derivations.contract import load
 
 VIEWS = {
+    "answer": "odesim.show.notebook:answer",
+    "answer_pictures": "odesim.show.answers:figures",
     "picture": "odesim.show.notebook:picture",
     "plot": "odesim.show.notebook:plot",
     "pictures": "odesim.show.notebook:pictures",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from odesim.errors import MissingError, UsageError
+from odesim.request.answer import Answer
 from odesim.request.parse import nearest
 from odesim.request.shown import said, table_html
 from odesim.request.trajectory import Trajectory
@@ -42,6 +43,17 @@ def picture(result: Any) -> str:
         _folded("variables", table_html(("name", "dimensions", "shape", "meaning"), variables + extras)),
         _folded("summary", table_html(("key", "value"), [[k, said(v)] for k, v in run.summary.items()])),
         *[_image(name, figure) for name, figure in list(pictures(result).items())[:1]],
+    ]
+    return "".join(parts)
+
+
+def answer(result: Answer) -> str:
+    """An answer as HTML: its sentences, its tables, its headline numbers and its first picture."""
+    parts = [
+        f"<pre>{html.escape(repr(result))}</pre>",
+        *[table_html(header, rows) for header, rows in result.tables().values()],
+        _folded("summary", table_html(("key", "value"), [[k, said(v)] for k, v in result.summary().items()])),
+        *[_image(name, figure) for name, figure in list(result.pictures().items())[:1]],
     ]
     return "".join(parts)
 

@@ -24,11 +24,13 @@ VERDICTS = "verdicts.json"
 LEDGER = "verdicts.jsonl"
 EVIDENCE = "evidence.json"
 FIGURES = "figures.json"
+ANSWER = "answer.nc"
+TABLES = "tables"
 
 
 def is_ours(name: str) -> bool:
     """Whether odesim writes files of this name into a run folder."""
-    ours = (MANIFEST, SUMMARY, TRAJECTORY, CHECKPOINT, STAGES, SWEEP, CELLS, VERDICTS, LEDGER, EVIDENCE)
+    ours = (MANIFEST, SUMMARY, TRAJECTORY, CHECKPOINT, STAGES, SWEEP, CELLS, VERDICTS, LEDGER, EVIDENCE, ANSWER, TABLES)
     written = name in ours or name.endswith((".png", ".svg", ".partial"))
     return written or (name.startswith(".") and (".partial-" in name or name.endswith(".lock")))
 

@@ -12,13 +12,14 @@ from odesim.store.files import FIGURES, LEDGER, MANIFEST, VERDICTS, jsonable, re
 
 SCHEMA = 1
 SEAL = "seal"
-HOLDS = {"run": "a run", "sweep": "a sweep", "verdicts": "verdicts", "figures": "figures"}
+HOLDS = {"run": "a run", "sweep": "a sweep", "verdicts": "verdicts", "figures": "figures", "answer": "an answer"}
 """The kinds of folders, in words."""
 NEEDED = {
     "run": ("request", "outcome", "origin", "files", "versions"),
     "sweep": ("digest", "request", "files"),
     "verdicts": (),
     "figures": (),
+    "answer": ("verb", "digest", "request", "sentences", "files"),
 }
 """What the manifest of a kind must hold."""
 
@@ -36,7 +37,7 @@ def seal_of(content: Mapping[str, Any]) -> str:
 
 
 def kind_of(folder: str | os.PathLike[str]) -> str:
-    """What a folder holds: "run", "sweep", "verdicts" or "figures".  Raises `UsageError` where it is none of these."""
+    """Return the kind of a folder, a key of `HOLDS`.  Raises `UsageError` for any other folder."""
     folder = Path(folder)
     if not folder.is_dir():
         raise UsageError(f"there is no run folder {folder}; `odesim integrate` prints the folder it writes.")

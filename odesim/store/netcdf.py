@@ -1,23 +1,32 @@
-"""Trajectories as NetCDF-4, the file that `Trajectory.dataset().to_netcdf()` would make.
+"""Results as NetCDF-4, the file that `dataset().to_netcdf()` of a trajectory or an answer would make.
 
 Written by h5netcdf directly: importing xarray with pandas takes half a second, a fifth of a short run.
 """
 
 import io
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from odesim.request.trajectory import TIME, Trajectory
+from odesim.request.trajectory import TIME, Variable
 
 
-def netcdf(trajectory: Trajectory, request: Mapping[str, Any]) -> bytes:
-    """The bytes of the file; `request` are attributes beside those of the trajectory."""
+@runtime_checkable
+class Labelled(Protocol):
+    """A result that knows the variables, coordinates and attributes of its data set."""
+
+    def labelled(self) -> tuple[dict[str, Variable], dict[str, Variable], dict[str, Any]]:
+        """Return variables, coordinates and attributes, each by name."""
+        ...
+
+
+def netcdf(result: Labelled, request: Mapping[str, Any]) -> bytes:
+    """The bytes of the file; `request` are attributes beside those of the result."""
     import h5netcdf
     import h5py
 
-    variables, coordinates, attributes = trajectory.labelled()
+    variables, coordinates, attributes = result.labelled()
     attributes.pop("declaration", None)  # the manifest has it: an attribute of HDF5 holds 64 kB at most
     further = " ".join(name for name, values in coordinates.items() if values.dims != (name,))
     memory = io.BytesIO()

@@ -155,7 +155,7 @@ def _write(trajectory: Trajectory, case: Any, staging: Path, wall_times: dict[st
     write_json(staging / SUMMARY, trajectory.summary)
     wall_times["store"] = time.perf_counter() - started
     if draw is not None:
-        _draw(draw, trajectory, staging)
+        write_pictures(draw, trajectory, staging)
         wall_times["draw"] = time.perf_counter() - started - wall_times["store"]
     for path in staging.iterdir():
         synchronise(path)
@@ -163,10 +163,10 @@ def _write(trajectory: Trajectory, case: Any, staging: Path, wall_times: dict[st
     synchronise(staging)
 
 
-def _draw(draw: Draw, trajectory: Trajectory, folder: Path) -> None:
+def write_pictures(draw: Callable[[Any, Path], object], result: Any, folder: Path) -> None:
     """Draw the pictures; one that fails must not cost the numbers, so that it is only reported."""
     try:
-        draw(trajectory, folder)
+        draw(result, folder)
     except OSError:
         raise
     except Exception as error:

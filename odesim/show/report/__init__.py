@@ -13,13 +13,13 @@ from odesim.show.report import glossary
 from odesim.show.report.errata import errata, rendered
 from odesim.show.report.figures import place_figures, read_figures
 from odesim.show.report.plain import typeset
-from odesim.show.report.runs import by_stage, read_run, read_sweep
+from odesim.show.report.runs import by_stage, read_answer, read_run, read_sweep
 from odesim.show.report.sections import FigureSection, RunSection, Section, VerdictSection
 from odesim.show.report.verdicts import read_verdicts
 from odesim.show.report.words import instant, shown
 from odesim.store.folder import kind_of
 
-__all__ = ["errata", "page", "read", "read_figures", "read_run", "read_sweep", "read_verdicts", "write"]
+__all__ = ["errata", "page", "read", "read_answer", "read_figures", "read_run", "read_sweep", "read_verdicts", "write"]
 
 
 def write(folders: Sequence[str], out: str | os.PathLike[str], overwrite: bool = False) -> Path:
@@ -74,4 +74,5 @@ def read(folder: str, number: int = 0) -> Section:
     kind = kind_of(path)
     if kind == "figures":
         return read_figures(folder)
-    return {"verdicts": read_verdicts, "sweep": read_sweep}.get(kind, read_run)(folder, number)
+    readers = {"verdicts": read_verdicts, "sweep": read_sweep, "answer": read_answer}
+    return readers.get(kind, read_run)(folder, number)

@@ -10,7 +10,9 @@ from odesim.show.report.evidence import flat, parted
 from odesim.show.report.pictures import is_shown, picture_of
 from odesim.show.report.sections import Picture, RunSection, StageSection
 from odesim.show.report.words import Rows, instant, rows_of, shown
+from odesim.store import answers
 from odesim.store.files import MANIFEST
+from odesim.store.folder import manifest_of
 from odesim.store.read import read_headline
 
 
@@ -66,6 +68,26 @@ def read_sweep(folder: str, number: int = 0) -> RunSection:
         versions=manifest["versions"],
         pictures=_pictures(Path(folder), manifest["files"]),
         digest=str(manifest.get("digest") or ""),
+        anchor=f"run-{number}",
+    )
+
+
+def read_answer(folder: str, number: int = 0) -> RunSection:
+    """A finished answer: its sentences, headline numbers, question and pictures."""
+    path = Path(folder)
+    result, manifest = answers.load(path), manifest_of(path)
+    blocks = [("Answer", rows_of({str(k): text for k, text in enumerate(result.sentences, 1)}))]
+    blocks.append(("Summary", rows_of(result.summary())))
+    blocks.append(("Request", tuple(flat(manifest["request"]).items())))
+    return RunSection(
+        folder=path.name,
+        title=f"{result.asked.system_name}, {result.asked.verb}",
+        made=str(manifest["created"]),
+        outcome=result.sentences[0],
+        blocks=tuple(blocks),
+        versions=manifest["versions"],
+        pictures=_pictures(path, manifest["files"]),
+        digest=str(manifest["digest"]),
         anchor=f"run-{number}",
     )
 

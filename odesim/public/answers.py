@@ -1,0 +1,1 @@
+"""Answers beyond one trajectory.  Nothing is written."""
