@@ -8,7 +8,7 @@ Importing this package is light: JAX, SymPy, numba, diffrax and matplotlib load 
 >>> run.outcome.kind
 'completed'
 
-To look: `systems`, `system`, `derive`, `declare`, `derivatives`, `linearise`, `predict`.  To compute: `integrate`,
+To look: `systems`, `system`, `derive`, `declare`, `derivatives`, `linearise`, `predict`, `exponents`.  To compute: `integrate`,
 `simulate`, `compare`, `observe`, `sweep`, `Flow`.  To judge and keep: `verify`, `figures`, `report`, `explore`,
 `save`, `load`.  What they
 return is a `System`, `Trajectory`, `Run`, `Comparison` or `Verdicts`; a mistake of the caller is a `UsageError`, one
@@ -18,6 +18,7 @@ holds what there was.
 
 from typing import TYPE_CHECKING, Any
 
+from odesim.public.answers import exponents
 from odesim.public.comparisons import compare, observe
 from odesim.public.grids import sweep
 from odesim.public.keep import explore, figures, load, report, save, verify
@@ -51,6 +52,7 @@ __all__ = [
     "derivatives",
     "derive",
     "explore",
+    "exponents",
     "figures",
     "integrate",
     "linearise",

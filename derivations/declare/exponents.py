@@ -8,8 +8,8 @@ With S_n the Hermite tensors of the label F (`hermite_tensors`) and U the direct
     leap          the largest k of all steps
     generative    the same for the best transforms T(F) of the label
 
-Transforms are tried as powers y^j, j <= 3: what they find is an upper bound.  From below there are sign changes of z
-that leave F as it is, T(F) then being invariant too, and for a label of one direction its level sets (`level_sets`).
+Transforms are tried as powers y^j, j <= 3: what they find is an upper bound.  From below there are the symmetries of F,
+which every T(F) has too (`label_symmetries`), and for a label of one direction its level sets (`level_sets`).
 Label noise that does not depend on x changes none of them: E[y | x] is the same, and the law of y is convolved.
 
 Sources: Ben Arous, Gheissari & Jagannath 2021 (information exponent); Abbe, Boix-Adsera & Misiakiewicz 2023 (leap);
@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import UsageError
-from derivations.declare import level_sets
-from derivations.declare.array_values import multiply
+from derivations.declare import label_symmetries, level_sets
+from derivations.declare.array_values import kinks, multiply, resolved, value
 from derivations.declare.hermite_tensors import HIGHEST, Tensors, of_function, of_polynomial, total
 from derivations.declare.student_orders import Seen, seen
 from derivations.declare.teacher_label import Label, Summand, gram_schmidt, labels
@@ -37,10 +37,6 @@ CLEAR = 10.0
 """A tensor is told from 0 if it is this many times the error of its quadrature."""
 POWERS = (2, 3)
 """The powers y^j that are tried as transforms beside y itself."""
-POINTS = 400
-"""Random points at which a symmetry of the label is looked for."""
-SAME = 1e-10
-"""The largest relative difference of equal labels."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -116,13 +112,11 @@ def of_label(label: Label) -> Tensors:
         return of_polynomial(powers, 1, order, exact)
     if label.summands:
         return total([(unit.weight, of_unit(unit, order)) for unit in label.summands], order, r)
-    return of_function(label.function, label.breaks, order, label.degree)
+    return of_function(label.function, label.breaks, order, label.degree, label.resolved)
 
 
 def of_unit(unit: Summand, order: int) -> Tensors:
     """Return the tensors of one unit, computed in the few directions of its own vectors and rotated into the frame."""
-    from derivations.declare.array_values import kinks, value
-
     local = gram_schmidt(unit.rows @ unit.rows.T)
     if not local.shape[1]:
         return total((), order, unit.rows.shape[1])
@@ -141,7 +135,8 @@ def of_unit(unit: Summand, order: int) -> Tensors:
             return np.asarray(value(unit.tree, {**unit.known, **fields})) + sum(0.0 * one for one in z)
 
         degree = None if unit.polynomial is None else max(map(sum, unit.polynomial[0]), default=0)
-        found = of_function(function, breaks, order, degree)
+        whole = resolved(unit.tree, dict(zip(unit.slots, local, strict=True)))
+        found = of_function(function, breaks, order, degree, whole)
     return Tensors(found.rotated(axes.T).arrays, found.error)
 
 
@@ -166,18 +161,14 @@ def staircase(label: Label, families: Sequence[Tensors], strict: bool) -> tuple[
     error of a quadrature hides whether a tensor is 0 (otherwise it counts as 0).
     """
     r = label.directions
-    every = [_unfolded(family, np.zeros((0, r)), np.eye(r), n) for family in families[:1] for n in range(1, family.order + 1)]
-    target, known = len(_range(np.hstack(every), families[0], strict)), np.zeros((0, r))
+    own, known = families[0], np.zeros((0, r))
+    every = np.hstack([_unfolded(own, known, np.eye(r), n) for n in range(1, own.order + 1)])
+    target = len(_range([(every, own)], strict))
     steps: list[Step] = []
     while len(known) < target:
         rest = _complement(known, r)
         for k in range(1, families[0].order + 1):
-            parts = [
-                _range(_unfolded(family, known, rest, k), family, strict and family is families[0])
-                for family in families
-                if family.order >= k
-            ]
-            new = _joined(np.vstack(parts)) @ rest
+            new = _range([(_unfolded(family, known, rest, k), family) for family in families], strict) @ rest
             if len(new):
                 break
         else:
@@ -202,32 +193,27 @@ def _unfolded(family: Tensors, known: np.ndarray, rest: np.ndarray, k: int) -> n
     return np.hstack(columns)
 
 
-def _range(matrix: np.ndarray, family: Tensors, strict: bool) -> np.ndarray:
-    """An orthonormal basis (m, rows) of the range of a matrix of tensors.
+def _range(parts: Sequence[tuple[np.ndarray, Tensors]], strict: bool) -> np.ndarray:
+    """An orthonormal basis (m, rows) of the sum of the ranges of matrices of tensors.
 
-    Raises `UsageError` for a singular value that its error does not tell from 0, if `strict`.
+    Every matrix is divided by the size up to which its entries may be 0, and its range has the singular values above 1:
+    ranges that differ by an error are one.  Raises `UsageError` for a singular value of the first matrix, the label's
+    own, that its error does not tell from 0, if `strict`.
     """
-    if not matrix.size:
-        return np.zeros((0, len(matrix)))
-    # Singular values of the few rows, by their Gram matrix only where that loses no digits: the SVD keeps them all.
-    left, values, _ = np.linalg.svd(matrix, full_matrices=False)
-    error = CLEAR * math.sqrt(family.order + 1) * family.error
-    zero = _tolerance(family)
-    if strict and error > zero and ((values > zero) & (values <= error)).any():
-        worst = float(values[(values > zero) & (values <= error)].max())
-        raise UsageError(
-            f"a Hermite tensor of the label is {worst:.1e}, and the quadrature of its kinks or steep parts has the "
-            f"error {family.error:.1e}: whether it is 0 cannot be told; take a smoother unit or orthonormal teachers"
-        )
-    return left[:, values > max(zero, error if not family.exact else 0.0)].T
-
-
-def _joined(rows: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of the span of orthonormal families of rows."""
-    if not len(rows):
-        return rows
-    _, values, right = np.linalg.svd(rows, full_matrices=False)
-    return right[values > 1e-6]
+    scaled = []
+    for number, (matrix, family) in enumerate(parts):
+        zero, error = _tolerance(family), CLEAR * math.sqrt(family.order + 1) * family.error
+        if strict and number == 0 and error > zero:
+            values = np.linalg.svd(matrix, compute_uv=False)
+            hidden = values[(values > zero) & (values <= error)]
+            if hidden.size:
+                raise UsageError(
+                    f"a Hermite tensor of the label is {hidden.max():.1e}, and the quadrature of its kinks or steep parts "
+                    f"has the error {family.error:.1e}: whether it is 0 cannot be told; take a smoother unit"
+                )
+        scaled.append(matrix / max(zero, error) if max(zero, error) > 0 else np.where(matrix, 2.0, 0.0))
+    left, values, _ = np.linalg.svd(np.hstack(scaled), full_matrices=False)
+    return left[:, values > 1].T
 
 
 def _complement(known: np.ndarray, r: int) -> np.ndarray:
@@ -238,29 +224,34 @@ def _complement(known: np.ndarray, r: int) -> np.ndarray:
 
 
 def _along_axes(basis: np.ndarray) -> np.ndarray:
-    """The same span with axes in it first, and the rest with the largest entry of every row positive."""
+    """The same span with axes in it first, and the rest with a first entry above 0 in every row."""
     projector = basis.T @ basis
     axes = np.flatnonzero(np.abs(np.diag(projector) - 1) < 1e-9)
     rows = np.eye(len(projector))[axes]
     if len(axes) < len(basis):
         _, values, right = np.linalg.svd(basis - basis @ rows.T @ rows)
         rest = right[: len(basis) - len(axes)]
-        rest = rest * np.sign(rest[np.arange(len(rest)), np.abs(rest).argmax(axis=1)])[:, None]
+        first = (np.abs(rest) > 1e-6).argmax(axis=1)
+        rest = rest * np.sign(rest[np.arange(len(rest)), first])[:, None]
         rows = np.vstack([rows, rest])
     return rows
 
 
 def _named(label: Label, known: np.ndarray, basis: np.ndarray) -> str:
-    """The names of vectors that span new directions together with the known ones, or combinations of vectors."""
+    """The names of new directions: of vectors that they are, with known ones, or of what is left of vectors."""
     vectors = label.frame @ label.basis.T
+    if len(label.basis) < label.frame.shape[1]:
+        return _combination(label, basis[0] @ label.basis)
     full = np.vstack([known, basis])
     outside = np.linalg.norm(vectors - vectors @ full.T @ full, axis=1)
     inside = (outside < 1e-7) & (np.linalg.norm(vectors @ basis.T, axis=1) > 1e-7)
-    if len(label.basis) == label.frame.shape[1] and inside.any():
-        part = vectors[inside] @ basis.T
-        if np.linalg.matrix_rank(part, 1e-7) == len(basis):
-            return ", ".join(name for name, there in zip(label.names, inside, strict=True) if there)
-    return "; ".join(_combination(label, row @ label.basis) for row in basis)
+    names = [name for name, there in zip(label.names, inside, strict=True) if there]
+    spanned = bool(names) and np.linalg.matrix_rank(vectors[inside] @ basis.T, 1e-7) == len(basis)
+    if spanned and len(names) == len(basis):
+        return ", ".join(names)
+    if spanned and len(basis) > 1:
+        return f"the rest of {', '.join(names)}"
+    return "; ".join(_combination(label, row) for row in basis)
 
 
 def _combination(label: Label, direction: np.ndarray) -> str:
@@ -279,15 +270,16 @@ def _generative(label: Label, tensors: Tensors, steps: tuple[Step, ...]) -> tupl
         return steps, True  # of two values every function is a multiple and a constant; below 1 there is nothing
     transformed = [_power(label, j, tensors) for j in POWERS]
     found = staircase(label, (tensors, *transformed), strict=False)
-    if all(step.order == 1 for step in found) or _least_by_symmetry(label, found) == [step.order for step in found]:
+    least = label_symmetries.least_orders(label, [step.basis for step in found])
+    if any(step.order < k for step, k in zip(found, least, strict=True)):
+        # A quadrature that contradicts a symmetry has made an error larger than it says: nothing of it is used.
+        found, least = steps, label_symmetries.least_orders(label, [step.basis for step in steps])
+    if least == [step.order for step in found]:
         return found, True
     if label.directions > 1:
         return found, False
-    values = level_sets.shares(label.function, label.breaks[0], found[0].order)
-    least = level_sets.exponent(values)
-    if not 0 < least <= found[0].order:
-        return found, False
-    return (dataclasses.replace(found[0], order=least),), True
+    lowest = level_sets.exponent(level_sets.shares(label.function, label.breaks[0], found[0].order))
+    return (dataclasses.replace(found[0], order=lowest or found[0].order),), lowest > 0
 
 
 def _power(label: Label, power: int, tensors: Tensors) -> Tensors:
@@ -300,30 +292,9 @@ def _power(label: Label, power: int, tensors: Tensors) -> Tensors:
         return of_polynomial(product, 1, tensors.order, exact)
     size = tensors.size
     degree = None if label.degree is None else power * label.degree
-    return of_function(lambda *z: (label.function(*z) / size) ** power, label.breaks, tensors.order, degree)
-
-
-def _least_by_symmetry(label: Label, steps: Sequence[Step]) -> list[int]:
-    """The least order that any transform can have at each step, by the sign changes that leave the label as it is.
-
-    In the basis of the steps T(F) has no coefficient at alpha unless every such sign change s has prod s_i^alpha_i = 1.
-    """
-    basis = np.vstack([step.basis for step in steps])
-    count = len(basis)
-    z = np.random.default_rng(0).normal(size=(POINTS, count))
-    at = _values(label, z @ basis)
-    signs = [np.array(s) for s in itertools.product((1.0, -1.0), repeat=count)]
-    kept = [s for s in signs if np.abs(_values(label, (z * s) @ basis) - at).max() <= SAME * np.abs(at).max()]
-    odd = [p for p in itertools.product((0, 1), repeat=count) if all(math.prod(s[np.array(p) == 1]) > 0 for s in kept)]
-    least, known = [], 0
-    for step in steps:
-        least.append(1 if any(sum(p[known:]) == 1 for p in odd) else 2)
-        known += len(step.basis)
-    return least
-
-
-def _values(label: Label, z: np.ndarray) -> np.ndarray:
-    return np.asarray(label.function(*z.T), float)
+    return of_function(
+        lambda *z: (label.function(*z) / size) ** power, label.breaks, tensors.order, degree, label.resolved
+    )
 
 
 def samples(k: int) -> str:

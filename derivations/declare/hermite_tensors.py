@@ -117,11 +117,14 @@ def _counts(directions: int, n: int) -> np.ndarray:
     return np.stack([(indices == i).sum(axis=0, dtype=np.int8) for i in range(directions)]).astype(np.intp)
 
 
-def of_function(function: Function, breaks: Sequence[Sequence[float]], order: int, degree: int | None = None) -> Tensors:
+def of_function(
+    function: Function, breaks: Sequence[Sequence[float]], order: int, degree: int | None = None, resolved: bool = True
+) -> Tensors:
     """Return the tensors of a function of len(breaks) independent normal numbers by quadrature, with its error.
 
     Arguments: breaks, the places of kinks along each axis; degree, that of a polynomial, for which Gauss-Hermite sums are
-    exact.
+    exact; resolved, False for a function with kinks elsewhere.  Its quadrature is compared along other axes, too: two
+    rules of the same axes can make the same error.
     """
     directions = len(breaks)
     if degree is not None:
@@ -131,8 +134,23 @@ def of_function(function: Function, breaks: Sequence[Sequence[float]], order: in
     fine, coarse = (
         _sums(function, [_rule(tuple(axis), directions, share) for axis in breaks], order) for share in (1.0, 0.7)
     )
-    error = max((float(np.linalg.norm(one - two)) for one, two in zip(fine, coarse, strict=True)), default=0.0)
+    others = [coarse]
+    if directions > 1 and not resolved:
+        turn = _rotation(directions)
+
+        def turned(*z: np.ndarray) -> np.ndarray:
+            return function(*(sum(c * one for c, one in zip(row, z, strict=True)) for row in turn.T))
+
+        plain = _sums(turned, [_rule((), directions, 1.0)] * directions, order)
+        others.append(tuple(along(array, turn.T) for array in plain))
+    error = max(float(np.linalg.norm(one - two)) for other in others for one, two in zip(fine, other, strict=True))
     return Tensors(fine, error)
+
+
+@functools.lru_cache(maxsize=4)
+def _rotation(directions: int) -> np.ndarray:
+    """A fixed rotation, by no simple angle."""
+    return np.linalg.qr(np.random.default_rng(1).normal(size=(directions, directions)))[0]
 
 
 def _sums(function: Function, rules: Sequence[tuple[np.ndarray, np.ndarray]], order: int) -> tuple[np.ndarray, ...]:

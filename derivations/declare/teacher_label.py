@@ -52,7 +52,7 @@ class Label:
 
     `names` are those of the teacher's vectors, `frame` (n, R) their coordinates, and the rows of `basis` (r, R) the
     directions of z_1 .. z_r: all R axes, but for a linear label, which has one direction.  `breaks` are the places of
-    kinks along each axis, `degree` that of a polynomial or None.  `summands` is empty where the label is no sum of
+    kinks along each axis, `resolved` is False where there are others, `degree` that of a polynomial or None.  `summands` is empty where the label is no sum of
     units (shares among units, predictions, signs); `polynomial` is that of a label of one direction.  `binary` is True
     for a label that takes two values, of which every function is a multiple and a constant.
     """
@@ -63,6 +63,7 @@ class Label:
     basis: np.ndarray
     function: Callable[..., Any]
     breaks: tuple[tuple[float, ...], ...]
+    resolved: bool
     degree: int | None
     summands: tuple[Summand, ...] = ()
     polynomial: tuple[Polynomial, bool] | None = None
@@ -141,6 +142,7 @@ def _label(parameters: Any, initial: Initial, head: str) -> Label:
         basis=basis,
         function=function,
         breaks=_breaks(groups, len(basis)),
+        resolved=all(group.resolved for group in groups),
         degree=_total_degree(groups, prediction, known) if not any(group.share for group in groups) else None,
         summands=summands if plain else (),
         polynomial=_of_one_direction(summands) if plain and len(basis) == 1 else None,
@@ -151,10 +153,11 @@ def _label(parameters: Any, initial: Initial, head: str) -> Label:
 def _require_few(declared: Declaration, directions: int) -> None:
     """Raise `UsageError` for more directions than tensors are computed for."""
     if directions > MOST:
-        sizes = [group.named("teachers") for group in declared.teachers if not group.copied]
+        alone = len(declared.teachers) == 1
+        example = f", as in -p teachers={MOST // len(declared.teachers[0].slots)}" if alone else ""
         raise UsageError(
             f"the label depends on {directions} directions, and Hermite tensors are computed for at most {MOST}; take "
-            f"fewer teachers, as in -p {sizes[0]}={MOST if len(declared.teachers[0].slots) == 1 else 1}"
+            f"fewer teachers{example}"
         )
 
 
@@ -217,6 +220,15 @@ class _GroupOfUnits:
             array_values.with_norms(self.group.unit, {slot: _rounded(float(each[j])) for slot, each in sizes.items()})
             for j in range(len(self.weights))
         ]
+
+    @property
+    def resolved(self) -> bool:
+        """True if all kinks lie across one axis of the frame each."""
+        of_units = (
+            array_values.resolved(tree, {slot: each[j] for slot, each in self.coordinates.items()})
+            for j, tree in enumerate(self.trees)
+        )
+        return all(of_units) and not (self.share is not None and self.share.word == "top1")
 
     def summands(self) -> list[Summand]:
         """Its units as terms of a sum."""

@@ -12,6 +12,7 @@ import typer
 
 from odesim.cli import (
     examples,
+    exponents,
     figures,
     inform,
     interrupts,
@@ -69,6 +70,7 @@ for command, name in (
     (figures.figures, "figures"),
     (report.report, "report"),
     (report.explore, "explore"),
+    (exponents.exponents, "exponents"),
     (stored.show, "show"),
     (stored.plot, "plot"),
     (inform.doctor, "doctor"),
