@@ -8,9 +8,9 @@ Importing this package is light: JAX, SymPy, numba, diffrax and matplotlib load 
 >>> run.outcome.kind
 'completed'
 
-To look: `systems`, `system`, `derive`, `declare`, `derivatives`, `linearise`, `predict`, `exponents`.  To compute: `integrate`,
-`simulate`, `compare`, `observe`, `sweep`, `Flow`.  To judge and keep: `verify`, `figures`, `report`, `explore`,
-`save`, `load`.  What they
+To look: `systems`, `system`, `derive`, `declare`, `derivatives`, `linearise`, `predict`, `exponents`.  To compute:
+`integrate`, `simulate`, `compare`, `observe`, `sweep`, `Flow`.  To judge and keep: `verify`, `figures`, `report`,
+`explore`, `save`, `load`.  What they
 return is a `System`, `Trajectory`, `Run`, `Comparison` or `Verdicts`; a mistake of the caller is a `UsageError`, one
 sentence.  In a notebook what takes long shows its progress, and Ctrl-C (the stop button) raises `InterruptedRun`, which
 holds what there was.

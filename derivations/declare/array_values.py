@@ -35,15 +35,15 @@ def value(tree: Tree, known: Mapping[str, Any]) -> Any:
     array([0., 4.])
     """
     if tree.kind == "number":
-        return tree.value
+        return np.float64(tree.value)  # what is no number is then nan, and no exception
     if tree.kind == "name":
-        return known[tree.word] if tree.word in known or tree.word != "pi" else math.pi
+        return np.asarray(known[tree.word] if tree.word in known or tree.word != "pi" else math.pi, float)[()]
     if tree.kind == "call" and tree.word == "He":
         return _hermite(int(tree.parts[0].value), value(tree.parts[1], known))
     if tree.kind == "call" and tree.word in SHARES:
         return known[tree.word]
     parts = [value(part, known) for part in tree.parts]
-    with np.errstate(over="ignore"):  # exp(x) of a far tail, whose normal weight is 0
+    with np.errstate(all="ignore"):  # exp(x) of a far tail, whose normal weight is 0
         return _OPERATIONS[tree.word if tree.kind == "call" else tree.kind](*parts)
 
 
@@ -178,8 +178,8 @@ def polynomial(tree: Tree, slots: tuple[str, ...], known: Mapping[str, float]) -
     """
     exact = [True]
 
-    def constant(number: float) -> Polynomial:
-        return _of_number(Fraction(str(number)) if math.isfinite(number) else Fraction(0), slots)
+    def constant(number: float) -> Polynomial | None:
+        return _of_number(Fraction(str(number)), slots) if math.isfinite(number) else None
 
     def inner(node: Tree) -> Polynomial | None:
         if not set(node.names()) & set(slots):
@@ -192,13 +192,15 @@ def polynomial(tree: Tree, slots: tuple[str, ...], known: Mapping[str, float]) -
         left, right = (inner(part) for part in node.parts)
         return None if left is None or right is None else _combined(node.kind, left, right, slots)
 
-    def rational(node: Tree) -> Polynomial:
+    def rational(node: Tree) -> Polynomial | None:
         """A subtree without slots: exact where it has the four operations only."""
         if node.kind in ("number", "name"):
             exact[0] &= node.word != "pi"
             return constant(float(value(node, known)))
-        parts = [rational(part) for part in node.parts]
-        combined = _combined(node.kind, parts[0], parts[1], slots) if node.kind != "call" else None
+        combined = None
+        if node.kind != "call":
+            left, right = (rational(part) for part in node.parts)
+            combined = None if left is None or right is None else _combined(node.kind, left, right, slots)
         if combined is None:
             exact[0] = False
             return constant(float(value(node, known)))
@@ -233,7 +235,9 @@ def _combined(kind: str, left: Polynomial, right: Polynomial, slots: tuple[str, 
 
 
 def _sum(left: Polynomial, right: Polynomial, sign: int) -> Polynomial:
-    total = {powers: left.get(powers, Fraction(0)) + sign * right.get(powers, Fraction(0)) for powers in {**left, **right}}
+    total = {
+        powers: left.get(powers, Fraction(0)) + sign * right.get(powers, Fraction(0)) for powers in {**left, **right}
+    }
     return {powers: c for powers, c in total.items() if c}
 
 

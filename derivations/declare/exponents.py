@@ -17,7 +17,6 @@ Damian, Pillaud-Vivien, Lee & Bruna 2024 (generative exponent).
 """
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -28,7 +27,7 @@ from derivations.contract import UsageError
 from derivations.declare import label_symmetries, level_sets
 from derivations.declare.array_values import kinks, multiply, resolved, value
 from derivations.declare.hermite_tensors import HIGHEST, Tensors, of_function, of_polynomial, total
-from derivations.declare.student_orders import Seen, seen
+from derivations.declare.student_orders import StudentOrder, student_order
 from derivations.declare.teacher_label import Label, Summand, gram_schmidt, labels
 
 ZERO = 1e-9
@@ -50,10 +49,11 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class Exponents:
-    """The exponents of the label of one head (docs/exponents.md).
+    """Exponents of the label of one head (docs/exponents.md).
 
-    `exact` is True where `generative` and `generative_leap` are known from below too, not only from above.  `noise`
-    is the label noise, None where it is a law or changes in time.
+    `steps` are those of the label itself, `generative_steps` those of the transforms that were tried.  `exact` is True
+    where `generative` and `generative_leap` are known from below too, and not only from above.  `binary` is True for a
+    loss that sees a sign.
     """
 
     head: str
@@ -66,7 +66,7 @@ class Exponents:
     generative_steps: tuple[Step, ...]
     exact: bool
     binary: bool
-    student: Seen
+    student: StudentOrder
 
 
 def exponents(parameters: Any) -> tuple[Exponents, ...]:
@@ -77,11 +77,12 @@ def exponents(parameters: Any) -> tuple[Exponents, ...]:
 
     >>> from derivations.declare import system, reading
     >>> plain = {"student": {"unit": "He(3, w)"}, "training": {"loss": "correlation", "weights": "sphere"}}
-    >>> (one,) = exponents(system.system(reading.declaration(plain)).parameters())
-    >>> one.information, one.generative, one.exact
+    >>> (answer,) = exponents(system.system(reading.declaration(plain)).parameters())
+    >>> answer.information, answer.generative, answer.exact
     (3, 1, True)
     """
-    return tuple(_exponents(parameters, label) for label in labels(parameters))
+    with np.errstate(over="ignore", invalid="ignore"):  # `_require_signal` refuses what is infinite
+        return tuple(_exponents(parameters, label) for label in labels(parameters))
 
 
 def _exponents(parameters: Any, label: Label) -> Exponents:
@@ -100,7 +101,7 @@ def _exponents(parameters: Any, label: Label) -> Exponents:
         generative_steps=generative,
         exact=exact,
         binary=label.binary,
-        student=seen(parameters, label.head, tensors, lambda size: max(_tolerance(tensors), ZERO * size)),
+        student=student_order(parameters, label.head, tensors, _tolerance(tensors)),
     )
 
 
@@ -123,7 +124,7 @@ def of_unit(unit: Summand, order: int) -> Tensors:
     axes = np.linalg.pinv(local) @ unit.rows
     plain = bool((local == np.eye(len(local), local.shape[1])).all()) and local.shape[1] == len(local)
     if unit.polynomial is not None and plain:
-        found = of_polynomial(unit.polynomial[0], len(local), order)
+        tensors = of_polynomial(unit.polynomial[0], len(local), order)
     else:
         breaks: list[tuple[float, ...]] = [() for _ in range(local.shape[1])]
         for slot, row in zip(unit.slots, local, strict=True):
@@ -131,21 +132,28 @@ def of_unit(unit: Summand, order: int) -> Tensors:
                 breaks[places[0]] += tuple(kinks(unit.tree, slot, unit.known, float(row[places[0]])))
 
         def function(*z: Any) -> Any:
-            fields = {s: sum(c * one for c, one in zip(row, z, strict=True)) for s, row in zip(unit.slots, local, strict=True)}
-            return np.asarray(value(unit.tree, {**unit.known, **fields})) + sum(0.0 * one for one in z)
+            fields = {
+                s: sum(c * x for c, x in zip(row, z, strict=True)) for s, row in zip(unit.slots, local, strict=True)
+            }
+            return np.asarray(value(unit.tree, {**unit.known, **fields})) + sum(0.0 * x for x in z)
 
         degree = None if unit.polynomial is None else max(map(sum, unit.polynomial[0]), default=0)
         whole = resolved(unit.tree, dict(zip(unit.slots, local, strict=True)))
-        found = of_function(function, breaks, order, degree, whole)
-    return Tensors(found.rotated(axes.T).arrays, found.error)
+        tensors = of_function(function, breaks, order, degree, whole)
+    return Tensors(tensors.rotated(axes.T).arrays, tensors.error)
 
 
 def _require_signal(label: Label, tensors: Tensors) -> None:
-    """Raise `UsageError` for a label without a tensor of order 1 to the highest."""
-    if tensors.size <= max(CLEAR * tensors.error, 0.0 if tensors.exact else 1e-13 * (1 + abs(float(tensors.arrays[0])))):
+    """Raise `UsageError` for a label that is no number somewhere, or without a tensor of order 1 to the highest."""
+    if not np.isfinite(tensors.size):
+        raise UsageError("the label has no finite mean square: it is no number, or grows too fast, at some inputs")
+    if tensors.size <= max(
+        CLEAR * tensors.error, 0.0 if tensors.exact else 1e-13 * (1 + abs(float(tensors.arrays[0])))
+    ):
         of = f" of head {label.head}" if label.head else ""
         raise UsageError(
-            f"the label{of} does not depend on the input up to order {tensors.order}: it has no information exponent"
+            f"all Hermite tensors of the label{of} up to order {tensors.order} are 0, so that it has no information "
+            "exponent up to there"
         )
 
 
@@ -155,27 +163,30 @@ def _tolerance(tensors: Tensors) -> float:
 
 
 def staircase(label: Label, families: Sequence[Tensors], strict: bool) -> tuple[Step, ...]:
-    """Return the steps in which all directions are found, by the tensors of transforms of a label.
+    """Return the steps in which all directions of a label are found.
 
-    Arguments: families, the tensors of the label, then those of its transforms; strict, raise `UsageError` where the
-    error of a quadrature hides whether a tensor is 0 (otherwise it counts as 0).
+    Arguments: families, the tensors of the label, then those of its transforms; strict, refuse where the error of the
+    label's own quadrature hides whether a tensor is 0 (otherwise it counts as 0).  Raises `UsageError` for such a
+    tensor, and for a direction without any.
     """
-    r = label.directions
-    own, known = families[0], np.zeros((0, r))
-    every = np.hstack([_unfolded(own, known, np.eye(r), n) for n in range(1, own.order + 1)])
-    target = len(_range([(every, own)], strict))
+    r, order = label.directions, families[0].order
+    known = np.zeros((0, r))
+    every = np.hstack([_unfolded(families[0], known, np.eye(r), n) for n in range(1, order + 1)])
+    target = len(_range([(every, families[0])], 0.0, strict)[0])
     steps: list[Step] = []
+    tilt = 0.0
     while len(known) < target:
         rest = _complement(known, r)
-        for k in range(1, families[0].order + 1):
-            new = _range([(_unfolded(family, known, rest, k), family) for family in families], strict) @ rest
+        for k in range(1, order + 1):
+            parts = [(_unfolded(family, known, rest, k), family) for family in families]
+            new, more = _range(parts, tilt, strict)
             if len(new):
                 break
         else:
-            raise UsageError(f"no direction beside the first {len(known)} has a tensor up to order {families[0].order}")
-        basis = _along_axes(new)
+            raise UsageError(f"no direction beside the first {len(known)} has a tensor up to order {order}")
+        basis = _along_axes(new @ rest)
         steps.append(Step(k, basis, _named(label, known, basis)))
-        known = np.vstack([known, basis])
+        known, tilt = np.vstack([known, basis]), max(tilt, more)
     return tuple(steps)
 
 
@@ -193,34 +204,40 @@ def _unfolded(family: Tensors, known: np.ndarray, rest: np.ndarray, k: int) -> n
     return np.hstack(columns)
 
 
-def _range(parts: Sequence[tuple[np.ndarray, Tensors]], strict: bool) -> np.ndarray:
-    """An orthonormal basis (m, rows) of the sum of the ranges of matrices of tensors.
+def _range(parts: Sequence[tuple[np.ndarray, Tensors]], tilt: float, strict: bool) -> tuple[np.ndarray, float]:
+    """An orthonormal basis (m, rows) of the sum of the ranges of matrices of tensors, and a bound of its error.
 
-    Every matrix is divided by the size up to which its entries may be 0, and its range has the singular values above 1:
-    ranges that differ by an error are one.  Raises `UsageError` for a singular value of the first matrix, the label's
-    own, that its error does not tell from 0, if `strict`.
+    Every matrix is divided by the size up to which its singular values may be 0, and the range has those above 1, so
+    that ranges which differ by an error are one.  The error is relative; it tilts the basis, and then the known
+    directions leak into the rest by `tilt`, which is a further size up to which a tensor may be 0.
     """
     scaled = []
     for number, (matrix, family) in enumerate(parts):
-        zero, error = _tolerance(family), CLEAR * math.sqrt(family.order + 1) * family.error
+        zero = _tolerance(family)
+        error = max(CLEAR * math.sqrt(family.order + 1) * family.error, tilt * family.size)
         if strict and number == 0 and error > zero:
-            values = np.linalg.svd(matrix, compute_uv=False)
-            hidden = values[(values > zero) & (values <= error)]
-            if hidden.size:
-                raise UsageError(
-                    f"a Hermite tensor of the label is {hidden.max():.1e}, and the quadrature of its kinks or steep parts "
-                    f"has the error {family.error:.1e}: whether it is 0 cannot be told; take a smoother unit"
-                )
+            _require_clear(np.linalg.svd(matrix, compute_uv=False), zero, error, family)
         scaled.append(matrix / max(zero, error) if max(zero, error) > 0 else np.where(matrix, 2.0, 0.0))
     left, values, _ = np.linalg.svd(np.hstack(scaled), full_matrices=False)
-    return left[:, values > 1].T
+    kept = values > 1
+    return left[:, kept].T, 1 / float(values[kept].min()) if kept.any() else 0.0
+
+
+def _require_clear(values: np.ndarray, zero: float, error: float, family: Tensors) -> None:
+    """Raise `UsageError` for a singular value above `zero` that `error` does not tell from 0."""
+    hidden = values[(values > zero) & (values <= error)]
+    if hidden.size:
+        raise UsageError(
+            f"a Hermite tensor of the label is {hidden.max():.1e}, and the quadrature of its kinks or steep parts has "
+            f"the error {family.error:.1e}: whether it is 0 cannot be told; take a smoother unit"
+        )
 
 
 def _complement(known: np.ndarray, r: int) -> np.ndarray:
     """An orthonormal basis (r - u, r) of what is orthogonal to orthonormal rows (u, r); axes where it has axes."""
     if not len(known):
         return np.eye(r)
-    return _along_axes(np.linalg.svd(known)[2][len(known):])
+    return _along_axes(np.linalg.svd(known)[2][len(known) :])
 
 
 def _along_axes(basis: np.ndarray) -> np.ndarray:
@@ -229,7 +246,7 @@ def _along_axes(basis: np.ndarray) -> np.ndarray:
     axes = np.flatnonzero(np.abs(np.diag(projector) - 1) < 1e-9)
     rows = np.eye(len(projector))[axes]
     if len(axes) < len(basis):
-        _, values, right = np.linalg.svd(basis - basis @ rows.T @ rows)
+        right = np.linalg.svd(basis - basis @ rows.T @ rows)[2]
         rest = right[: len(basis) - len(axes)]
         first = (np.abs(rest) > 1e-6).argmax(axis=1)
         rest = rest * np.sign(rest[np.arange(len(rest)), first])[:, None]
@@ -269,24 +286,28 @@ def _generative(label: Label, tensors: Tensors, steps: tuple[Step, ...]) -> tupl
     if label.binary or all(step.order == 1 for step in steps):
         return steps, True  # of two values every function is a multiple and a constant; below 1 there is nothing
     transformed = [_power(label, j, tensors) for j in POWERS]
-    found = staircase(label, (tensors, *transformed), strict=False)
-    least = label_symmetries.least_orders(label, [step.basis for step in found])
-    if any(step.order < k for step, k in zip(found, least, strict=True)):
+    try:
+        lower = staircase(label, (tensors, *transformed), strict=False)
+    except UsageError:  # errors hide what transforms see of the last directions: the label itself is then the bound
+        lower = steps
+    least = label_symmetries.least_orders(label, [step.basis for step in lower])
+    if any(step.order < k for step, k in zip(lower, least, strict=True)):
         # A quadrature that contradicts a symmetry has made an error larger than it says: nothing of it is used.
-        found, least = steps, label_symmetries.least_orders(label, [step.basis for step in steps])
-    if least == [step.order for step in found]:
-        return found, True
+        lower, least = steps, label_symmetries.least_orders(label, [step.basis for step in steps])
+    if least == [step.order for step in lower]:
+        return lower, True
     if label.directions > 1:
-        return found, False
-    lowest = level_sets.exponent(level_sets.shares(label.function, label.breaks[0], found[0].order))
-    return (dataclasses.replace(found[0], order=lowest or found[0].order),), lowest > 0
+        return lower, False
+    k = level_sets.exponent(level_sets.shares(label.function, label.breaks[0], lower[0].order))
+    return (dataclasses.replace(lower[0], order=k or lower[0].order),), k > 0
 
 
 def _power(label: Label, power: int, tensors: Tensors) -> Tensors:
     """The tensors of the label's power, up to the order at which the label itself has found everything."""
     if label.polynomial is not None:
         powers, exact = label.polynomial
-        product = powers
+        largest = max(map(abs, powers.values()))  # exponents know no scale, but floats have a largest number
+        powers = product = {place: c / largest for place, c in powers.items()}
         for _ in range(power - 1):
             product = multiply(product, powers)
         return of_polynomial(product, 1, tensors.order, exact)

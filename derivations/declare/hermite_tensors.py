@@ -3,10 +3,10 @@
     S_n = E[F(z) He_n(z)] / sqrt(n!),   He_n(z)_{i_1 .. i_n} = prod over axes of He_{alpha_i}(z_i), alpha_i = count of i
 
 S_n is a symmetric array with n axes of length r, and |S_n|^2 is the part of degree n of E[F^2].  A polynomial has its
-tensors from E[x^p He_m(x)] = p!/(2^s s!), p = m + 2 s, in rational arithmetic.  Any other function has them by sums over
-a grid whose axes are divided at kinks: Gauss-Legendre panels for one and two axes; for more axes the Gauss rules of the
-normal weight on the pieces, which are exact for polynomials on every piece.  The error of a quadrature is its distance
-from a coarser one.
+tensors from E[x^p He_m(x)] = p!/(2^s s!), p = m + 2 s, in rational arithmetic.  Other functions have them by sums over
+a grid whose axes are divided at kinks.  One or two axes have Gauss-Legendre panels; three or four have Gauss rules of
+the normal weight on every piece, which are exact for polynomials there.  The error of a quadrature is its distance from
+a coarser one, and from one along other axes.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from hermite.polynomials import evaluate_all
 Function = Callable[..., np.ndarray]
 """A function of r arrays that broadcast."""
 HIGHEST = (12, 12, 12, 10, 8)
-"""The highest order of tensors by the number of directions; an array of order 8 in four directions has 65,536 entries."""
+"""The highest order of tensors by the number of directions: order 8 in four directions has 65,536 entries."""
 PIECEWISE = (0, 0, 0, 40, 18)
 """Nodes of a Gauss rule on all pieces of one of three, or of four, axes."""
 
@@ -63,7 +63,7 @@ def along(array: np.ndarray, rows: np.ndarray) -> np.ndarray:
     array([[3.]])
     """
     for _ in range(array.ndim):
-        array = np.tensordot(array, rows, axes=(0, 1))  # takes the first axis, puts the new one last
+        array = np.asarray(np.tensordot(array, rows, axes=(0, 1)))  # takes the first axis, puts the new one last
     return array
 
 
@@ -72,7 +72,7 @@ def total(parts: Sequence[tuple[float, Tensors]], order: int, directions: int) -
     arrays = [np.zeros((directions,) * n) for n in range(order + 1)]
     error, exact = 0.0, all(part.exact for _, part in parts)
     for weight, part in parts:
-        arrays = [array + weight * other for array, other in zip(arrays, part.arrays, strict=True)]
+        arrays = [np.asarray(array + weight * other) for array, other in zip(arrays, part.arrays, strict=True)]
         error += abs(weight) * part.error
     return Tensors(tuple(arrays), error, exact)
 
@@ -89,8 +89,16 @@ def of_polynomial(powers: Polynomial, directions: int, order: int, exact: bool =
             if sum(orders) <= order:
                 share = math.prod((_moment(p, m) for p, m in zip(power, orders, strict=True)), start=Fraction(1))
                 means[orders] = means.get(orders, Fraction(0)) + c * share
-    return Tensors(tuple(_symmetric({k: float(v) for k, v in means.items()}, directions, n) for n in range(order + 1)),
-                   0.0, exact)  # fmt: skip
+    rounded = {orders: _rounded(mean) for orders, mean in means.items()}
+    return Tensors(tuple(_symmetric(rounded, directions, n) for n in range(order + 1)), 0.0, exact)
+
+
+def _rounded(mean: Fraction) -> float:
+    """The nearest float, infinite where there is none."""
+    try:
+        return float(mean)
+    except OverflowError:
+        return math.inf
 
 
 def _moment(p: int, m: int) -> Fraction:
@@ -122,9 +130,9 @@ def of_function(
 ) -> Tensors:
     """Return the tensors of a function of len(breaks) independent normal numbers by quadrature, with its error.
 
-    Arguments: breaks, the places of kinks along each axis; degree, that of a polynomial, for which Gauss-Hermite sums are
-    exact; resolved, False for a function with kinks elsewhere.  Its quadrature is compared along other axes, too: two
-    rules of the same axes can make the same error.
+    Arguments: breaks, the places of kinks along each axis; degree, that of a polynomial, for which Gauss-Hermite sums
+    are exact; resolved, False for a function with kinks elsewhere.  Its quadrature is compared along other axes, too:
+    two rules of the same axes can make the same error.
     """
     directions = len(breaks)
     if degree is not None:
@@ -139,12 +147,21 @@ def of_function(
         turn = _rotation(directions)
 
         def turned(*z: np.ndarray) -> np.ndarray:
-            return function(*(sum(c * one for c, one in zip(row, z, strict=True)) for row in turn.T))
+            return function(*(sum(c * x for c, x in zip(row, z, strict=True)) for row in turn.T))
 
         plain = _sums(turned, [_rule((), directions, 1.0)] * directions, order)
         others.append(tuple(along(array, turn.T) for array in plain))
-    error = max(float(np.linalg.norm(one - two)) for other in others for one, two in zip(fine, other, strict=True))
-    return Tensors(fine, error)
+    error = max(float(np.linalg.norm(a - b)) for other in others for a, b in zip(fine, other, strict=True))
+    return Tensors(fine, error + _beyond(function, directions, order))
+
+
+def _beyond(function: Function, directions: int, order: int) -> float:
+    """The size of the integrand at the ends of the axes: what grows like exp(8 z) has a part beyond."""
+    ends = np.zeros((directions, 2 * directions))
+    ends[np.arange(directions), np.arange(directions)] = REACH
+    ends[np.arange(directions), directions + np.arange(directions)] = -REACH
+    weight = abs(evaluate_all(order, REACH)[-1]) * math.exp(-(REACH**2) / 2) / math.sqrt(2 * math.pi)
+    return float(np.abs(function(*ends)).max()) * weight / math.sqrt(math.factorial(order))
 
 
 @functools.lru_cache(maxsize=4)

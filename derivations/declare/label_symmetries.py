@@ -37,7 +37,9 @@ def symmetries(label: Label) -> list[np.ndarray]:
     n, r = vectors.shape
     z = np.random.default_rng(0).normal(size=(POINTS, r))
     at = _values(label, z)
-    maps = _permutations(vectors) if n == r <= VECTORS else [np.diag(s) for s in itertools.product((1.0, -1.0), repeat=r)]
+    maps = (
+        _permutations(vectors) if n == r <= VECTORS else [np.diag(s) for s in itertools.product((1.0, -1.0), repeat=r)]
+    )
     return [g for g in maps if np.abs(_values(label, z @ g.T) - at).max() <= SAME * np.abs(at).max()]
 
 
@@ -70,7 +72,7 @@ def least_orders(label: Label, steps: Sequence[np.ndarray]) -> list[int]:
     group = symmetries(label)
     least, known = [], np.zeros((0, label.directions))
     for basis in steps:
-        rest = np.linalg.svd(known)[2][len(known):] if len(known) else np.eye(label.directions)
+        rest = np.linalg.svd(known)[2][len(known) :] if len(known) else np.eye(label.directions)
         least.append(1 if _has_invariant(group, known, rest) else 2)
         known = np.vstack([known, basis])
     return least

@@ -3,8 +3,8 @@
     A_k(y) = sum over the roots z_i of f(z_i) = y of He_k(z_i) phi(z_i)/|f'(z_i)|
 
 is the density of y times E[He_k(z) | y].  The generative exponent is the least k >= 1 with A_k not 0: the information
-exponent of the best transform of the label.  A level on which f is flat is an atom with the mean of He_k over its pieces,
-[He_{k-1}(a) phi(a) - He_{k-1}(b) phi(b)] for a piece (a, b).  What is returned is
+exponent of the best transform of the label.  A level on which f is flat is an atom; the integral of He_k phi over its
+piece (a, b) is He_{k-1}(a) phi(a) - He_{k-1}(b) phi(b).  `shares` returns
 
     v_k = E[ E[He_k(z) | y]^2 ]/k!,   0 <= v_k <= 1.
 
@@ -56,15 +56,15 @@ def shares(f: Function, breaks: Sequence[float] = (), order: int = 6) -> np.ndar
     [0.0, 1.0, 0.0]
     """
     pieces = _pieces(f, breaks)
-    found = np.zeros(order)
+    values = np.zeros(order)
     for level in {round(float(f(np.array([_middle(p)]))[0]), 10) for p in pieces if p.flat}:
         flat = [p for p in pieces if p.flat and abs(float(f(np.array([_middle(p)]))[0]) - level) < 1e-9]
         mass = sum(_normal(p.high) - _normal(p.low) for p in flat)
         if mass > 0:
             means = sum(_means(p, order) for p in flat)
-            found += means**2 / mass / _factorials(order)
+            values += means**2 / mass / _factorials(order)
     rising = [p for p in pieces if not p.flat]
-    return found + _of_levels(f, rising, order)
+    return values + _of_levels(f, rising, order)
 
 
 def exponent(values: np.ndarray) -> int:
@@ -127,8 +127,8 @@ def _slope(f: Function, z: np.ndarray, p: Piece) -> np.ndarray:
     def central(step: np.ndarray) -> np.ndarray:
         return (f(z + step) - f(z - step)) / (2 * step)
 
-    one, two, four = central(h), central(h / 2), central(h / 4)
-    first, second = (4 * two - one) / 3, (4 * four - two) / 3
+    coarse, middle, fine = central(h), central(h / 2), central(h / 4)
+    first, second = (4 * middle - coarse) / 3, (4 * fine - middle) / 3
     return (16 * second - first) / 15
 
 
@@ -154,16 +154,15 @@ def _pieces(f: Function, breaks: Sequence[float]) -> list[Piece]:
 def _turning_points(f: Function, z: np.ndarray, y: np.ndarray) -> list[float]:
     """The turning points of f on the grid z, as zeros of f' between three grid points around a local extreme."""
     rise = np.sign(np.diff(y))
-    rise = rise[np.flatnonzero(rise)] if (rise == 0).all() else rise
     turns, last = [], 0
+    whole = Piece(float(z[0]), float(z[-1]), False)
     for i, sign in enumerate(rise):
         if sign == 0:
             continue
         if last and sign != last:
             low, high = z[max(i - 1, 0)], z[min(i + 1, len(z) - 1)]
-            whole = Piece(float(z[0]), float(z[-1]), False)
             places = zeros(lambda t, low=low, high=high: _slope(f, _between(t, low, high), whole), 1.0, 9)
-            turns.append(float(_between(np.array(places[0]), low, high)) if places else float(z[i]))
+            turns.append(float(_between(np.array(places), low, high)[0]) if places else float(z[i]))
         last = sign
     return turns
 

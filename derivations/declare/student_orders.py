@@ -9,7 +9,6 @@ which neither vanishes.  Tier `leading` has the same order, with its rate, for o
 """
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,25 +24,24 @@ UNITS = 16
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
-    """The least order that the gradient of the student sees, or None with the reason."""
+class StudentOrder:
+    """Least order that the gradient of the student sees, or None with the reason."""
 
     order: int | None
     reason: str = ""
 
 
-def seen(parameters: Any, head: str, label: Tensors, zero: Callable[[float], float]) -> Seen:
-    """Return the least order at which the label and a moving vector of the student both have a tensor.
+def student_order(parameters: Any, head: str, label: Tensors, zero: float) -> StudentOrder:
+    """Return the least order at which the label of a head and a moving vector of the student both have a tensor.
 
-    Arguments: label, the tensors of the label; zero, the size up to which a tensor counts as 0, by the size of all.
+    Arguments: label, the tensors of the label; zero, the size up to which they count as 0.
     """
     declared: Declaration = parameters.declaration
     reason = _reason(declared, head)
     if reason:
-        return Seen(None, reason)
+        return StudentOrder(None, reason)
     initial, at = start(parameters), rows(parameters)
     norms = np.sqrt(np.diag(at.gram({**initial.constants, **initial.state})))
-    known = schedules.shared(parameters)
     orders: set[int] = set()
     for number, group in enumerate(declared.students):
         if declared.readout(number, head) is None or not any(declared.moves(group, slot) for slot in group.slots):
@@ -54,19 +52,21 @@ def seen(parameters: Any, head: str, label: Tensors, zero: Callable[[float], flo
             sizes = tuple(_norm(declared, float(norms[at.of(number, slot)][j])) for slot in group.slots)
             kinds.add((sizes, tuple(float(values[j]) for values in scalars.values())))
         for sizes, numbers in sorted(kinds)[:UNITS]:
-            own = {**known, **dict(zip(scalars, numbers, strict=True))}
-            orders |= _orders(declared, group, sizes, own)
-    least = next((k for k in sorted(orders) if k < len(label.arrays)
-                  and float(np.linalg.norm(label.arrays[k])) > zero(label.size)), None)  # fmt: skip
-    if least is None:
-        return Seen(None, f"student and teacher share no order up to {label.order}: the gradient sees nothing")
-    return Seen(least)
+            known = {**schedules.shared(parameters), **dict(zip(scalars, numbers, strict=True))}
+            orders |= _orders(declared, group, sizes, known)
+    shared = [k for k in sorted(orders) if k <= label.order and float(np.linalg.norm(label.arrays[k])) > zero]
+    if not shared:
+        said = f"student and teacher share no order up to {label.order}, so that the gradient sees nothing"
+        return StudentOrder(None, said)
+    return StudentOrder(shared[0])
 
 
 def _reason(declared: Declaration, head: str) -> str:
     """Why the order that a student sees is not that of its tensors; "" where it is."""
     if declared.look is not None:
-        return "a sample is looked at more than once, so that the generative exponent stands in the place of information"
+        return (
+            "a sample is looked at more than once, so that the generative exponent stands in the place of information"
+        )
     if declared.rules:
         return "students move by rules in the place of the gradient, which may see other orders"
     if any(group.share for group in declared.students):
@@ -87,22 +87,22 @@ def _norm(declared: Declaration, size: float) -> float:
 
 
 def _orders(declared: Declaration, group: Group, norms: tuple[float, ...], known: dict[str, float]) -> set[int]:
-    """The orders at which a unit has a tensor along a vector that moves; vectors of one unit are taken as orthogonal."""
+    """The orders at which a unit has a tensor along a vector that moves, the vectors of a unit being orthogonal."""
     sizes = dict(zip(group.slots, norms, strict=True))
     tree = array_values.with_norms(group.unit, sizes)
     order = HIGHEST[len(norms)]
     polynomial = array_values.polynomial(tree, group.slots, known)
     if polynomial is not None and all(size == 1.0 for size in norms):
-        found = of_polynomial(polynomial[0], len(norms), order, polynomial[1])
+        tensors = of_polynomial(polynomial[0], len(norms), order, polynomial[1])
     else:
         breaks = [array_values.kinks(tree, slot, known, sizes[slot]) for slot in group.slots]
 
         def function(*z: Any) -> Any:
-            fields = {slot: sizes[slot] * one for slot, one in zip(group.slots, z, strict=True)}
-            return np.asarray(array_values.value(tree, {**known, **fields})) + sum(0.0 * one for one in z)
+            fields = {slot: sizes[slot] * x for slot, x in zip(group.slots, z, strict=True)}
+            return np.asarray(array_values.value(tree, {**known, **fields})) + sum(0.0 * x for x in z)
 
         degree = None if polynomial is None else max(map(sum, polynomial[0]), default=0)
-        found = of_function(function, breaks, order, degree)
+        tensors = of_function(function, breaks, order, degree)
     moving = [i for i, slot in enumerate(group.slots) if declared.moves(group, slot)]
-    least = 0.0 if found.exact else max(1e-9 * found.size, 10 * found.error)
-    return {n for n in range(1, order + 1) if float(np.linalg.norm(found.arrays[n][moving])) > least}
+    least = 0.0 if tensors.exact else max(1e-9 * tensors.size, 10 * tensors.error)
+    return {n for n in range(1, order + 1) if float(np.linalg.norm(tensors.arrays[n][moving])) > least}

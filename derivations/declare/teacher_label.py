@@ -50,11 +50,12 @@ class Summand:
 class Label:
     """The label of one head in r directions: its function of r arrays, and all that quadrature has to know of it.
 
-    `names` are those of the teacher's vectors, `frame` (n, R) their coordinates, and the rows of `basis` (r, R) the
+    `names` are those of the teacher's vectors and `frame` (n, R) their coordinates.  The rows of `basis` (r, R) are the
     directions of z_1 .. z_r: all R axes, but for a linear label, which has one direction.  `breaks` are the places of
-    kinks along each axis, `resolved` is False where there are others, `degree` that of a polynomial or None.  `summands` is empty where the label is no sum of
-    units (shares among units, predictions, signs); `polynomial` is that of a label of one direction.  `binary` is True
-    for a label that takes two values, of which every function is a multiple and a constant.
+    kinks along each axis, and `resolved` is False where there are others.  `degree` is that of a polynomial, or None.
+    `summands` is empty where the label is no sum of units (shares among units, predictions, signs), `polynomial` is
+    that of a label of one direction.  `binary` is True for the mean of a sign, of which every function is a multiple
+    and a constant.
     """
 
     head: str
@@ -104,7 +105,7 @@ def _require(declared: Declaration) -> None:
     if declared.loss == "softmax":
         raise UsageError(
             "the softmax loss sees only which head has the largest label, which jumps where two are equal; take "
-            "loss = 'squared', whose heads have exponents of their own"
+            "loss = 'squared', under which each head has exponents"
         )
     if declared.loss == "own":
         raise UsageError(
@@ -121,12 +122,12 @@ def _label(parameters: Any, initial: Initial, head: str) -> Label:
     copied = next((declared.groups[k] for k in numbers if declared.groups[k].copied), None)
     if copied is not None:
         raise UsageError(
-            f"the teacher {copied.name} is a copy of the students, which start at random: it has no exponents of its own"
+            f"the teacher {copied.name} is a copy of the students, which start at random: it has no exponents"
         )
     names, gram, places = _vectors(declared, at, initial, numbers)
     frame = gram_schmidt(gram)
-    groups = [_GroupOfUnits(declared, initial, k, head, {s: frame[places[k, s]] for s in declared.groups[k].slots}, known)
-              for k in numbers]  # fmt: skip
+    coordinates = {k: {slot: frame[places[k, slot]] for slot in declared.groups[k].slots} for k in numbers}
+    groups = [_GroupOfUnits(declared, initial, k, head, coordinates[k], known) for k in numbers]
     summands = tuple(unit for group in groups for unit in group.summands())
     prediction = declared.prediction(False, head)
     plain = prediction is None and not any(group.share for group in groups)
@@ -237,13 +238,15 @@ class _GroupOfUnits:
         for j, weight in enumerate(self.weights):
             tree = self.trees[j]
             polynomial = None if self.share else array_values.polynomial(tree, slots, self.known)
-            units.append(Summand(float(weight), tree, slots, np.array([self.coordinates[s][j] for s in slots]), polynomial,
-                                 self.known))  # fmt: skip
+            rows = np.array([self.coordinates[slot][j] for slot in slots])
+            units.append(Summand(float(weight), tree, slots, rows, polynomial, self.known))
         return units
 
     def __call__(self, *z: Any) -> Any:
         """The weighted sum of its units at arrays z_1 .. z_r."""
-        fields = [{slot: _field(each[j], z) for slot, each in self.coordinates.items()} for j in range(len(self.weights))]
+        fields = [
+            {slot: _field(each[j], z) for slot, each in self.coordinates.items()} for j in range(len(self.weights))
+        ]
         shares = self._shares(fields)
         total: Any = 0.0
         for j, weight in enumerate(self.weights):
@@ -254,10 +257,12 @@ class _GroupOfUnits:
         """The share of every unit, by the word softmax or top1."""
         if self.share is None:
             return [{} for _ in fields]
-        logits = np.stack(np.broadcast_arrays(*(array_values.value(self.share.parts[0], {**self.known, **f}) for f in fields)))
+        logits = np.stack(
+            np.broadcast_arrays(*(array_values.value(self.share.parts[0], {**self.known, **f}) for f in fields))
+        )
         if self.share.word == "softmax":
             e = np.exp(logits - logits.max(axis=0))
-            return [{"softmax": one} for one in e / e.sum(axis=0)]
+            return [{"softmax": share} for share in e / e.sum(axis=0)]
         first = np.argmax(logits, axis=0)
         return [{"top1": np.where(first == j, 1.0, 0.0)} for j in range(len(fields))]
 
@@ -267,8 +272,8 @@ def _rounded(size: float) -> float:
 
 
 def _field(row: np.ndarray, z: Sequence[Any]) -> Any:
-    """The field of a vector with these coordinates; axes without a share in it are left out, which keeps arrays small."""
-    return sum((c * one for c, one in zip(row, z, strict=True) if c), 0.0)
+    """The field of a vector with these coordinates.  Axes without a share in it are left out: arrays stay small."""
+    return sum((c * x for c, x in zip(row, z, strict=True) if c), 0.0)
 
 
 def _answer(groups: Sequence[_GroupOfUnits], prediction: Tree | None, known: Mapping[str, float], *z: Any) -> Any:
@@ -277,7 +282,7 @@ def _answer(groups: Sequence[_GroupOfUnits], prediction: Tree | None, known: Map
     total = sum(outputs.values(), 0.0)
     if prediction is not None:
         total = array_values.value(prediction, {**known, **outputs, "y": total})
-    return np.asarray(total) + sum(0.0 * one for one in z)
+    return np.asarray(total) + sum(0.0 * x for x in z)
 
 
 def _degree(polynomial: tuple[Polynomial, bool] | None) -> int | None:
@@ -355,7 +360,8 @@ def _sign(parameters: Any, label: Label) -> Label:
     """The label that a logistic or hinge loss sees, E[sign(y) | x]."""
     if noise.in_force(parameters).law is not None or getattr(parameters, "noise", 0.0) is None:
         raise UsageError(
-            "the loss takes the sign of a label whose noise is a law or changes in time; give a number, as in -p noise=0.1"
+            "the loss takes the sign of a label whose noise is a law or changes in time; give a number, as in -p "
+            "noise=0.1"
         )
     sigma = float(parameters.noise)
     if sigma > 0:

@@ -34,6 +34,9 @@ def _panel(axis: Any, numbers: Mapping[str, Any], title: str) -> None:
     for key, name, colour, line in STAIRS:
         _stairs(axis, numbers[key], name, colour, line, below=key != "order", text=key == "order" or not same)
     count = sum(step["count"] for step in numbers["order"])
+    if numbers["student"] not in (None, numbers["information"]):
+        axis.axhline(numbers["student"], color="0.5", linestyle=":", label="seen by the student")
+        highest = max(highest, numbers["student"])
     axis.set(xlim=(0, count), ylim=(0.4, highest + 0.75), xticks=range(count + 1), yticks=range(1, highest + 1))
     axis.set(xlabel="directions known", ylabel="order $k$, samples of SGD", title=title)
     axis.set_yticklabels([f"{k}:  {COSTS.get(k, f'$d^{{{k - 1}}}$')}" for k in range(1, highest + 1)])
@@ -48,6 +51,7 @@ def _stairs(
         edges.append(edges[-1] + step["count"])
         heights.append(step["order"])
     axis.stairs(heights, edges, baseline=None, color=colour, linestyle=line, label=name, linewidth=1.6)
+    axis.plot(edges[1:-1], heights[:-1], "o", color=colour, markersize=3, clip_on=False)
     for step, low, high in zip(steps, edges, edges[1:], strict=False):
         if text:
             place = {"xytext": (0, -3 if below else 3), "va": "top" if below else "bottom"}

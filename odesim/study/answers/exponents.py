@@ -64,13 +64,16 @@ class Exponents(Answer):
         """Return the steps of every head as a table.
 
         Returns:
-            The table "order": a row for every step, by the label itself and by its transforms.
+            The table "order": a row for every step, by the label y and, where that is easier, by its transforms T(y).
         """
         heads = self.heads()
         columns = ["head"] * (BARE not in heads) + ["label", "step", "order", "directions", "SGD samples", "flow time"]
         rows = []
         for head, numbers in heads.items():
-            for label, steps in (("y", numbers["order"]), ("transformed", numbers["generative_order"])):
+            flights = [("y", numbers["order"])]
+            if [s["order"] for s in numbers["order"]] != [s["order"] for s in numbers["generative_order"]]:
+                flights.append(("T(y)", numbers["generative_order"]))
+            for label, steps in flights:
                 for k, step in enumerate(steps, 1):
                     costs = [theory.samples(step["order"]), theory.flow_time(step["order"])]
                     row = [label, k, step["order"], step["directions"], *costs]
@@ -88,8 +91,8 @@ def question(case: Case) -> Question:
     """
     if not hasattr(case.parameters, "declaration"):
         raise UsageError(
-            f"exponents are those of the teacher of a declared model, and {case.name} is a system with equations of its "
-            "own; declare its teacher in a file, as kawata_neuron of the gallery does"
+            f"exponents are those of the teacher of a declared model, and {case.name} is none; declare its teacher "
+            "in a file, as kawata_neuron of the gallery does"
         )
     parameters = {name: plain(value) for name, value in sorted(case.by_name.items())}
     return Question.about(VERB, case.system, {"stage": case.stage, "parameters": parameters})
@@ -102,31 +105,32 @@ def answer(case: Case) -> Exponents:
     """
     asked = question(case)
     every = theory.exponents(case.parameters)
-    numbers = {one.head: _numbers(one) for one in every}
-    sentences = [line for one in every for line in _sentences(one)]
-    if case.parameters.noise is None or case.parameters.noise > 0:
+    numbers = {label.head: _numbers(label) for label in every}
+    sentences = [line for label in every for line in _sentences(label)]
+    noisy = case.parameters.noise is None or case.parameters.noise > 0
+    if noisy and not any(label.binary for label in every):
         sentences.append("label noise that does not depend on the input changes none of these exponents")
     headline = numbers[BARE] if BARE in numbers else {"heads": numbers}
     return Exponents(asked, _variables(every), headline, tuple(sentences))
 
 
-def _numbers(one: theory.Exponents) -> dict[str, Any]:
+def _numbers(label: theory.Exponents) -> dict[str, Any]:
     """The headline numbers of a head."""
     return {
-        "information": one.information,
-        "leap": one.leap,
-        "generative": one.generative,
-        "generative_leap": one.generative_leap,
-        "generative_exact": one.exact,
-        "directions": one.directions,
-        "order": _steps(one.steps),
-        "generative_order": _steps(one.generative_steps),
-        "samples": theory.samples(one.leap),
-        "flow_time": theory.flow_time(one.leap),
-        "samples_transformed": theory.samples(one.generative_leap),
-        "flow_time_transformed": theory.flow_time(one.generative_leap),
-        "student": one.student.order,
-        **({"student_reason": one.student.reason} if one.student.order is None else {}),
+        "information": label.information,
+        "leap": label.leap,
+        "generative": label.generative,
+        "generative_leap": label.generative_leap,
+        "generative_exact": label.exact,
+        "directions": label.directions,
+        "order": _steps(label.steps),
+        "generative_order": _steps(label.generative_steps),
+        "samples": theory.samples(label.leap),
+        "flow_time": theory.flow_time(label.leap),
+        "samples_transformed": theory.samples(label.generative_leap),
+        "flow_time_transformed": theory.flow_time(label.generative_leap),
+        "student": label.student.order,
+        **({"student_reason": label.student.reason} if label.student.order is None else {}),
     }
 
 
@@ -134,22 +138,23 @@ def _steps(steps: Sequence[theory.Step]) -> list[dict[str, Any]]:
     return [{"order": step.order, "count": len(step.basis), "directions": step.text} for step in steps]
 
 
-def _sentences(one: theory.Exponents) -> list[str]:
+def _sentences(label: theory.Exponents) -> list[str]:
     """The answer about a head in words."""
-    of = f"head {one.head}: " if one.head else ""
-    at_most = "" if one.exact else "at most "
-    exponents = f"information {one.information}, generative {at_most}{one.generative}"
-    if (one.leap, one.generative_leap) != (one.information, one.generative):
-        exponents = f"information {one.information}, leap {one.leap}; generative {at_most}{one.generative}, leap {one.generative_leap}"
-    lines = [f"{of}{exponents}: {_costs(one.leap)}"]
-    if one.generative_leap < one.leap:
-        lines.append(f"{of}with a transform of the label, or samples used twice: {_costs(one.generative_leap)}")
-    if one.binary:
+    of = f"head {label.head}: " if label.head else ""
+    at_most = "" if label.exact else "at most "
+    exponents = f"information {label.information}, generative {at_most}{label.generative}"
+    if (label.leap, label.generative_leap) != (label.information, label.generative):
+        exponents = f"information {label.information}, leap {label.leap}"
+        exponents += f"; generative {at_most}{label.generative}, leap {label.generative_leap}"
+    lines = [f"{of}{exponents}: {_costs(label.leap)}"]
+    if label.generative_leap < label.leap:
+        lines.append(f"{of}with a transform of the label, or samples used twice: {_costs(label.generative_leap)}")
+    if label.binary:
         lines.append(f"{of}the loss sees the sign of the label, whose transforms change nothing")
-    if one.student.order is None:
-        lines.append(f"{of}what the student sees is not given: {one.student.reason}")
-    elif one.student.order != one.information:
-        lines.append(f"{of}this student sees order {one.student.order} first: {_costs(one.student.order)}")
+    if label.student.order is None:
+        lines.append(f"{of}what the student sees is not given: {label.student.reason}")
+    elif label.student.order != label.information:
+        lines.append(f"{of}this student sees order {label.student.order} first: {_costs(label.student.order)}")
     return lines
 
 
@@ -166,25 +171,29 @@ def _variables(every: Sequence[theory.Exponents]) -> dict[str, Variable]:
     """The labelled arrays: exponents by head, and steps by head and step, 0 where a head has fewer."""
 
     def by_head(value: Callable[[theory.Exponents], int], meaning: str) -> Variable:
-        return Variable(("head",), np.array([value(one) for one in every]), meaning)
+        return Variable(("head",), np.array([value(label) for label in every]), meaning)
 
     def by_step(value: Callable[[theory.Exponents], Sequence[int]], dim: str, meaning: str) -> Variable:
-        rows = [list(value(one)) for one in every]
+        rows = [list(value(label)) for label in every]
         longest = max(map(len, rows))
         return Variable(("head", dim), np.array([row + [0] * (longest - len(row)) for row in rows]), meaning)
 
     return {
-        "information": by_head(lambda one: one.information, "information exponent"),
-        "leap": by_head(lambda one: one.leap, "leap exponent"),
-        "generative": by_head(lambda one: one.generative, "generative exponent"),
-        "generative_leap": by_head(lambda one: one.generative_leap, "leap exponent of transforms of the label"),
-        "student": by_head(lambda one: one.student.order or 0, "least order that the student sees (0: not given)"),
-        "order": by_step(lambda one: [s.order for s in one.steps], "step", "order of a step (0: none)"),
-        "count": by_step(lambda one: [len(s.basis) for s in one.steps], "step", "directions found in a step"),
+        "information": by_head(lambda label: label.information, "information exponent"),
+        "leap": by_head(lambda label: label.leap, "leap exponent"),
+        "generative": by_head(lambda label: label.generative, "generative exponent"),
+        "generative_leap": by_head(lambda label: label.generative_leap, "leap exponent of transforms of the label"),
+        "student": by_head(lambda label: label.student.order or 0, "least order that the student sees (0: not given)"),
+        "order": by_step(lambda label: [s.order for s in label.steps], "step", "order of a step (0: none)"),
+        "count": by_step(lambda label: [len(s.basis) for s in label.steps], "step", "directions found in a step"),
         "generative_order": by_step(
-            lambda one: [s.order for s in one.generative_steps], "generative_step", "the same by transforms (0: none)"
+            lambda label: [s.order for s in label.generative_steps],
+            "generative_step",
+            "the same by transforms (0: none)",
         ),
         "generative_count": by_step(
-            lambda one: [len(s.basis) for s in one.generative_steps], "generative_step", "directions found in a step"
+            lambda label: [len(s.basis) for s in label.generative_steps],
+            "generative_step",
+            "directions found in a step",
         ),
     }
