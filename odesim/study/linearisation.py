@@ -34,6 +34,9 @@ CHUNK = 64
 """Columns of the Jacobian that forward mode carries at once; bounds its memory."""
 STEP = 0.02
 """Where differences start, in units of the size of the state; they are refined until they agree."""
+CENTRAL = 2e-3
+"""The longer step of differences of the fourth order, in units of the size of the state: errors of 1e-11 and rounding
+of 1e-13 balance."""
 STALLED = 8
 """Newton's method gives up where so many steps have not halved |F|."""
 NULL = 1e-9
@@ -264,6 +267,26 @@ def _jacobian(
     if method is None and not error <= ACCURATE * np.abs(jacobian).max(initial=0.0):
         return forward(problem, t, y), None, "forward mode"
     return jacobian, error, "differences"
+
+
+def fast_jacobian(problem: Problem, t: float, y: np.ndarray) -> np.ndarray:
+    """dF/dy (n, n) at a state by central differences of the fourth order, at many states faster than `linearise`.
+
+    Two lengths are compared; where they disagree by more than `ACCURATE` of the largest entry the slower way is taken.
+    """
+    slope, step = compiled(problem), CENTRAL * (_size(problem, y) or 1.0)
+    columns = np.empty((2, y.size, y.size))
+    for k in range(y.size):
+        move = np.zeros_like(y)
+        for level, length in enumerate((step, step / 2)):
+            move[k] = length
+            columns[level, :, k] = (slope(t, y + move) - slope(t, y - move)) / (2 * length)
+    jacobian = (4 * columns[1] - columns[0]) / 3
+    # The fourth-order value is far closer than the two, whose difference is of the second order.
+    wrong = np.abs(columns[1] - columns[0]).max(initial=0.0) ** 2
+    if not wrong <= ACCURATE * np.abs(jacobian).max(initial=0.0) ** 2:
+        return _jacobian(problem, t, y, None)[0]
+    return jacobian
 
 
 def round_off(jacobian: np.ndarray, y: np.ndarray) -> float:

@@ -2,12 +2,12 @@
 
 import dataclasses
 import functools
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from derivations import measures
 from derivations.broken import break_law
 from derivations.claim import Claim, Grid, Variant
 from derivations.contract import System
@@ -27,13 +27,9 @@ REASONS = ("short", "no_log_rival")
 """Why a power has few sizes, and why no logarithm counts: see `derivations.laws.Power`."""
 ENGINES = ("flow", "explicit", "compressed")
 ANSWERS = ("confirmed", "refuted", "consistent", "inconclusive")
-REDUCTIONS = {"max": np.max, "min": np.min, "mean": np.mean}
 SAVED, LOOKS, CLOSE = 1001, 5, 1e-3
 """Saved points of a run; how often a flow is looked at again, until a time is known to this part of itself."""
-MEASURE = 200
-"""Most characters of a measure."""
 MOST_POINTS = 10_000
-FORMS = "'first time max(abs(M_ww)) >= 0.5', 'final loss', 'final max(abs(M_ww))'"
 
 
 def claims(system: System) -> tuple[Claim, ...]:
@@ -171,40 +167,24 @@ def _read_law(
 
 def _measure(system: System, entry: Mapping[str, Any], name: str) -> Any:
     text = fields.text(entry, "measure", "claim", "")
-    form = re.fullmatch(
-        r"\s*(?P<when>first time|final)\s+(?P<what>[\w()\[\],\s]+?)\s*(?:(?P<sign>>=|<=)\s*(?P<level>[-+.\deE]+))?\s*",
-        text[:MEASURE],
-    )
-    inner = (
-        re.fullmatch(
-            r"(?:(max|min|mean)\s*\()?\s*(?:(abs)\s*\()?\s*(\w+?)\s*(?:\[([\d,\s]+)\])?\s*\)*", form["what"].strip()
-        )
-        if form
-        else None
-    )
-    unread = form is None or inner is None or (form["when"] == "first time") != (form["sign"] is not None)
-    level = None
-    try:
-        level = float(form["level"]) if form and form["level"] else None
-    except ValueError:
-        unread = True
-    if unread or len(text) > MEASURE:
+    measure = measures.read(text)
+    if measure is None:
         raise fields.Mistake(
-            f"claim {name}: measure {fields.shown(text)} cannot be read; write one like {FORMS}", "claim", "measure"
+            f"claim {name}: measure {fields.shown(text)} cannot be read; write one like {measures.FORMS}",
+            "claim",
+            "measure",
         )
-    assert form is not None and inner is not None
-    reduction, absolute, variable, place = inner.groups()
     engine = fields.choice(entry, "engine", ENGINES, "flow", "claim")
     above = {key: fields.real(entry, key, "claim", above=0.0) for key in ("until", "step") if key in entry}
-    variable = _variable(system, variable, name)
+    variable = _variable(system, measure.variable, name)
     asked = {
         "engine": engine,
         "variable": variable,
-        "entry": _entry(system, variable, place, name),
-        "reduction": reduction or "max",
-        "absolute": absolute is not None,
-        "sign": form["sign"],
-        "level": level,
+        "entry": _entry(system, variable, measure.place, name),
+        "reduction": measure.reduction,
+        "absolute": measure.absolute,
+        "sign": measure.sign,
+        "level": measure.level,
         "until": above.get("until"),
         "step": above.get("step"),
         "batch": fields.whole(entry, "batch", "claim", 1) if "batch" in entry else None,
@@ -294,7 +274,7 @@ def followed(values: np.ndarray, asked: Mapping[str, Any]) -> np.ndarray:
         values = of_whole_vectors(values)
     values = np.abs(values) if asked["absolute"] else values
     if asked["entry"] is None:
-        return REDUCTIONS[asked["reduction"]](values.reshape(len(values), -1), axis=1)
+        return measures.REDUCTIONS[asked["reduction"]](values.reshape(len(values), -1), axis=1)
     inside = all(n < size for n, size in zip(asked["entry"], values.shape[1:], strict=True))
     return values[(slice(None), *asked["entry"])] if inside else np.full(len(values), np.nan)
 

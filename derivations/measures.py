@@ -1,0 +1,82 @@
+"""Measures as text: "final R", "first time R >= c" and "first time R <= c", of a quantity R of a run.
+
+R is an order parameter (an entry such as M_ww[1,2], or max, min or mean over the entries, of absolute values as
+max(abs(M_ww))), a loss, or another quantity that a run holds.
+"""
+
+import dataclasses
+import re
+
+import numpy as np
+
+REDUCTIONS = {"max": np.max, "min": np.min, "mean": np.mean}
+LONGEST = 200
+"""Most characters of a measure."""
+FORMS = "'first time max(abs(M_ww)) >= 0.5', 'final loss', 'final max(abs(M_ww))'"
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """A measure that was read: whether it asks for a time, of which variable, and how entries become one number.
+
+    `place` are the numbers of an entry from 1 on as text, None where all entries count.  `sign` and `level` belong to
+    first times.
+    """
+
+    variable: str
+    place: str | None
+    reduction: str
+    absolute: bool
+    sign: str | None
+    level: float | None
+
+    @property
+    def entry(self) -> tuple[int, ...] | None:
+        """The entry counted from 0; None where all entries count."""
+        if self.place is None:
+            return None
+        return tuple(int(part) - 1 if part.strip() else -1 for part in self.place.split(","))
+
+    def reduced(self, values: np.ndarray) -> float:
+        """Return the number that the measure follows, of the values of its variable in one state.
+
+        Raises `ValueError` for an entry that is not there.
+        """
+        values = np.abs(values) if self.absolute else values
+        if self.entry is None:
+            return float(REDUCTIONS[self.reduction](values))
+        inside = len(self.entry) == values.ndim and all(
+            0 <= k < size for k, size in zip(self.entry, values.shape, strict=True)
+        )
+        if not inside:
+            raise ValueError(f"{self.variable} has the shape {values.shape}, and no entry [{self.place}]")
+        return float(values[self.entry])
+
+
+def read(text: str) -> Measure | None:
+    """Return the measure that a text states; None for a text that states none.
+
+    >>> read("first time max(abs(M_ww)) >= 0.5")
+    Measure(variable='M_ww', place=None, reduction='max', absolute=True, sign='>=', level=0.5)
+    >>> read("final M_ww[1,2]").entry, read("M_ww now")
+    ((0, 1), None)
+    """
+    if len(text) > LONGEST:
+        return None
+    form = re.fullmatch(
+        r"\s*(?P<when>first time|final)\s+(?P<what>[\w()\[\],\s]+?)\s*(?:(?P<sign>>=|<=)\s*(?P<level>[-+.\deE]+))?\s*",
+        text,
+    )
+    if form is None or (form["when"] == "first time") != (form["sign"] is not None):
+        return None
+    inner = re.fullmatch(
+        r"(?:(max|min|mean)\s*\()?\s*(?:(abs)\s*\()?\s*(\w+?)\s*(?:\[([\d,\s]+)\])?\s*\)*", form["what"].strip()
+    )
+    if inner is None:
+        return None
+    try:
+        level = float(form["level"]) if form["level"] else None
+    except ValueError:
+        return None
+    reduction, absolute, variable, place = inner.groups()
+    return Measure(variable, place, reduction or "max", absolute is not None, form["sign"], level)

@@ -1,0 +1,224 @@
+"""Change of the raw Gram matrix in one step of SGD, sample by sample: the increments whose moments fluctuations need.
+
+A sample x with coefficients c_k moves the trained vector v_k to a_k v_k + b_k c_k x.  Its coordinates u in the span of
+all vectors are Gaussian, and what it has outside of the span enters by its squared length alone, whose mean is known.
+In a step of B samples the terms that are linear in c are means over the batch, and the products c_k c_l |x|^2 appear
+with a factor 1/B; the products of different samples have no part in the increment of one sample.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Eigenspaces, Initial, Model, ScalarModel, packed
+from odesim.code.traced import joined
+from odesim.errors import UsageError
+from odesim.sgd import bind, traced
+from odesim.sgd.compressed import factor
+
+POINTS = 13
+"""Scrambled Sobol points as a power of two: covariances of a committee of erf units are known to .5 % then."""
+LARGE = 1e8
+"""Factor that takes d (or 1/h) to its limit: terms of order 1/d and rounding are then both 1e-8 of an increment."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Points:
+    """Quadrature points of the samples: normals (N, L n) of the span, label noise, clusters (N,), and weights (N,)."""
+
+    span: np.ndarray
+    uniforms: np.ndarray
+    normals: np.ndarray
+    cluster: np.ndarray
+    weights: np.ndarray
+
+
+def sobol_points(spaces: Eigenspaces | None, size: int, noise: tuple[int, int], power: int, seed: int = 0) -> Points:
+    """Return 2^power scrambled Sobol points of `size` normals of the span and the uniforms and normals of labels."""
+    from scipy.special import ndtri
+    from scipy.stats import qmc
+
+    uniforms, normals = noise
+    several = spaces is not None and len(spaces.probability) > 1
+    unit = qmc.Sobol(size + uniforms + normals + several, rng=np.random.default_rng(seed)).random_base2(power)
+    unit = np.clip(unit, 1e-16, 1 - 1e-16)
+    cluster = np.zeros(len(unit), int)
+    if spaces is not None and several:
+        cluster = np.searchsorted(np.cumsum(spaces.probability)[:-1], unit[:, -1], side="right")
+    gaussian = ndtri(unit[:, : size + normals])
+    last = unit[:, size + normals : size + normals + uniforms]
+    return Points(gaussian[:, :size], last, gaussian[:, size:], cluster, np.full(len(unit), 1 / len(unit)))
+
+
+def tensor_points(size: int, noise: tuple[int, int], nodes: int) -> Points:
+    """Return the product of Gauss-Hermite rules with `nodes` nodes for the normals of the span, 3 for those of labels.
+
+    Increments are quadratic in the noise of a label, so that three nodes give their second moments exactly.
+    """
+    rules = [np.polynomial.hermite_e.hermegauss(count) for count in (nodes,) * size + (3,) * noise[1]]
+    grids = np.meshgrid(*(nodes for nodes, _ in rules), indexing="ij")
+    weights = functools.reduce(np.multiply.outer, [w / w.sum() for _, w in rules]).ravel()
+    points = np.stack([grid.ravel() for grid in grids], axis=1)
+    count = len(points)
+    return Points(points[:, :size], np.empty((count, 0)), points[:, size:], np.zeros(count, int), weights)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Increments:
+    """Increments of the raw Gram matrices and trained numbers of a model, at the points of a quadrature.
+
+    `batch` is the number of samples of a step.
+    """
+
+    model: Model
+    parameters: Any
+    points: Points
+    batch: float
+
+    def of_step(self, initial: Initial, d: float, step_size: float, count: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the changes of packed Gram matrix and numbers in one step from a state, by sample and in the mean.
+
+        A step is a function F of means w over its samples, of first and second order in 1/d.  The increment of one
+        sample is F(w) with its own w, and the mean change of a step of B samples is
+
+            E F = E[F(w)]/B + (1 - 1/B) F(E w)
+
+        up to terms of the third order, because different samples are independent.
+
+        Arguments:
+            initial: The state, with its constants.
+            d: Dimension of the inputs.
+            step_size: Step size of SGD.
+            count: Number of the step, on which values that change in time depend.
+
+        Returns:
+            Increments of the samples (N, n n L + s), and the mean change (n n L + s,).
+        """
+        import jax.numpy as jnp
+
+        gram = self.model.place(initial)
+        trained, fixed = self.model.sizes(self.parameters)
+        scalars = self.model.scalars(initial) if isinstance(self.model, ScalarModel) else np.empty(0)
+        numbers = self.model.bound(initial, gram)
+        stack = gram.reshape(-1, *gram.shape[-2:])
+        root = np.array([factor(each, trained) for each in stack])
+        spaces = self.model.spaces(self.parameters) if isinstance(self.model, ScalarModel) else None
+        variances, means, shift = _law(spaces, root)
+        fractions = np.ones(1) if spaces is None else spaces.dimension / spaces.dimension.sum()
+        points, which = self.points, self.points.cluster
+        run = _compiled(self.model, traced.constants_of(numbers), trained, trained + fixed)
+        samples = (
+            points.span.reshape(len(which), len(stack), -1), points.uniforms, points.normals,
+            variances[which], means[which], shift[which],
+        )  # fmt: skip
+        single, together = run(
+            tuple(map(jnp.asarray, samples)), jnp.asarray(points.weights), jnp.asarray(root), jnp.asarray(scalars),
+            [jnp.asarray(a) for a in traced.arrays_of(numbers)],
+            (float(step_size), float(count), float(self.batch), jnp.asarray(d * fractions)),
+        )  # fmt: skip
+        changes = np.asarray(single)
+        mean = points.weights @ changes
+        return changes, mean / self.batch + (1 - 1 / self.batch) * np.asarray(together)
+
+    def packed(self, initial: Initial) -> np.ndarray:
+        """Return the packed raw Gram matrix and numbers (n n L + s,) of a state."""
+        scalars = self.model.scalars(initial) if isinstance(self.model, ScalarModel) else np.empty(0)
+        return packed(self.model.place(initial), scalars)
+
+
+def _law(spaces: Eigenspaces | None, root: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return eigenvalues (C, L), the coordinates (C, L, n) of the means of clusters, and what they add to labels."""
+    if spaces is None:
+        return np.ones((1, 1)), np.zeros((1, 1, root.shape[-1])), np.zeros(1)
+    count = spaces.mean_weights.shape[1]
+    means = np.einsum("ck,lkn->cln", spaces.mean_weights, root[:, root.shape[1] - count :])
+    shift = np.zeros(len(spaces.probability)) if spaces.label is None else spaces.label
+    return spaces.eigenvalue, means, shift
+
+
+@functools.lru_cache(maxsize=32)
+def _compiled(model: Model, sizes: Any, trained: int, n: int) -> Callable[..., Any]:
+    """Compile the changes in one step: by sample (N, ..), and that of the means of all samples.
+
+    The functions `statistics` and `step` are w and F of `Increments.of_step`; w are the gradient within the span of the
+    vectors (L, trained, n), what the gradients have outside of it by their inner products (L, trained, trained), and
+    the further rows.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    functions, own = bind.bind_jax(model), slice(0, trained)
+    settle, at_time, scalar = functions.get("settle"), functions.get("at_time"), isinstance(model, ScalarModel)
+
+    def prepared(arrays: Any, setting: Any) -> tuple[Any, Any]:
+        step_size, count, _, _ = setting
+        numbers = joined(sizes, arrays)
+        return at_time(count, step_size, *numbers) if at_time is not None else (step_size, numbers)
+
+    def statistics(sample: Any, root: Any, scalars: Any, arrays: Any, setting: Any) -> tuple[Any, Any, Any]:
+        span, uniforms, normals, variance, mean, shift = sample
+        numbers = prepared(arrays, setting)[1]
+        batch, dimensions = setting[2:]
+        labels = functions["draw"](uniforms, normals, *numbers) if any(model.noise) else jnp.zeros(0)
+        coordinates = jnp.sqrt(variance)[:, None] * span + mean
+        if any(model.noise) and not scalar:
+            coordinates = coordinates + (root[0, trained:].T @ functions["mean"](labels, *numbers))[None]
+        fields = jnp.einsum("lkn,ln->k", root, coordinates)
+        vv = (root[:, own] ** 2).sum((0, 2))
+        if scalar:
+            given = (fields, labels + shift, *((jnp.ones(1),) if model.lengths else ()), vv, scalars)
+            rows = functions["coefficients"](*given, *numbers)
+        else:
+            lengths = jnp.concatenate([jnp.sqrt(vv), jnp.ones(n - trained)]) if model.normalised else 1.0
+            rows = functions["coefficients"](fields / lengths, labels, *numbers)
+        coef = rows[own]
+        # Blocks of few coordinates lie in the span of the vectors, or nearly: they are a part n/d of the whole.
+        outside = variance * jnp.maximum(dimensions - n, 0.0)
+        return (
+            coef[:, None] * coordinates[:, None],
+            coef[:, None] * coef * outside[:, None, None] / batch,
+            rows[trained:],
+        )
+
+    def step(w: Any, root: Any, scalars: Any, arrays: Any, setting: Any) -> Any:
+        gradient, outside, further = w
+        step_size, numbers = prepared(arrays, setting)
+        gram = jnp.einsum("lkn,lmn->lkm", root, root)
+        along = jnp.einsum("lkn,lmn->lkm", gradient, root)
+        second = jnp.einsum("lkn,lmn->lkm", gradient, gradient) + outside
+        squares = [jnp.einsum("lkk->k", part[:, own, own]) for part in (gram, along, second)]
+        before = scalars
+        if settle is not None:
+            whole = gram if len(root) > 1 else gram[0]
+            step_size, scalars, numbers = settle(setting[1], step_size, whole, squares[2], scalars, *numbers)
+        if scalar:
+            a, b, after = functions["update"](*squares, further, scalars, step_size, *numbers)
+        else:
+            (a, b), after = functions["update"](*squares, step_size, *numbers), scalars
+        changed = (a[:, None] - 1.0) * gram[:, own] + b[:, None] * along
+        inner = (a[:, None] * a - 1.0) * gram[:, own, own] + b[:, None] * b * second
+        mixed = b[:, None] * a * along[:, :, own]
+        inner = inner + mixed + jnp.swapaxes(mixed, 1, 2)
+        moved = jnp.zeros_like(gram).at[:, own].set(changed).at[:, :, own].set(jnp.swapaxes(changed, 1, 2))
+        return jnp.concatenate([moved.at[:, own, own].set(inner).ravel(), after - before])
+
+    def both(samples: Any, weights: Any, root: Any, scalars: Any, arrays: Any, setting: Any) -> tuple[Any, Any]:
+        rest = (root, scalars, arrays, setting)
+        w = jax.vmap(statistics, (0, None, None, None, None))(samples, *rest)
+        mean = jax.tree.map(lambda values: jnp.tensordot(weights, values, 1), w)
+        return jax.vmap(step, (0, None, None, None, None))(w, *rest), step(mean, *rest)
+
+    return jax.jit(both)
+
+
+def refuse(model: Any, batch: int) -> None:
+    """Raise `UsageError` for a model whose increments in one step are not known sample by sample."""
+    if not isinstance(model, Model):
+        raise UsageError("bands need a model of Gaussian inputs; this one draws its inputs from a finite set")
+    if isinstance(model, ScalarModel) and model.velocities is not None:
+        raise UsageError("bands of SGD with momentum are not derived: its velocities fluctuate on the time of a step")
+    if isinstance(model, ScalarModel) and model.episode > 1:
+        raise UsageError("bands of training by episodes are not derived: leave [training] episode out")

@@ -1,0 +1,123 @@
+"""Quantities of a state, such as losses and overlaps, as functions of the flat state with their derivatives."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from derivations import measures
+from derivations.measures import Measure
+from odesim.errors import UsageError
+from odesim.flow.problem import Problem
+from odesim.request.parse import nearest
+
+STEP = 1e-4
+"""Step of differences in units of the size of the state: errors of 1e-8 of first, 1e-7 of second derivatives."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Quantity:
+    """Quantity R of a flow's state y (P,): a component's entry, a loss or a watched observable, times a sign.
+
+    `name` is what a reader calls it, `meaning` what it is.
+    """
+
+    name: str
+    meaning: str
+    value: Callable[[np.ndarray], float]
+
+    def gradient(self, y: np.ndarray) -> np.ndarray:
+        """Return dR/dy (P,) by central differences of the fourth order."""
+        step = STEP * _size(y) * 10
+        slopes = np.empty_like(y)
+        for k, move in enumerate(np.eye(y.size)):
+            first, second = ((self.value(y + s * move) - self.value(y - s * move)) / (2 * s) for s in (step, step / 2))
+            slopes[k] = (4 * second - first) / 3
+        return slopes
+
+    def curvature(self, y: np.ndarray, sigma: np.ndarray) -> float:
+        """Return sum_jk (d^2 R/dj dk) Sigma_jk by second differences along the eigenvectors of Sigma."""
+        sizes, vectors = np.linalg.eigh(sigma)
+        step, here, total = 10 * STEP * _size(y), self.value(y), 0.0
+        for size, vector in zip(sizes, vectors.T, strict=True):
+            if abs(size) > 1e-12 * np.abs(sizes).max(initial=0.0):
+                total += size * (self.value(y + step * vector) + self.value(y - step * vector) - 2 * here) / step**2
+        return float(total)
+
+
+def _size(y: np.ndarray) -> float:
+    return max(float(np.abs(y).max(initial=0.0)), 1e-3)
+
+
+def read(text: str, option: str = "--of") -> Measure:
+    """Return the measure that a text states.  Raises `UsageError` for a text that states none."""
+    measure = measures.read(text)
+    if measure is None:
+        raise UsageError(f"{option} {text!r:.80} cannot be read; write one like {measures.FORMS}")
+    return measure
+
+
+def names(problem: Problem) -> list[str]:
+    """Names of the quantities of a flow: its components but the clock, its loss and what it watches."""
+    every = [component.name for component in problem.equations.state if component.name != problem.smooth.clock]
+    every += ["loss"] if "loss" in problem.functions else []
+    return every + [component.name for component in problem.equations.watched if not component.dims]
+
+
+def of_measure(problem: Problem, measure: Measure, option: str = "--of") -> Quantity:
+    """Return the quantity that a measure follows.
+
+    Raises `UsageError` for a name or an entry that the flow does not have, and for a reduction that has no derivative
+    at the start.
+    """
+    known = names(problem)
+    variable = measure.variable
+    aliases = {"_".join((name.rsplit("_", 1)[0], name[-1])): name for name in known if name[-2:] == name[-1] * 2}
+    variable = aliases.get(variable, variable)
+    if variable not in known:
+        raise UsageError(f"{option}: the flow has no quantity {variable!r}; {nearest(variable, known)}")
+    raw, meaning = _raw(problem, variable)
+    values = np.asarray(raw(problem.start))
+    try:
+        measure.reduced(values)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None
+    return Quantity(
+        _spoken(measure, variable, values.ndim == 0), meaning, lambda y: measure.reduced(np.asarray(raw(y)))
+    )
+
+
+def _spoken(measure: Measure, variable: str, scalar: bool) -> str:
+    """Name of a quantity as a user writes it; a reduction of a scalar is the scalar."""
+    if measure.place is not None:
+        variable = f"{variable}[{measure.place.replace(' ', '')}]"
+    if measure.absolute:
+        variable = f"abs({variable})"
+    return variable if scalar or measure.place is not None else f"{measure.reduction}({variable})"
+
+
+def _raw(problem: Problem, variable: str) -> tuple[Callable[[np.ndarray], Any], str]:
+    """The values of a variable as a function of the flat state, and its meaning."""
+    equations = problem.equations
+    for component in equations.state:
+        if component.name == variable:
+            return lambda y: equations.unpack(y)[variable], component.meaning
+
+    def arguments(y: np.ndarray) -> tuple[Any, ...]:
+        return problem.onward(y)[0].arguments
+
+    functions = compiled_functions(problem)
+    if variable == "loss":
+        loss = functions["loss"]
+        return lambda y: loss(np.ascontiguousarray(y), *arguments(y)), "population loss"
+    watch, names = functions["watch"], [component.name for component in equations.watched]
+    place = names.index(variable)
+    return lambda y: np.asarray(watch(np.ascontiguousarray(y), *arguments(y)))[place], equations.watched[place].meaning
+
+
+def compiled_functions(problem: Problem) -> Any:
+    """The compiled functions of a flow in numba, whatever the back end of its case."""
+    from odesim.flow.problem import compile_functions
+
+    return problem.functions if problem.case.backend == "numba" else compile_functions(problem.equations, "numba")
