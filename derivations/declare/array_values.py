@@ -91,7 +91,7 @@ def with_norms(tree: Tree, norms: Mapping[str, float]) -> Tree:
     """Return an expression with wick(k, w) as |w|^k He(k, w/|w|), the norms taken by slot.
 
     >>> from derivations.declare.grammar import read
-    >>> value(with_norms(read("wick(2, w)"), {"w": 2.0}), {"w": 3.0})  # w^2 - |w|^2
+    >>> float(value(with_norms(read("wick(2, w)"), {"w": 2.0}), {"w": 3.0}))  # w^2 - |w|^2
     5.0
     """
     parts = tuple(with_norms(part, norms) for part in tree.parts)

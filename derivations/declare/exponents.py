@@ -34,6 +34,8 @@ ZERO = 1e-9
 """Tensors below this, relative to all of the label, are 0 unless they come of rational arithmetic."""
 CLEAR = 10.0
 """A tensor is told from 0 if it is this many times the error of its quadrature."""
+LISTED = 4
+"""Vectors of a combination that are all written out."""
 POWERS = (2, 3)
 """The powers y^j that are tried as transforms beside y itself."""
 
@@ -272,13 +274,14 @@ def _named(label: Label, known: np.ndarray, basis: np.ndarray) -> str:
 
 
 def _combination(label: Label, direction: np.ndarray) -> str:
-    """A direction (R,) of the frame as a combination of vectors, as in "0.71 w_1 - 0.71 w_2"."""
+    """A direction (R,) of the frame as a combination of vectors, up to its length, as in "w_1 - w_2"."""
     weights = np.linalg.lstsq(label.frame.T, direction, rcond=None)[0]
-    shown = [(c, name) for c, name in zip(weights, label.names, strict=True) if abs(c) > 5e-3]
-    if len(shown) == 1:
-        return shown[0][1]
-    text = "".join(f" {'-' if c < 0 else '+'} {abs(c):.2f} {name}" for c, name in shown)
-    return text.removeprefix(" + ").removeprefix(" ")
+    terms = [(c, name) for c, name in zip(weights, label.names, strict=True) if abs(c) > 5e-3]
+    alike = all(abs(abs(c) - abs(terms[0][0])) < 1e-6 for c, _ in terms)
+    signed = [(" - " if c < 0 else " + ") + (name if alike else f"{abs(c):.2f} {name}") for c, name in terms]
+    if len(signed) > LISTED:
+        signed = [*signed[:2], " + ..", signed[-1]]
+    return "".join(signed).removeprefix(" + ").strip()
 
 
 def _generative(label: Label, tensors: Tensors, steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], bool]:

@@ -52,7 +52,7 @@ class Piece:
 def shares(f: Function, breaks: Sequence[float] = (), order: int = 6) -> np.ndarray:
     """Return v_1 .. v_order of a function of one number with kinks or jumps at `breaks` only.
 
-    >>> [round(float(v), 8) for v in shares(lambda z: z * z, order=3)]  # every y has the roots -sqrt(y) and sqrt(y)
+    >>> [round(float(v), 6) for v in shares(lambda z: z * z, order=3)]  # every y has the roots -sqrt(y) and sqrt(y)
     [0.0, 1.0, 0.0]
     """
     pieces = _pieces(f, breaks)

@@ -21,7 +21,7 @@ def draw(answer: Answer) -> Mapping[str, Any]:
 
     numbers = answer.summary()
     heads: Mapping[str, Mapping[str, Any]] = numbers.get("heads", {"": numbers})
-    figure = Figure(figsize=(COLUMN, 1.9 * len(heads)), layout="constrained")
+    figure = Figure(figsize=(COLUMN, 2.1 * len(heads)), layout="constrained")
     for axis, (head, own) in zip(figure.subplots(len(heads), 1, squeeze=False)[:, 0], heads.items(), strict=True):
         _panel(axis, own, f"head {head}" if head else "")
     return {"exponents": figure}
@@ -32,33 +32,33 @@ def _panel(axis: Any, numbers: Mapping[str, Any], title: str) -> None:
     highest = max(step["order"] for key, *_ in STAIRS for step in numbers[key])
     same = [s["order"] for s in numbers["order"]] == [s["order"] for s in numbers["generative_order"]]
     for key, name, colour, line in STAIRS:
-        _stairs(axis, numbers[key], name, colour, line, below=key != "order", text=key == "order" or not same)
+        # Below a tread there is room to the right, where the next ones are higher.
+        first = key == "order"
+        _stairs(axis, numbers[key], name, colour, line, below=same or not first, text=first or not same)
     count = sum(step["count"] for step in numbers["order"])
     if numbers["student"] not in (None, numbers["information"]):
         axis.axhline(numbers["student"], color="0.5", linestyle=":", label="seen by the student")
         highest = max(highest, numbers["student"])
     axis.set(xlim=(0, count), ylim=(0.4, highest + 0.75), xticks=range(count + 1), yticks=range(1, highest + 1))
-    axis.set(xlabel="directions known", ylabel="order $k$, samples of SGD", title=title)
+    axis.set(xlabel="directions known", ylabel="order and samples", title=title)
     axis.set_yticklabels([f"{k}:  {COSTS.get(k, f'$d^{{{k - 1}}}$')}" for k in range(1, highest + 1)])
 
 
 def _stairs(
     axis: Any, steps: Sequence[Mapping[str, Any]], name: str, colour: str, line: str, *, below: bool, text: bool
 ) -> None:
-    """Draw one flight: a tread at the order of every step, with its directions above or below."""
+    """Draw one flight: a tread at the order of every step, with its directions above or below its left end."""
     edges, heights = [0], []
     for step in steps:
         edges.append(edges[-1] + step["count"])
         heights.append(step["order"])
     axis.stairs(heights, edges, baseline=None, color=colour, linestyle=line, label=name, linewidth=1.6)
-    axis.plot(edges[1:-1], heights[:-1], "o", color=colour, markersize=3, clip_on=False)
-    for step, low, high in zip(steps, edges, edges[1:], strict=False):
-        if text:
-            place = {"xytext": (0, -3 if below else 3), "va": "top" if below else "bottom"}
-            axis.annotate(
-                formula(step["directions"]), ((low + high) / 2, step["order"]), textcoords="offset points", ha="center",
-                color=colour, **place,
-            )  # fmt: skip
+    axis.plot(edges[1:-1], heights[:-1], "o", color=colour, markersize=3)
+    place = {"xytext": (4, -3 if below else 3), "va": "top" if below else "bottom", "in_layout": False}
+    for step, low in zip(steps if text else (), edges, strict=False):
+        axis.annotate(
+            formula(step["directions"]), (low, step["order"]), textcoords="offset points", color=colour, **place
+        )
 
 
 def formula(directions: str) -> str:
