@@ -151,21 +151,6 @@ def kinks(tree: Tree, slot: str, known: Mapping[str, float], scale: float = 1.0)
     return sorted({round(place, 14) for place in places})
 
 
-def resolved(tree: Tree, rows: Mapping[str, np.ndarray]) -> bool:
-    """Return True if every kink of an expression lies across one axis, `rows` being the coordinates of its slots.
-
-    >>> from derivations.declare.grammar import read
-    >>> rows = {"u": np.array([1.0, 0.0]), "v": np.array([0.0, 2.0])}
-    >>> resolved(read("relu(u)*v"), rows), resolved(read("relu(u + v)"), rows)
-    (True, False)
-    """
-    return all(
-        sum(np.abs(rows[name]) for name in call.names() if name in rows).astype(bool).sum() <= 1
-        for call in tree.calls(*KINKED, "clip")
-        if set(call.names()) & rows.keys()
-    )
-
-
 def polynomial(tree: Tree, slots: tuple[str, ...], known: Mapping[str, float]) -> tuple[Polynomial, bool] | None:
     """Return the polynomial in the slots that an expression is, and True if its coefficients are exact.
 

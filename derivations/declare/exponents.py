@@ -25,13 +25,15 @@ import numpy as np
 
 from derivations.contract import UsageError
 from derivations.declare import label_symmetries, level_sets
-from derivations.declare.array_values import kinks, multiply, resolved, value
+from derivations.declare.array_values import kinks, multiply, value
 from derivations.declare.hermite_tensors import HIGHEST, Tensors, of_function, of_polynomial, total
 from derivations.declare.student_orders import StudentOrder, student_order
 from derivations.declare.teacher_label import Label, Summand, gram_schmidt, labels
 
 ZERO = 1e-9
 """Tensors below this, relative to all of the label, are 0 unless they come of rational arithmetic."""
+ROUNDING = 1e-13
+"""Rounding of a sum over a grid, relative to the mean of the label."""
 CLEAR = 10.0
 """A tensor is told from 0 if it is this many times the error of its quadrature."""
 LISTED = 4
@@ -115,7 +117,7 @@ def of_label(label: Label) -> Tensors:
         return of_polynomial(powers, 1, order, exact)
     if label.summands:
         return total([(unit.weight, of_unit(unit, order)) for unit in label.summands], order, r)
-    return of_function(label.function, label.breaks, order, label.degree, label.resolved)
+    return of_function(label.function, label.breaks, order, label.degree)
 
 
 def of_unit(unit: Summand, order: int) -> Tensors:
@@ -140,8 +142,7 @@ def of_unit(unit: Summand, order: int) -> Tensors:
             return np.asarray(value(unit.tree, {**unit.known, **fields})) + sum(0.0 * x for x in z)
 
         degree = None if unit.polynomial is None else max(map(sum, unit.polynomial[0]), default=0)
-        whole = resolved(unit.tree, dict(zip(unit.slots, local, strict=True)))
-        tensors = of_function(function, breaks, order, degree, whole)
+        tensors = of_function(function, breaks, order, degree)
     return Tensors(tensors.rotated(axes.T).arrays, tensors.error)
 
 
@@ -149,9 +150,8 @@ def _require_signal(label: Label, tensors: Tensors) -> None:
     """Raise `UsageError` for a label that is no number somewhere, or without a tensor of order 1 to the highest."""
     if not np.isfinite(tensors.size):
         raise UsageError("the label has no finite mean square: it is no number, or grows too fast, at some inputs")
-    if tensors.size <= max(
-        CLEAR * tensors.error, 0.0 if tensors.exact else 1e-13 * (1 + abs(float(tensors.arrays[0])))
-    ):
+    rounding = 0.0 if tensors.exact else ROUNDING * (1 + abs(float(tensors.arrays[0])))
+    if tensors.size <= max(CLEAR * tensors.error, rounding):
         of = f" of head {label.head}" if label.head else ""
         raise UsageError(
             f"all Hermite tensors of the label{of} up to order {tensors.order} are 0, so that it has no information "
@@ -306,7 +306,7 @@ def _generative(label: Label, tensors: Tensors, steps: tuple[Step, ...]) -> tupl
 
 
 def _power(label: Label, power: int, tensors: Tensors) -> Tensors:
-    """The tensors of the label's power, up to the order at which the label itself has found everything."""
+    """The tensors of a power of the label, in units of the label's size."""
     if label.polynomial is not None:
         powers, exact = label.polynomial
         largest = max(map(abs, powers.values()))  # exponents know no scale, but floats have a largest number
@@ -316,9 +316,7 @@ def _power(label: Label, power: int, tensors: Tensors) -> Tensors:
         return of_polynomial(product, 1, tensors.order, exact)
     size = tensors.size
     degree = None if label.degree is None else power * label.degree
-    return of_function(
-        lambda *z: (label.function(*z) / size) ** power, label.breaks, tensors.order, degree, label.resolved
-    )
+    return of_function(lambda *z: (label.function(*z) / size) ** power, label.breaks, tensors.order, degree)
 
 
 def samples(k: int) -> str:

@@ -52,10 +52,9 @@ class Label:
 
     `names` are those of the teacher's vectors and `frame` (n, R) their coordinates.  The rows of `basis` (r, R) are the
     directions of z_1 .. z_r: all R axes, but for a linear label, which has one direction.  `breaks` are the places of
-    kinks along each axis, and `resolved` is False where there are others.  `degree` is that of a polynomial, or None.
-    `summands` is empty where the label is no sum of units (shares among units, predictions, signs), `polynomial` is
-    that of a label of one direction.  `binary` is True for the mean of a sign, of which every function is a multiple
-    and a constant.
+    kinks along each axis, `degree` is that of a polynomial, or None.  `summands` is empty where the label is no sum of
+    units (shares among units, predictions, signs), `polynomial` is that of a label of one direction.  `binary` is True
+    for the mean of a sign, of which every function is a multiple and a constant.
     """
 
     head: str
@@ -64,7 +63,6 @@ class Label:
     basis: np.ndarray
     function: Callable[..., Any]
     breaks: tuple[tuple[float, ...], ...]
-    resolved: bool
     degree: int | None
     summands: tuple[Summand, ...] = ()
     polynomial: tuple[Polynomial, bool] | None = None
@@ -143,7 +141,6 @@ def _label(parameters: Any, initial: Initial, head: str) -> Label:
         basis=basis,
         function=function,
         breaks=_breaks(groups, len(basis)),
-        resolved=all(group.resolved for group in groups),
         degree=_total_degree(groups, prediction, known) if not any(group.share for group in groups) else None,
         summands=summands if plain else (),
         polynomial=_of_one_direction(summands) if plain and len(basis) == 1 else None,
@@ -221,15 +218,6 @@ class _GroupOfUnits:
             array_values.with_norms(self.group.unit, {slot: _rounded(float(each[j])) for slot, each in sizes.items()})
             for j in range(len(self.weights))
         ]
-
-    @property
-    def resolved(self) -> bool:
-        """True if all kinks lie across one axis of the frame each."""
-        of_units = (
-            array_values.resolved(tree, {slot: each[j] for slot, each in self.coordinates.items()})
-            for j, tree in enumerate(self.trees)
-        )
-        return all(of_units) and not (self.share is not None and self.share.word == "top1")
 
     def summands(self) -> list[Summand]:
         """Its units as terms of a sum."""

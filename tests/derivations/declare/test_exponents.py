@@ -243,11 +243,12 @@ def test_a_linear_committee_has_one_direction():
         ("He(2, w)", {"units": 4}, 384, [2]),
         ("u + He(4, v)", {}, 2, [1, 2]),
         ("relu(w)", {"units": 3, "gram": 0.3}, 6, [1, 2]),
+        ("He(2, u) + He(3, u)*v", {}, 2, [2, 1]),  # (-u, -v): u^3 v is invariant, though v is not
     ],
 )
 def test_symmetries_bound_every_transform(unit, teacher, count, least):
     (label,) = teacher_label.labels(Case.build(declared(unit, teacher), {}).parameters)
-    steps = of(declared(unit, teacher)).generative_steps
+    steps = of(declared(unit, teacher)).steps
     assert len(label_symmetries.symmetries(label)) == count
     assert label_symmetries.least_orders(label, [step.basis for step in steps]) == least
 

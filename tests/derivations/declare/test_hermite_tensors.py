@@ -1,5 +1,6 @@
 """Hermite tensors and level sets against closed forms, samples, SciPy's quadrature, and coefficients of hermite."""
 
+import functools
 import itertools
 import math
 from fractions import Fraction
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
+import hermite.activations
 import hermite.functions
 import odesim
 from derivations.declare import array_values, exponents, level_sets, teacher_label
@@ -115,22 +117,20 @@ def test_tensors_of_labels_against_samples(case):
     assert np.abs(scores).max() < 4.5 and np.mean(np.square(scores)) < 2.0
 
 
-def test_an_error_of_quadrature_is_an_error():
-    # A kink that no axis has: its tensors are known, those of abs along (1, 1)/sqrt(2), and of (3, 4, 5)/sqrt(50).
-    absolute = hermite.functions.relu(8).orthonormal * [1, 0, 2, 0, 2, 0, 2, 0, 2]
-    for direction in (np.array([1.0, 1.0]), np.array([3.0, 4.0, 5.0]), np.array([1.0, 2.0, 3.0, 4.0])):
-        axis = direction / np.linalg.norm(direction)
-        r = len(axis)
-        found = of_function(
-            lambda *z, a=axis: np.abs(sum(c * x for c, x in zip(a, z, strict=True))), [()] * r, 4, None, False
+@pytest.mark.parametrize(("kind", "coefficients"), [(np.abs, 2.0), (np.sign, 1.0)])
+def test_the_error_of_a_quadrature_covers_kinks_across_no_axis(kind, coefficients):
+    # abs and sign along a direction have tensors in closed form; the distance of two rules must cover the true error.
+    even, odd = hermite.functions.relu(4).orthonormal, hermite.activations.sign(4).orthonormal
+    exact_of = {2.0: [0, 0, *(2 * even[2:])], 1.0: odd}[coefficients]
+    for direction in ([1.0, 1.0], [3.0, 4.0, 5.0], [1.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0]):
+        axis = np.array(direction) / np.linalg.norm(direction)
+        tensors = of_function(
+            lambda *z, a=axis: kind(sum(c * x for c, x in zip(a, z, strict=True))), [()] * len(axis), 4
         )
-        for n, array in enumerate(found.arrays[1:5], 1):
-            exact = absolute[n]
-            for a in [axis] * n:
-                exact = np.multiply.outer(exact, a)
-            distance = float(np.linalg.norm(array - exact))
-            assert distance <= 3 * found.error, (r, n)
-        assert found.error > 1e-9  # and it is seen
+        for n, array in enumerate(tensors.arrays[1:], 1):
+            exact = exact_of[n] * functools.reduce(np.multiply.outer, [axis] * n)
+            assert float(np.linalg.norm(array - exact)) <= 2 * tensors.error, (direction, n)
+        assert 1e-7 < tensors.error < 0.02
 
 
 def test_the_shares_of_level_sets_are_those_of_scipy():
