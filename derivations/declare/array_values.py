@@ -134,21 +134,27 @@ def kinks(tree: Tree, slot: str, known: Mapping[str, float], scale: float = 1.0)
     >>> kinks(read("relu(w - 0.5) + clip(w, 2)"), "w", {})
     [-2.0, 0.5, 2.0]
     """
-    places: list[float] = []
+    along_slot = [call for call in tree.calls(*KINKED, "clip") if set(call.names()) - known.keys() - {"pi"} == {slot}]
+    places = {z for call in along_slot for z in crossings(call, lambda z: {**known, slot: scale * z})}
+    return sorted(places)
+
+
+def crossings(tree: Tree, names: Callable[[np.ndarray], Mapping[str, Any]]) -> list[float]:
+    """Return the places z at which an argument of relu, abs, step, sign or clip in an expression passes its kink.
+
+    Arguments: names, the values of all names as a function of z.
+    """
+    places: set[float] = set()
     for call in tree.calls(*KINKED, "clip"):
-        if set(call.names()) - known.keys() != {slot}:
-            continue
-        inner = call.parts[0]
-        levels = (0.0,) if call.word != "clip" else (-1.0, 1.0)
-        for level in levels:
+        # clip(x, k) has its kinks at x = -k and x = k.
+        for level in (0.0,) if call.word != "clip" else (-1.0, 1.0):
 
-            def distance(z: np.ndarray, inner: Tree = inner, call: Tree = call, level: float = level) -> np.ndarray:
-                names = {**known, slot: scale * z}
-                # clip(x, k) has its kinks at x = -k and x = k.
-                return value(inner, names) - (level * value(call.parts[1], names) if level else 0.0)
+            def distance(z: np.ndarray, call: Tree = call, level: float = level) -> np.ndarray:
+                known = names(z)
+                return value(call.parts[0], known) - (level * value(call.parts[1], known) if level else 0.0)
 
-            places += zeros(distance)
-    return sorted({round(place, 14) for place in places})
+            places |= {round(place, 14) for place in zeros(distance)}
+    return sorted(places)
 
 
 def polynomial(tree: Tree, slots: tuple[str, ...], known: Mapping[str, float]) -> tuple[Polynomial, bool] | None:

@@ -140,7 +140,7 @@ def _label(parameters: Any, initial: Initial, head: str) -> Label:
         frame=frame,
         basis=basis,
         function=function,
-        breaks=_breaks(groups, len(basis)),
+        breaks=_breaks(groups, len(basis), None if prediction is None else prediction.tree, known),
         degree=_total_degree(groups, prediction, known) if not any(group.share for group in groups) else None,
         summands=summands if plain else (),
         polynomial=_of_one_direction(summands) if plain and len(basis) == 1 else None,
@@ -266,11 +266,15 @@ def _field(row: np.ndarray, z: Sequence[Any]) -> Any:
 
 def _answer(groups: Sequence[_GroupOfUnits], prediction: Tree | None, known: Mapping[str, float], *z: Any) -> Any:
     """F at arrays z_1 .. z_r."""
-    outputs = {group.group.name: group(*z) for group in groups}
-    total = sum(outputs.values(), 0.0)
-    if prediction is not None:
-        total = array_values.value(prediction, {**known, **outputs, "y": total})
+    outputs = _outputs(groups, *z)
+    total = outputs["y"] if prediction is None else array_values.value(prediction, {**known, **outputs})
     return np.asarray(total) + sum(0.0 * x for x in z)
+
+
+def _outputs(groups: Sequence[_GroupOfUnits], *z: Any) -> dict[str, Any]:
+    """The outputs of groups by their names, and their sum as y."""
+    outputs = {group.group.name: group(*z) for group in groups}
+    return {**outputs, "y": sum(outputs.values(), 0.0)}
 
 
 def _degree(polynomial: tuple[Polynomial, bool] | None) -> int | None:
@@ -309,8 +313,10 @@ def _along_the_sum(
     return axis.T, tuple(dataclasses.replace(unit, rows=unit.rows @ axis) for unit in summands)
 
 
-def _breaks(groups: Sequence[_GroupOfUnits], directions: int) -> tuple[tuple[float, ...], ...]:
-    """The kinks along each axis of the units whose vector lies along it."""
+def _breaks(
+    groups: Sequence[_GroupOfUnits], directions: int, prediction: Tree | None, known: Mapping[str, float]
+) -> tuple[tuple[float, ...], ...]:
+    """The kinks along each axis of the units whose vector lies along it; along one axis those of a prediction, too."""
     places: list[set[float]] = [set() for _ in range(directions)]
     for group in groups:
         for unit in group.summands():
@@ -318,6 +324,9 @@ def _breaks(groups: Sequence[_GroupOfUnits], directions: int) -> tuple[tuple[flo
                 axes = np.flatnonzero(row)
                 if len(axes) == 1:
                     places[axes[0]] |= set(array_values.kinks(unit.tree, slot, group.known, float(row[axes[0]])))
+    if prediction is not None and directions == 1:
+        outputs = functools.partial(_outputs, groups)
+        places[0] |= set(array_values.crossings(prediction, lambda z: {**known, **outputs(z)}))
     return tuple(tuple(sorted(axis)) for axis in places)
 
 

@@ -220,6 +220,21 @@ def test_groups_predictions_and_copies_of_units():
     assert (of(same).information, of(same).directions) == (2, 1)
 
 
+@pytest.mark.parametrize(
+    ("prediction", "unit", "stated"),
+    [
+        ("sign(line)", "w^3 - 2*log(2)*w", (3, 3)),
+        ("abs(line)", "w", (2, 2)),
+        ("line^2", "He(3, w)", (2, 2)),
+        ("clip(line, 1)", "He(3, w)", (1, 1)),
+    ],
+)
+def test_a_prediction_of_one_direction_may_have_kinks_and_jumps(prediction, unit, stated):
+    system = odesim.declare(student={"unit": "erf(w)"}, teacher={"prediction": prediction, "line": {"unit": unit}})
+    found = of(system)
+    assert (found.information, found.generative) == stated and found.exact
+
+
 def test_correlated_vectors_span_the_directions():
     found = of(declared("u^2*v", {"gram": [[1.0, 0.6], [0.6, 1.0]]}))
     # E[u^2 v x] = v + 2 (u.v) u: one direction of order 1, and with it known the other one.
