@@ -120,7 +120,7 @@ def _symmetric(means: Mapping[tuple[int, ...], float], directions: int, n: int) 
 
 @functools.lru_cache(maxsize=16)
 def _counts(directions: int, n: int) -> np.ndarray:
-    """How often every axis i stands among the n indices of an entry, (directions, directions, .., directions)."""
+    """Counts of every axis i among the n indices of an entry, (directions, directions, .., directions)."""
     indices = np.indices((directions,) * n, dtype=np.int8)
     return np.stack([(indices == i).sum(axis=0, dtype=np.int8) for i in range(directions)]).astype(np.intp)
 

@@ -19,11 +19,11 @@ def draw(answer: Answer) -> Mapping[str, Any]:
     """Return the picture: a panel for every head, treads as wide as the directions that are found together."""
     from matplotlib.figure import Figure
 
-    numbers = answer.summary()
-    heads: Mapping[str, Mapping[str, Any]] = numbers.get("heads", {"": numbers})
+    summary = answer.summary()
+    heads: Mapping[str, Mapping[str, Any]] = summary.get("heads", {"": summary})
     figure = Figure(figsize=(COLUMN, 2.1 * len(heads)), layout="constrained")
-    for axis, (head, own) in zip(figure.subplots(len(heads), 1, squeeze=False)[:, 0], heads.items(), strict=True):
-        _panel(axis, own, f"head {head}" if head else "")
+    for axis, (head, numbers) in zip(figure.subplots(len(heads), 1, squeeze=False)[:, 0], heads.items(), strict=True):
+        _panel(axis, numbers, f"head {head}" if head else "")
     return {"exponents": figure}
 
 
