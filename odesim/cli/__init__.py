@@ -13,6 +13,7 @@ import typer
 from odesim.cli import (
     bands,
     examples,
+    exponents,
     figures,
     inform,
     interrupts,
@@ -71,6 +72,7 @@ for command, name in (
     (figures.figures, "figures"),
     (report.report, "report"),
     (report.explore, "explore"),
+    (exponents.exponents, "exponents"),
     (stored.show, "show"),
     (stored.plot, "plot"),
     (inform.doctor, "doctor"),

@@ -22,6 +22,7 @@ SUMMARIES: Mapping[str, str] = {
     "figures": "Draw the figures of the papers, and ours.",
     "report": "Write verdicts, figures and runs as one HTML page.",
     "explore": "Write an interactive page of runs or a sweep.",
+    "exponents": "Print how hard a declared teacher is to learn.",
     "show": "Show the contents of a stored folder.",
     "plot": "Draw the pictures of a stored run again.",
     "doctor": "Examine this installation.",
@@ -73,6 +74,10 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "odesim explore runs/liao-0123456789ab",
         "odesim explore runs/flow runs/sgd --out pages/both.html",
         "odesim explore runs/my-sweep --overwrite",
+    ),
+    "exponents": (
+        "odesim exponents --system ben_arous_2021",
+        "odesim exponents --system saad_solla_1995 -p teachers=2 --out runs/stairs",
     ),
     "show": ("odesim show runs/liao-0123456789ab", "odesim show runs/mine --json"),
     "plot": ("odesim plot runs/liao-0123456789ab --svg",),

@@ -34,6 +34,7 @@ def calls(run, tmp_path, monkeypatch):
         "derivatives": {"system": "pruning", "tier": "homogeneous"},
         "derive": {"system": "pruning", "tier": "homogeneous"},
         "explore": {"what": run, "out": "page.html"},
+        "exponents": {"system": committee},
         "figures": {"only": "nothing of that name"},
         "integrate": {"system": "liao", **TINY},
         "linearise": {"source": run},

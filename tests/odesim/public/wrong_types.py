@@ -19,6 +19,7 @@ def calls(run):
         "derivatives": {"system": "pruning", "tier": "homogeneous"},
         "derive": {"system": "pruning", "tier": "homogeneous"},
         "explore": {"what": run, "out": "page.html", "overwrite": True},
+        "exponents": {"system": "ben_arous_2021"},
         "integrate": {"system": "liao", **TINY},
         "linearise": {"source": run},
         "load": {"folder": "nowhere"},
