@@ -75,7 +75,7 @@ def bands(
     simulation = sgd.request(
         own, parameters, method="compressed", step_size=step_size, batch=batch, fresh_initial=fresh_initial,
         preset=preset, config=config, initial=initial, stage=stage, seed=seed, until=until,
-        save_points=101 if save_points is None else save_points, save_at=save_at,
+        save_points=101 if save_points is None and save_at is None else save_points, save_at=save_at,
     )  # fmt: skip
     measures = [of] if isinstance(of, str) else list(of)
     with watched(f"bands of {own.name}") as progress:
