@@ -10,7 +10,7 @@ GROUPS = (
     ("Runs", ("integrate", "simulate", "sweep", "Trajectory", "Run", "Flow")),
     (
         "Comparisons and analyses",
-        ("compare", "observe", "linearise", "derivatives", "predict", "exponents", "Comparison"),
+        ("compare", "observe", "linearise", "derivatives", "predict", "exponents", "atlas", "Comparison"),
     ),
     ("Theorems", ("verify", "Verdicts")),
     ("Files, figures and pages", ("save", "load", "figures", "report", "explore")),
@@ -22,6 +22,7 @@ RETURNED = (
     "odesim.study.derivatives.Derivatives",
     "odesim.study.linearisation.Linearisation",
     "odesim.study.linearisation.Stationary",
+    "odesim.study.answers.atlas.Atlas",
     "odesim.study.answers.exponents.Exponents",
     "odesim.evidence.verification.Verdict",
     "odesim.request.trajectory.Outcome",

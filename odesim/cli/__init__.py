@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from odesim.cli import (
+    atlas,
     bands,
     examples,
     exponents,
@@ -69,6 +70,7 @@ for command, name in (
     (observe.observe, "observe"),
     (verify.verify, "verify"),
     (sweep.sweep, "sweep"),
+    (atlas.atlas, "atlas"),
     (figures.figures, "figures"),
     (report.report, "report"),
     (report.explore, "explore"),

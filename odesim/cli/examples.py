@@ -19,6 +19,7 @@ SUMMARIES: Mapping[str, str] = {
     "observe": "Measure the order parameters of your own weights.",
     "verify": "Test the theorems of a paper against ODE and SGD.",
     "sweep": "Integrate or simulate at every point of a grid.",
+    "atlas": "Find all stationary points and bifurcations of a model.",
     "figures": "Draw the figures of the papers, and ours.",
     "report": "Write verdicts, figures and runs as one HTML page.",
     "explore": "Write an interactive page of runs or a sweep.",
@@ -67,6 +68,10 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "sweep": (
         "odesim sweep --system liao --over d=1e3,1e4 --over seed=0..9 --until '2*sqrt(d)'",
         "odesim sweep --system liao --method compressed --over step_size=1e-3,1e-2 --batch 64 --seeds 4",
+    ),
+    "atlas": (
+        "odesim atlas --system saad_solla_1995 -p noise=0",
+        "odesim atlas --system arnaboldi_2023 --over step=0..0.3 --map noise=0..1",
     ),
     "figures": ("odesim figures --list", "odesim figures --system liao --only fig2 --quick"),
     "report": ("odesim report runs/verify-liao runs/mine --out reports/liao.html",),

@@ -10,8 +10,13 @@ from odesim.public.watch import watched
 
 if TYPE_CHECKING:
     from derivations.contract import System
+    from odesim.study.answers.atlas import Atlas
     from odesim.study.answers.bands import Bands
     from odesim.study.answers.exponents import Exponents
+
+
+ATLAS = ("over", "map", "starts", "preset", "config", "seed", "stage")
+"""The options of `atlas`, which are no parameters of a system."""
 
 
 @speaking
@@ -119,3 +124,57 @@ def exponents(
     system = chosen(system)
     known(system, parameters, ("preset", "stage"), "exponents")
     return answer(Case.build(system, parameters, preset=preset, stage=stage))
+
+
+@speaking
+def atlas(
+    system: "str | System",
+    *,
+    over: "Mapping[str, Any] | None" = None,
+    map: "Mapping[str, Any] | None" = None,
+    starts: int = 400,
+    preset: str | None = None,
+    config: "str | os.PathLike[str] | None" = None,
+    seed: int | None = None,
+    stage: str | None = None,
+    **parameters: Any,
+) -> "Atlas":
+    """Find the stationary points of a declared model modulo symmetry, and follow them over one or two parameters.
+
+    Every class has its loss, index (number of growing directions), null directions, and orbit. In the limit "flow"
+    points are vectors in the span of the teachers, and directions out of it are counted too; in the limit "online"
+    they are overlaps. A search proves no completeness.
+
+    Arguments:
+        system: Its name, a file that declares it, or a `System`.
+        over: A parameter and its range, such as {"step": (0, 6)}: branches, folds, branch points and Hopf points.
+        map: A second parameter and its range, over which the bifurcations are followed.
+        starts: Random starts of the search.
+        preset: A named parameter set of the system.
+        config: A TOML file with options and, in [parameters], parameters; arguments take precedence.
+        seed: Seed of the starts (0).
+        stage: The stage; by default the first.
+        parameters: Those of the system.
+
+    Returns:
+        An `Atlas`: arrays by name, `summary()`, `tables()`, `dataset()`, `plot()`, `save(folder)`.
+
+    Raises:
+        UsageError: A model without stationary points of vectors: giant steps, values that change in time, random
+            points, kinks, inputs with a law of their own; or a range that is none.
+
+    Example:
+        >>> import odesim
+        >>> found = odesim.atlas("arnaboldi_2023", starts=60)
+        >>> found["index"].tolist(), found["loss"].round(4).tolist()
+        ([0, 1], [0.0675, 2.045])
+    """
+    from odesim.request.case import Case
+    from odesim.request.parse import whole_number
+    from odesim.study.answers.atlas import atlas as study
+
+    system = chosen(system)
+    known(system, parameters, ATLAS, "atlas")
+    case = Case.build(system, parameters, preset=preset, config=config, seed=seed, stage=stage)
+    with watched(f"searching stationary points of {case.name}"):
+        return study(case, over=over, map=map, starts=whole_number(starts, "--starts"))

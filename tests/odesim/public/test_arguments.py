@@ -29,6 +29,7 @@ def calls(run, tmp_path, monkeypatch):
     committee = odesim.declare(student={"unit": "erf(w)", "units": 2}, teacher={})
     weights = {"w": np.ones((3, 2, 10)), "w_star": np.eye(10)[:1]}
     return {
+        "atlas": {"system": "arnaboldi_2023", "starts": 4},
         "compare": {"first": "liao", "step_size": 1e-2, "batch": 4, "seeds": 2, **TINY},
         "declare": {"student": {"unit": "erf(w)"}, "teacher": {}},
         "derivatives": {"system": "pruning", "tier": "homogeneous"},

@@ -21,6 +21,7 @@ def calls(run):
         "explore": {"what": run, "out": "page.html", "overwrite": True},
         "exponents": {"system": "ben_arous_2021"},
         "integrate": {"system": "liao", **TINY},
+        "atlas": {"system": "arnaboldi_2023", "starts": 4},
         "linearise": {"source": run},
         "load": {"folder": "nowhere"},
         "observe": {"system": "liao", "weights": {}},
