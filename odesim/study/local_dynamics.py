@@ -112,7 +112,9 @@ def local(
     covariance = (moves * weights[:, None]).T @ moves / clock.batch
     variance = clock.batch * np.diag(covariance)
     fourth = weights @ (moves**2) ** 2
-    kurtosis = np.divide(fourth, variance**2, out=np.zeros_like(fourth), where=variance > 0)
+    # What a constraint holds (a norm on the sphere) moves by rounding alone, which has a kurtosis too.
+    moving = variance > 1e-12 * variance.max(initial=0.0)
+    kurtosis = np.divide(fourth, variance**2, out=np.zeros_like(fourth), where=moving)
     if not shifted:
         return Local(y, slope(t, y), jacobian, covariance, np.zeros_like(y), kurtosis)
     limit = clock.limit
