@@ -133,7 +133,7 @@ def test_rare_samples_are_told_and_nothing_is_drawn():
     assert not any(name.endswith(("_low", "_high")) for name in answer.keys())
     assert answer.summary()["gaussian"] is False and answer.summary()["hitting"] == []
     assert not answer.plot().axes[0].collections
-    large = odesim.bands(cubic(), d=10**6, until=2, save_points=5)
+    large = odesim.bands(cubic(), d=10**8, until=2, save_points=5)
     assert large.summary()["gaussian"] is True
 
 
