@@ -16,6 +16,7 @@ SUMMARIES: Mapping[str, str] = {
     "simulate": "Run finite-sample SGD, explicitly or exactly in law.",
     "compare": "Compare the ODE with SGD, or two stored runs.",
     "bands": "Tell where SGD of a given d is around the flow, and when it escapes.",
+    "sensitivity": "Print derivatives of results by parameters.",
     "observe": "Measure the order parameters of your own weights.",
     "verify": "Test the theorems of a paper against ODE and SGD.",
     "sweep": "Integrate or simulate at every point of a grid.",
@@ -55,6 +56,10 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "bands": (
         "odesim bands --system saad_solla_1995_step -p d=1e3 --until 40",
         "odesim bands --system collins_woodfin_2023 --fresh-initial --of 'first time loss <= 0.1'",
+    ),
+    "sensitivity": (
+        "odesim sensitivity --system arnaboldi_2023 --of 'first time M_ww >= .9' --to step,noise,overlap",
+        "odesim sensitivity --system saad_solla_1995_step -p overlap=.2 --of 'final error' --until 40",
     ),
     "observe": ("odesim observe weights.npz --system liao --out runs/mine",),
     "verify": (

@@ -11,6 +11,7 @@ from odesim.public.watch import watched
 if TYPE_CHECKING:
     from derivations.contract import System
     from odesim.study.answers.bands import Bands
+    from odesim.study.answers.sensitivity import Gradient
 
 
 @speaking
@@ -79,3 +80,57 @@ def bands(
     measures = [of] if isinstance(of, str) else list(of)
     with watched(f"bands of {own.name}") as progress:
         return study.answer(simulation, level=level, of=measures, progress=progress)
+
+
+@speaking
+def gradient(
+    system: "str | System",
+    *,
+    of: "str | Sequence[str]",
+    to: "str | Sequence[str]" = (),
+    preset: str | None = None,
+    config: "str | os.PathLike[str] | None" = None,
+    initial: "str | os.PathLike[str] | Mapping[str, Any] | None" = None,
+    stage: str | None = None,
+    seed: int | None = None,
+    until: Any = None,
+    rtol: float | None = None,
+    **parameters: Any,
+) -> "Gradient":
+    """Return the derivatives of final values and hitting times of a flow by its parameters.
+
+    They are those of the equations: tangents along the flow for up to four parameters, an adjoint beyond. A hitting
+    time has its derivative by the implicit function theorem. A random start keeps its seed.
+
+    Arguments:
+        system: Its name, a file that declares it, or a `System`.
+        of: A measure or several: "final R" or "first time R >= c".
+        to: Parameters; by default all by which the flow has a derivative.
+        preset, config, initial, stage, seed, until, rtol: As of `integrate`.
+        parameters: Those of the system.
+
+    Returns:
+        A `Gradient`: `.value` by measure, `.of(measure)` by parameter, `.tables()`, and the arrays `derivative` and
+        `elasticity`.
+
+    Raises:
+        UsageError: A parameter without a derivative (d, sizes, seeds, the tier), equations that are no smooth flow,
+            and measures that cannot be read.
+        NumericalError: A flow that cannot be followed, or a level that is touched and not crossed.
+
+    Example:
+        >>> import odesim
+        >>> answer = odesim.gradient("arnaboldi_2023", of="first time M_ww >= .9", to=["step", "noise"], until=100)
+        >>> {name: round(value, 4) for name, value in answer.of("first time M_ww >= .9").items()}
+        {'step': 129.1458, 'noise': 2.8811}
+    """
+    from odesim.request.case import Case
+    from odesim.study.answers.sensitivity import answer
+
+    own = chosen(system)
+    known(own, parameters, ("of", "to", "preset", "config", "initial", "stage", "seed", "until", "rtol"), "gradient")
+    case = Case.build(
+        own, parameters, preset=preset, config=config, initial=initial, stage=stage, seed=seed, until=until, rtol=rtol
+    )
+    with watched(f"derivatives of {own.name}"):
+        return answer(case, [of] if isinstance(of, str) else list(of), [to] if isinstance(to, str) else list(to))
