@@ -18,7 +18,7 @@ there was.
 
 from typing import TYPE_CHECKING, Any
 
-from odesim.public.answers import bands, gradient
+from odesim.public.answers import bands, gradient, optimise
 from odesim.public.comparisons import compare, observe
 from odesim.public.grids import sweep
 from odesim.public.keep import explore, figures, load, report, save, verify
@@ -59,6 +59,7 @@ __all__ = [
     "linearise",
     "load",
     "observe",
+    "optimise",
     "predict",
     "report",
     "save",

@@ -17,6 +17,7 @@ SUMMARIES: Mapping[str, str] = {
     "compare": "Compare the ODE with SGD, or two stored runs.",
     "bands": "Tell where SGD of a given d is around the flow, and when it escapes.",
     "sensitivity": "Print derivatives of results by parameters.",
+    "optimise": "Find the best schedule of the step, decay or noise.",
     "observe": "Measure the order parameters of your own weights.",
     "verify": "Test the theorems of a paper against ODE and SGD.",
     "sweep": "Integrate or simulate at every point of a grid.",
@@ -60,6 +61,10 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "sensitivity": (
         "odesim sensitivity --system arnaboldi_2023 --of 'first time M_ww >= .9' --to step,noise,overlap",
         "odesim sensitivity --system saad_solla_1995_step -p overlap=.2 --of 'final error' --until 40",
+    ),
+    "optimise": (
+        "odesim optimise --system saad_solla_1995_step -p overlap=.2 -p noise=.3 --minimise 'final error' --until 30",
+        "odesim optimise --system arnaboldi_2023 --minimise 'first time M_ww >= .9' --between 0,0.16",
     ),
     "observe": ("odesim observe weights.npz --system liao --out runs/mine",),
     "verify": (

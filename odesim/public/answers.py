@@ -11,6 +11,7 @@ from odesim.public.watch import watched
 if TYPE_CHECKING:
     from derivations.contract import System
     from odesim.study.answers.bands import Bands
+    from odesim.study.answers.optimise import OptimalSchedule
     from odesim.study.answers.sensitivity import Gradient
 
 
@@ -134,3 +135,61 @@ def gradient(
     )
     with watched(f"derivatives of {own.name}"):
         return answer(case, [of] if isinstance(of, str) else list(of), [to] if isinstance(to, str) else list(to))
+
+
+@speaking
+def optimise(
+    system: "str | System",
+    *,
+    vary: str = "step",
+    minimise: str = "final error",
+    knots: int = 20,
+    between: Any = None,
+    budget: Any = None,
+    preset: str | None = None,
+    config: "str | os.PathLike[str] | None" = None,
+    initial: "str | os.PathLike[str] | Mapping[str, Any] | None" = None,
+    seed: int | None = None,
+    until: Any = None,
+    **parameters: Any,
+) -> "OptimalSchedule":
+    """Return the schedule of the step, the decay or the noise of a declared model that is best for a measure.
+
+    The schedule is linear between equally spaced knots and optimised from the best constant. The answer has the best
+    constant, the greedy schedule and the optimum in continuous time beside it.
+
+    Arguments:
+        system: Its name, a file that declares it, or a `System`.
+        vary: "step", "decay" or "noise".
+        minimise: "final R", or "first time R >= c" for the least time to a level.
+        knots: Pieces of the schedule.
+        between: The least and the largest value; by default 0 and five times the present value.
+        budget: Most of the integral of the schedule over time.
+        preset, config, initial, seed, until: As of `integrate`.
+        parameters: Those of the system.
+
+    Returns:
+        An `OptimalSchedule`: `.value`, `.tables()`, `.model()` with the schedule in it, and the arrays `knot` and
+        `schedule`.
+
+    Raises:
+        UsageError: A gradient flow, which has no step; a model that is not declared or has stages; a level that no
+            constant reaches.
+        NumericalError: An optimum that no grid resolves.
+
+    Example:
+        >>> import odesim
+        >>> answer = odesim.optimise("arnaboldi_2023", minimise="final error", until=20, knots=4, between=(0, 0.16))
+        >>> answer.value < answer.summary()["constant_value"]
+        True
+    """
+    from odesim.request.case import Case
+    from odesim.study.answers.optimise import answer, wish
+
+    own = chosen(system)
+    options = ("vary", "minimise", "knots", "between", "budget", "preset", "config", "initial", "seed", "until")
+    known(own, parameters, options, "optimise")
+    case = Case.build(own, parameters, preset=preset, config=config, initial=initial, seed=seed, until=until)
+    asked = wish(case, vary, minimise, knots, between, budget)
+    with watched(f"optimising {own.name}") as progress:
+        return answer(case, asked, progress)
