@@ -9,16 +9,16 @@ Importing this package is light: JAX, SymPy, numba, diffrax and matplotlib load 
 'completed'
 
 To look: `systems`, `system`, `derive`, `declare`, `derivatives`, `linearise`, `predict`.  To compute: `integrate`,
-`simulate`, `compare`, `observe`, `sweep`, `Flow`.  To answer: `bands`, `gradient`, `optimise`.  To judge and keep:
-`verify`, `figures`, `report`, `explore`, `save`, `load`.  What they return is a `System`, `Trajectory`, `Run`,
-`Comparison`, `Verdicts` or an answer such as `Bands`; a mistake of the caller is a `UsageError`, one sentence.  In a
-notebook what takes long shows its progress, and Ctrl-C (the stop button) raises `InterruptedRun`, which holds what
-there was.
+`simulate`, `compare`, `observe`, `sweep`, `Flow`.  To answer: `bands`, `exponents`, `atlas`, `gradient`, `optimise`.
+To judge and keep: `verify`, `figures`, `report`, `explore`, `save`, `load`.  What they return is a `System`,
+`Trajectory`, `Run`, `Comparison`, `Verdicts` or an answer such as `Bands`; a mistake of the caller is a `UsageError`,
+one sentence.  In a notebook what takes long shows its progress, and Ctrl-C (the stop button) raises `InterruptedRun`,
+which holds what there was.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from odesim.public.answers import bands, gradient, optimise
+from odesim.public.answers import atlas, bands, exponents, gradient, optimise
 from odesim.public.comparisons import compare, observe
 from odesim.public.grids import sweep
 from odesim.public.keep import explore, figures, load, report, save, verify
@@ -47,12 +47,14 @@ __all__ = [
     "UsageError",
     "Verdicts",
     "__version__",
+    "atlas",
     "bands",
     "compare",
     "declare",
     "derivatives",
     "derive",
     "explore",
+    "exponents",
     "figures",
     "gradient",
     "integrate",

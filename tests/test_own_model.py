@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("own-model", "inputs", "training", "rules", "heads", "stages")
+PAGES = ("own-model", "inputs", "training", "rules", "heads", "stages", "exponents", "atlas")
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
 
 

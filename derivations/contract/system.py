@@ -69,6 +69,9 @@ class Dynamics:
     these of them.
     within(parameters, until, begin) raises `UsageError` where the parameters have no meaning from a time up to one.
     `batches(parameters)` are (time, batch) of SGD where these change: each holds from its time on.
+    `finite` names finite(parameters, step_size, batch), which gives the system and parameters by name of the same
+    training with equations that keep the size of a step, and the time of the stage in a unit of time there; None where
+    there are no such equations.
     `noisy` equations contain the noise of SGD, as those of the online limit do.  `step_symbol` is the symbol of a step
     size in titles, empty where it is no size of every step.  With `decades` a run of its default saved times has early
     ones besides, for a logarithmic axis.
@@ -99,6 +102,7 @@ class Dynamics:
     adapt: Callable[[Any], Any] = lambda parameters: parameters
     stated: Callable[[Any], Any] = lambda parameters: parameters
     begin: str = ""
+    finite: str = ""
     kind: ClassVar[str] = "dynamics"
 
     def tier(self, parameters: Any) -> str:

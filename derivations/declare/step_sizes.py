@@ -1,9 +1,10 @@
 """Steps of SGD of a declared model: their size, batch and time, by limit."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
-from derivations.contract import UsageError
+from derivations.contract import System, UsageError
 from derivations.declare import batches, schedules
 from derivations.declare.momentum import require_step
 
@@ -44,3 +45,22 @@ def stepped(parameters: Any, step_size: float, explicit: frozenset[str]) -> Any:
             f"--step-size {step_size:g} {where}, but -p step={parameters.step:g} was given: give one of the two"
         )
     return dataclasses.replace(parameters, step=eta)
+
+
+def finite(parameters: Any, step_size: float, batch: int) -> tuple[System, Mapping[str, Any], float] | None:
+    """Return the online limit at eta = step size x d of the training of a flow, which keeps the size of a step.
+
+    SGD with step h in dimension d is the online limit at eta = h d: its clock of steps/d is slower by the factor eta.
+
+    Returns:
+        The system, the parameters by name that it needs beside those of the flow, and the time of the flow in a unit of
+        its time; None for a model of another limit, of several stages, or with values that change in time.
+    """
+    declared = parameters.declaration
+    if declared.limit != "flow" or declared.stages or schedules.active(parameters) or declared.memories:
+        return None
+    from derivations.declare import system
+
+    eta = step_size * parameters.d
+    online = system.system(dataclasses.replace(declared, limit="online"))
+    return online, {"step": eta, "batch": batch}, eta

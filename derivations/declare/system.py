@@ -119,6 +119,7 @@ def _stages(declared: Declaration) -> tuple[Dynamics, ...]:
         decades=declared.decades,
         within=schedules.require,
         batches=batches.changing,
+        finite=f"{HERE}.step_sizes:finite",
     )
     made = [dynamics(train, between(declared, s), _step_symbol(s)) for s in declared.stages]
     return tuple(made) or (train,)

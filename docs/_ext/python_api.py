@@ -8,7 +8,10 @@ from typing import Any
 GROUPS = (
     ("Models and their equations", ("systems", "system", "declare", "derive", "System")),
     ("Runs", ("integrate", "simulate", "sweep", "Trajectory", "Run", "Flow")),
-    ("Comparisons and analyses", ("compare", "observe", "linearise", "derivatives", "predict", "Comparison")),
+    (
+        "Comparisons and analyses",
+        ("compare", "observe", "linearise", "derivatives", "predict", "exponents", "atlas", "Comparison"),
+    ),
     ("Theorems", ("verify", "Verdicts")),
     ("Files, figures and pages", ("save", "load", "figures", "report", "explore")),
     ("Errors", ("UsageError", "NumericalError", "MissingError", "InterruptedRun")),
@@ -19,6 +22,8 @@ RETURNED = (
     "odesim.study.derivatives.Derivatives",
     "odesim.study.linearisation.Linearisation",
     "odesim.study.linearisation.Stationary",
+    "odesim.study.answers.atlas.Atlas",
+    "odesim.study.answers.exponents.Exponents",
     "odesim.evidence.verification.Verdict",
     "odesim.request.trajectory.Outcome",
     "odesim.request.trajectory.Origin",

@@ -11,8 +11,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from odesim.cli import (
+    atlas,
     bands,
     examples,
+    exponents,
     figures,
     inform,
     interrupts,
@@ -72,9 +74,11 @@ for command, name in (
     (observe.observe, "observe"),
     (verify.verify, "verify"),
     (sweep.sweep, "sweep"),
+    (atlas.atlas, "atlas"),
     (figures.figures, "figures"),
     (report.report, "report"),
     (report.explore, "explore"),
+    (exponents.exponents, "exponents"),
     (stored.show, "show"),
     (stored.plot, "plot"),
     (inform.doctor, "doctor"),

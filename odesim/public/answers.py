@@ -10,9 +10,15 @@ from odesim.public.watch import watched
 
 if TYPE_CHECKING:
     from derivations.contract import System
+    from odesim.study.answers.atlas import Atlas
     from odesim.study.answers.bands import Bands
+    from odesim.study.answers.exponents import Exponents
     from odesim.study.answers.optimise import OptimalSchedule
     from odesim.study.answers.sensitivity import Gradient
+
+
+ATLAS = ("over", "map", "starts", "preset", "config", "seed", "stage")
+"""The options of `atlas`, which are no parameters of a system."""
 
 
 @speaking
@@ -76,11 +82,104 @@ def bands(
     simulation = sgd.request(
         own, parameters, method="compressed", step_size=step_size, batch=batch, fresh_initial=fresh_initial,
         preset=preset, config=config, initial=initial, stage=stage, seed=seed, until=until,
-        save_points=101 if save_points is None else save_points, save_at=save_at,
+        save_points=101 if save_points is None and save_at is None else save_points, save_at=save_at,
     )  # fmt: skip
     measures = [of] if isinstance(of, str) else list(of)
     with watched(f"bands of {own.name}") as progress:
         return study.answer(simulation, level=level, of=measures, progress=progress)
+
+
+@speaking
+def exponents(
+    system: "str | System", *, preset: str | None = None, stage: str | None = None, **parameters: Any
+) -> "Exponents":
+    """Return the information, leap and generative exponent of the teacher of a declared model, and their costs.
+
+    Arguments:
+        system: Its name, a file that declares it, or a `System`.
+        preset: A named parameter set of the system.
+        stage: The stage whose label is meant; by default the first.
+        parameters: Parameters of the system.
+
+    Returns:
+        An `Exponents` with `information`, `leap`, `generative` and `order`, the steps in which directions are found;
+        `summary()` has their costs and what this student sees (docs/exponents.md).
+
+    Raises:
+        UsageError: A system that is not declared, or a teacher without exponents: inputs that are not isotropic, copies
+            of students, more than four directions, a softmax loss or one of its own.
+
+    Example:
+        >>> import odesim
+        >>> staircase = odesim.declare(student={"unit": "relu(w)"}, teacher={"unit": "u + 0.6*u*v + 0.35*u*v*w"})
+        >>> answer = odesim.exponents(staircase)
+        >>> answer.information, answer.leap, [step["directions"] for step in answer.order]
+        (1, 1, ['u', 'v', 'w'])
+        >>> odesim.exponents("ben_arous_2021")
+        Exponents of ben_arous_2021
+          information 3, generative 1: d^2 samples of SGD, flow time d^0.5
+          with a transform of the label, or samples used twice: d samples of SGD, flow time 1
+    """
+    from odesim.request.case import Case
+    from odesim.study.answers.exponents import answer
+
+    system = chosen(system)
+    known(system, parameters, ("preset", "stage"), "exponents")
+    return answer(Case.build(system, parameters, preset=preset, stage=stage))
+
+
+@speaking
+def atlas(
+    system: "str | System",
+    *,
+    over: "Mapping[str, Any] | None" = None,
+    map: "Mapping[str, Any] | None" = None,
+    starts: int = 400,
+    preset: str | None = None,
+    config: "str | os.PathLike[str] | None" = None,
+    seed: int | None = None,
+    stage: str | None = None,
+    **parameters: Any,
+) -> "Atlas":
+    """Find the stationary points of a declared model modulo symmetry, and follow them over one or two parameters.
+
+    Every class has its loss, index (number of growing directions), null directions, and orbit. In the limit "flow"
+    points are vectors in the span of the teachers, and directions out of it are counted too; in the limit "online"
+    they are overlaps. A search proves no completeness.
+
+    Arguments:
+        system: Its name, a file that declares it, or a `System`.
+        over: A parameter and its range, such as {"step": (0, 6)}: branches, folds, branch points and Hopf points.
+        map: A second parameter and its range, over which the bifurcations are followed.
+        starts: Random starts of the search.
+        preset: A named parameter set of the system.
+        config: A TOML file with options and, in [parameters], parameters; arguments take precedence.
+        seed: Seed of the starts (0).
+        stage: The stage; by default the first.
+        parameters: Those of the system.
+
+    Returns:
+        An `Atlas`: arrays by name, `summary()`, `tables()`, `dataset()`, `plot()`, `save(folder)`.
+
+    Raises:
+        UsageError: A model without stationary points of vectors: giant steps, values that change in time, random
+            points, kinks, inputs with a law of their own; or a range that is none.
+
+    Example:
+        >>> import odesim
+        >>> found = odesim.atlas("arnaboldi_2023", starts=60)
+        >>> found["index"].tolist(), found["loss"].round(4).tolist()
+        ([0, 1], [0.0675, 2.045])
+    """
+    from odesim.request.case import Case
+    from odesim.request.parse import whole_number
+    from odesim.study.answers.atlas import atlas as study
+
+    system = chosen(system)
+    known(system, parameters, ATLAS, "atlas")
+    case = Case.build(system, parameters, preset=preset, config=config, seed=seed, stage=stage)
+    with watched(f"searching stationary points of {case.name}"):
+        return study(case, over=over, map=map, starts=whole_number(starts, "--starts"))
 
 
 @speaking

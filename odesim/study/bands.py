@@ -17,7 +17,8 @@ from odesim.flow.problem import Problem
 from odesim.sgd.increments import Increments
 from odesim.study import fluctuations, linearisation
 from odesim.study.escape import effective_start
-from odesim.study.fluctuations import Clock, Fluctuations, Local, Noise
+from odesim.study.fluctuations import Fluctuations, Noise
+from odesim.study.local_dynamics import Clock, Local
 from odesim.study.quantities import Quantity
 
 BENT = 0.1
@@ -36,7 +37,7 @@ COARSE = 1e-2
 
 @dataclasses.dataclass(frozen=True)
 class Band:
-    """Band of a quantity at times (T,): its value on the flow, its centre, standard deviation, and quantiles.
+    """Band of a quantity at times (T,): its value on the mean path, its centre, standard deviation, and quantiles.
 
     `bent` (T,) is |tr(H Sigma)| eps/(2 sd), which says how far the quantity is from linear within its spread.
     """

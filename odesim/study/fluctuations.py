@@ -16,13 +16,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from derivations.contract import Initial, Smooth
+from derivations.contract import Independent, Smooth
 from odesim.errors import NumericalError, UsageError
 from odesim.flow.problem import Problem
 from odesim.flow.solve import follow
 from odesim.machine.device import in_double
-from odesim.sgd.increments import LARGE, Increments
+from odesim.sgd.increments import Increments
 from odesim.study import linearisation, rebuild
+from odesim.study.local_dynamics import Clock, Local, local
 
 FIRST = 17
 """Nodes of a piece at first, at which J and D are evaluated; they are added where interpolation is not accurate."""
@@ -34,44 +35,8 @@ CURVED = 1e-3
 """Distance, in units of the size of the state, at which second differences of b are taken."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Clock:
-    """What a step of SGD is: the dimension, the step size, the batch, and the time eps of a step.
-
-    In the limit d -> infinity (online SGD) eps = 1/d and the step size times d stays fixed.  For a gradient flow eps is
-    the step size h, and the limit is h -> 0 at fixed d.
-    """
-
-    d: float
-    step_size: float
-    batch: int
-    eps: float
-    online: bool
-
-    @property
-    def limit(self) -> "Clock":
-        """The same clock near its limit, where terms of order eps are gone."""
-        if self.online:
-            return dataclasses.replace(self, d=self.d * LARGE, step_size=self.step_size / LARGE, eps=self.eps / LARGE)
-        return dataclasses.replace(self, step_size=self.step_size / LARGE, eps=self.eps / LARGE)
-
-
-@dataclasses.dataclass(frozen=True)
-class Local:
-    """Linear dynamics at a state y (P,): b (P,), J (P, P), D (P, P), b_1 (P,) and the kurtosis of X (P,).
-
-    `bias` is the largest difference of the mean increment from b, in standard errors of as many random points.
-    """
-
-    y: np.ndarray
-    slope: np.ndarray
-    jacobian: np.ndarray
-    covariance: np.ndarray
-    excess: np.ndarray
-    kurtosis: np.ndarray
-    bias: float = 0.0
-
-
+Measured = Callable[[Problem, float, np.ndarray, float], Local]
+"""Linear dynamics of a piece at a time and a state; the last number is the end of the piece."""
 Noise = Callable[[Local], np.ndarray]
 """Function of the linear dynamics at a node, which gives a covariance (P, P)."""
 
@@ -111,94 +76,6 @@ class Fluctuations:
         return path(time), path(time, 1), sigma
 
 
-class Map:
-    """Map from packed raw Gram matrix and numbers to the flat state, with its Jacobian at a state."""
-
-    def __init__(self, problem: Problem, increments: Increments) -> None:
-        self.problem, self.increments = problem, increments
-        size = problem.start.size
-        self.places = rebuild.places(problem.equations, size)
-        self.size = size
-
-    def __call__(self, packed: np.ndarray) -> np.ndarray:
-        """Flat states (N, P) of packed arrays (N, ..); a clock, which is no order parameter, is 0."""
-        observed = self.increments.model.observe(self.increments.parameters, packed)
-        flat = np.zeros((len(packed), self.size))
-        for name, place in self.places.items():
-            if name == self.problem.smooth.clock:
-                continue
-            if name not in observed:
-                tier = self.problem.equations.about.name
-                raise UsageError(
-                    f"bands of tier {tier} are not derived: its component {name} is no function of the weights alone; "
-                    "choose a tier that follows the order parameters themselves"
-                )
-            values = np.asarray(observed[name][1]).reshape(len(packed), -1)
-            chosen = place.reshape(-1) >= 0
-            flat[:, place.reshape(-1)[chosen]] = values[:, chosen]
-        return flat
-
-    def jacobian(self, packed: np.ndarray) -> np.ndarray:
-        """The derivative (P, len(packed)) by central differences, exact where the map is linear."""
-        step = 1e-5 * max(1.0, float(np.abs(packed).max(initial=0.0)))
-        moves = step * np.eye(packed.size)
-        return ((self(packed + moves) - self(packed - moves)) / (2 * step)).T
-
-
-@in_double
-def local(
-    problem: Problem, increments: Increments, clock: Clock, t: float, y: np.ndarray, shifted: bool = True
-) -> Local:
-    """Return the linear dynamics at a state, at time t after the start of the problem.
-
-    J is by differences of the compiled flow, D and b_1 are means over the points of the increments.  Without `shifted`
-    b_1 is left out, and 0.
-    """
-    equations = problem.equations
-    initial: Initial = dataclasses.replace(problem.initial, state=equations.unpack(y))
-    slope = linearisation.compiled(problem)
-    jacobian = linearisation.fast_jacobian(problem, t, y)
-    ahead, packed = Map(problem, increments), increments.packed(initial)
-    turned = ahead.jacobian(packed)
-    count = problem.clock(t) / clock.eps
-    changes, mean = increments.of_step(initial, clock.d, clock.step_size, count)
-    weights = increments.points.weights
-    moves = changes @ turned.T / clock.eps
-    moves = moves - weights @ moves
-    covariance = (moves * weights[:, None]).T @ moves / clock.batch
-    variance = clock.batch * np.diag(covariance)
-    fourth = weights @ (moves**2) ** 2
-    kurtosis = np.divide(fourth, variance**2, out=np.zeros_like(fourth), where=variance > 0)
-    if not shifted:
-        return Local(y, slope(t, y), jacobian, covariance, np.zeros_like(y), kurtosis)
-    limit = clock.limit
-    _, first = increments.of_step(initial, limit.d, limit.step_size, count)
-    # The map is followed exactly: where it bends, what a step does to its mean is a part of b_1.
-    moved = _mean_of(ahead, packed, changes, weights, mean) / clock.eps
-    straight, here = turned @ first / limit.eps, slope(t, y)
-    excess = (moved - straight) / clock.eps
-    error = np.sqrt(variance / len(weights)) + 1e-6 * np.abs(here).max(initial=0.0)
-    off = np.abs(straight - np.where(_is_clock(problem, y), 0.0, here))
-    bias = float(np.divide(off, error, out=np.zeros_like(off), where=error > 0).max(initial=0.0))
-    return Local(y, here, jacobian, covariance, excess, kurtosis, bias)
-
-
-def _is_clock(problem: Problem, y: np.ndarray) -> np.ndarray:
-    """True (P,) for the clock, which SGD has no increment of."""
-    clock = np.zeros(y.size, bool)
-    if problem.smooth.clock:
-        clock[problem.equations.layout.places(problem.smooth.clock, y.size)] = True
-    return clock
-
-
-def _mean_of(ahead: Map, packed: np.ndarray, changes: np.ndarray, weights: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Mean change of the flat state in one step: at the mean change, and the curvature of the map by the samples."""
-    at_mean = weights @ changes
-    straight = (ahead(packed[None] + mean) - ahead(packed[None]))[0]
-    curved = weights @ ahead(packed + changes) - ahead(packed[None] + at_mean)[0]
-    return straight + curved
-
-
 @in_double
 def solve(
     problem: Problem, increments: Increments, clock: Clock, times: np.ndarray,
@@ -219,14 +96,16 @@ def solve(
 
     Raises `UsageError` for equations that are no smooth flow, and `NumericalError` where the flow fails.
     """
-    if not isinstance(problem.equations.advance, Smooth):
+    if not isinstance(problem.equations.advance, Smooth | Independent):
         raise UsageError(
             f"bands need a tier that is a smooth flow, but {problem.equations.about.name} is "
             f"{problem.equations.advance.kind}; choose another -p tier"
         )
 
-    def measured(piece: Problem, t: float, y: np.ndarray) -> Local:
-        node = local(piece, increments, clock, t, y, shifted)
+    def measured(piece: Problem, t: float, y: np.ndarray, last: float) -> Local:
+        # At the end of a piece values are those before the jump: the number of the step is the last one there.
+        count = min(problem.clock(t), problem.clock(last) - clock.eps) / clock.eps
+        node = local(piece, increments, clock, t, y, shifted, count)
         return node if noise is None else dataclasses.replace(node, covariance=noise(node))
 
     size = problem.start.size
@@ -259,28 +138,28 @@ def _pieces(problem: Problem, times: np.ndarray) -> list[tuple[float, float]]:
 class Path:
     """Linear dynamics along a piece of the mean path, at nodes between which they are interpolated by cubic splines."""
 
-    def __init__(self, problem: Problem, time: np.ndarray, nodes: list[Local], shifted: bool) -> None:
+    def __init__(self, problem: Problem, piece: Problem, time: np.ndarray, nodes: list[Local], shifted: bool) -> None:
         from scipy.interpolate import CubicSpline
 
-        self.problem, self.time, self.nodes, self.shifted = problem, time, nodes, shifted
+        self.problem, self.piece, self.time, self.nodes, self.shifted = problem, piece, time, nodes, shifted
         self.jacobian = CubicSpline(time, np.array([node.jacobian for node in nodes]))
         self.covariance = CubicSpline(time, np.array([node.covariance for node in nodes]))
 
     @classmethod
     def along(
-        cls, problem: Problem, measured: Callable[[Problem, float, np.ndarray], Local], span: tuple[float, float],
-        accuracy: float, shifted: bool,
+        cls, problem: Problem, measured: Measured, span: tuple[float, float], accuracy: float, shifted: bool,
     ) -> "Path":  # fmt: skip
         """Choose the nodes of a piece: equally spaced at first, halved where a spline misses the next ones."""
         evaluated: dict[float, Local] = {}
         time = np.linspace(*span, FIRST)
+        piece: Problem | None = None
         while True:
-            states, _ = states_along(problem, time)
+            states = states_along(problem, np.union1d([0.0], time))[0][-len(time) :]
+            piece = problem.onward(states[0])[0] if piece is None else piece
             for t, y in zip(time, states, strict=True):
                 if float(t) not in evaluated:
-                    here, y = problem.onward(y)
-                    evaluated[float(t)] = measured(here, float(t), y)
-            path = cls(problem, time, [evaluated[float(t)] for t in time], shifted)
+                    evaluated[float(t)] = measured(piece, float(t), y, span[1])
+            path = cls(problem, piece, time, [evaluated[float(t)] for t in time], shifted)
             further = path.misses(accuracy)
             if not len(further) or len(time) >= MOST:
                 return path
@@ -318,11 +197,12 @@ class Path:
         sigmas = (both[:, 0] + np.swapaxes(both[:, 0], 1, 2)) / 2
         shifts = self._shifts(sigmas[np.searchsorted(union, self.time)], shift, times) if self.shifted else None
         chosen = np.searchsorted(union, times)
-        states, slopes = states_along(self.problem, times)
+        states, slopes = states_along(self.problem, np.union1d([0.0], times))
+        states, slopes = states[-len(times) :], slopes(slice(-len(times), None))
         return {
             "states": states, "sigma": sigmas[chosen], "growth": both[chosen, 1],
             "shift": np.zeros_like(states) if shifts is None else shifts,
-            "slopes": slopes(slice(None)), "jacobians": self.jacobian(times),
+            "slopes": slopes, "jacobians": self.jacobian(times),
         }  # fmt: skip
 
     def _shifts(self, sigmas: np.ndarray, start: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -339,8 +219,7 @@ class Path:
     def curvature(self, node: Local, sigma: np.ndarray, t: float) -> np.ndarray:
         """(1/2) sum_jk (d^2 b/dj dk) Sigma_jk by second differences along the eigenvectors of Sigma."""
         sizes, vectors = np.linalg.eigh(sigma)
-        here, y = self.problem.onward(node.y)
-        slope = linearisation.compiled(here)
+        y, slope = node.y, linearisation.compiled(self.piece)
         step = CURVED * max(float(np.abs(y).max(initial=0.0)), 1e-300)
         total = np.zeros_like(y)
         for size, vector in zip(sizes, vectors.T, strict=True):

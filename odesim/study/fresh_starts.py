@@ -15,7 +15,7 @@ from odesim.errors import UsageError
 from odesim.flow.problem import Problem
 from odesim.machine import streams
 from odesim.sgd.increments import Increments
-from odesim.study.fluctuations import Map
+from odesim.study.local_dynamics import Map
 
 TRIED = 256
 """Draws that decide whether directions are uniform."""

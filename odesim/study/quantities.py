@@ -20,11 +20,12 @@ STEP = 1e-4
 class Quantity:
     """Quantity R of a flow's state y (P,): a component's entry, a loss or a watched observable, times a sign.
 
-    `name` is what a reader calls it, `meaning` what it is.
+    `name` is what a reader calls it, `meaning` what it is, `measure` the text that it was read from.
     """
 
     name: str
     meaning: str
+    measure: Measure
     value: Callable[[np.ndarray], float]
 
     def gradient(self, y: np.ndarray) -> np.ndarray:
@@ -84,7 +85,7 @@ def of_measure(problem: Problem, measure: Measure, option: str = "--of") -> Quan
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from None
     return Quantity(
-        _spoken(measure, variable, values.ndim == 0), meaning, lambda y: measure.reduced(np.asarray(raw(y)))
+        _spoken(measure, variable, values.ndim == 0), meaning, measure, lambda y: measure.reduced(np.asarray(raw(y)))
     )
 
 

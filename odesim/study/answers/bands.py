@@ -7,27 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from derivations.contract import Initial
 from odesim.errors import UsageError
-from odesim.flow.problem import Problem, prepare
+from odesim.flow.problem import Problem
 from odesim.machine.device import in_double
 from odesim.request.answer import Answer, Question, Table
 from odesim.request.parse import real_number
-from odesim.request.saved_times import saved_times
 from odesim.request.trajectory import Variable
-from odesim.sgd import increments as steps
-from odesim.sgd import simulation as sgd
-from odesim.sgd.increments import Increments
 from odesim.sgd.simulation import Simulation
-from odesim.study import bands, escape, fluctuations, quantities, rebuild
+from odesim.study import band_question, bands, escape, fluctuations, quantities, rebuild
 from odesim.study.bands import Band, Part, Setting
 from odesim.study.escape import HittingTimes
-from odesim.study.fluctuations import Clock, Fluctuations
-from odesim.study.fresh_starts import fresh_start
+from odesim.study.fluctuations import Fluctuations
 from odesim.study.quantities import Quantity
 
-COARSE_POINTS = 10
-"""Sobol points of the parts of a mixture as a power of two."""
 RARE = 0.1
 """A sum over a relaxation time counts as Gaussian while the kurtosis of a step is below this part of its samples."""
 BIASED = 6.0
@@ -58,9 +50,9 @@ class Bands(Answer):
         hitting = self.numbers.get("hitting", [])
         if not hitting:
             return {}
-        header = ["measure", *(f"{p:.0%}" for p in escape.LEVELS), "rate", "directions", "on the flow"]
+        header = ["measure", *(f"{p:.0%}" for p in escape.LEVELS), "rate", "directions", "without noise"]
         rows = [
-            [one["measure"], *one["quantiles"], one["rate"], one["directions"], one["flow"]] for one in hitting
+            [one["measure"], *one["quantiles"], one["rate"], one["directions"], one["centre"]] for one in hitting
         ]  # fmt: skip
         return {"hitting": (header, rows)}
 
@@ -87,10 +79,10 @@ def answer(
     level = float(asked.details["level"])
     readings = [quantities.read(text) for text in of]
     tell = progress or (lambda done, whole: None)
-    setting, source = _setting(simulation)
-    problem = setting.problem
+    ready = band_question.prepared(simulation)
+    setting, problem = ready.setting, ready.setting.problem
     wanted = [quantities.of_measure(problem, reading) for reading in readings]
-    times = _times(simulation)
+    times = band_question.times_of(simulation) / ready.scale
     tell(0.05, 1.0)
     course = fluctuations.solve(
         problem, setting.increments, setting.clock, times, start=setting.start, shifted=setting.shifted
@@ -101,23 +93,45 @@ def answer(
     tell(0.5, 1.0)
     rare = _rare(setting, course)
     at = None if rare else bands.split_time(setting, course)
-    parts: list[Part] = []
-    directions = 0
+    parts, directions = ([], 0)
     if at is not None and at + 1 < len(times):
         parts, directions = bands.split(setting, course, at, times[at + 1 :])
+    split_at = at if parts else None
     tell(0.8, 1.0)
     every = {quantity.name: quantity for quantity in (*_usual(problem), *wanted)}
-    drawn = [bands.band(setting, course, quantity, level, parts, at if parts else None) for quantity in every.values()]
+    drawn = [bands.band(setting, course, quantity, level, parts, split_at) for quantity in every.values()]
     hitting = [
         escape.hitting_times(problem, course, quantity, str(reading.sign), float(reading.level or 0.0))
         for reading, quantity in zip(readings, wanted, strict=True)
         if reading.sign is not None and not rare
     ]
-    variables = _variables(setting, course, drawn, level, parts, at)
-    if rare:
-        variables = {name: v for name, v in variables.items() if not name.endswith(("_low", "_high"))}
-    told = _Told(simulation, setting, course, level, source, rare, at if parts else None, len(parts), directions)
-    return Bands(asked, variables, _numbers(told, drawn, hitting), _sentences(told, drawn, hitting))
+    result = _Result(simulation, ready, course, level, drawn, hitting, rare, parts, split_at, directions)
+    return Bands(asked, _variables(result), _numbers(result), _sentences(result))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Result:
+    """Everything that arrays, headline numbers and sentences are made of, on the clock of the equations."""
+
+    simulation: Simulation
+    ready: band_question.Asked
+    course: Fluctuations
+    level: float
+    bands: Sequence[Band]
+    hitting: Sequence[HittingTimes]
+    rare: float
+    parts: Sequence[Part]
+    split_at: int | None
+    directions: int
+
+    @property
+    def setting(self) -> Setting:
+        """The setting of the equations."""
+        return self.ready.setting
+
+    def told(self, time: float) -> float:
+        """A time on the clock of the user."""
+        return float(time) * self.ready.scale
 
 
 def question(simulation: Simulation, *, level: Any = 0.9, of: Sequence[str] = ()) -> Question:
@@ -132,46 +146,6 @@ def _details(simulation: Simulation) -> dict[str, Any]:
     """The request of the simulation without what belongs to random numbers."""
     left_out = ("system", "declaration", "seeds", "stream", "precision", "method", "backend")
     return {name: value for name, value in simulation.request().items() if name not in left_out}
-
-
-def _times(simulation: Simulation) -> np.ndarray:
-    """The times of the bands: those that were asked for, with the start."""
-    case = simulation.case
-    if case.save_at is not None:
-        return np.union1d([0.0], np.array(case.save_at))
-    return np.asarray(saved_times(case, case.until, case.save_points), float)
-
-
-def _setting(simulation: Simulation) -> tuple[Setting, str]:
-    """The flow, the increments and the start of a simulation, and where the law of the start comes from."""
-    case = simulation.case
-    stage = case.system.dynamics(case.stage)
-    if not stage.model:
-        raise UsageError(f"stage {stage.name} of {case.system.name} has no finite-sample model, and no bands")
-    model: Any = stage.truth(case.parameters)
-    steps.refuse(model, simulation.batch)
-    if simulation.changes:
-        raise UsageError("bands of a batch that changes are not derived: give --batch")
-    sgd.refuse_tier(case)
-    flow = dataclasses.replace(case, backend="numba")
-    initial: Initial = sgd.condition_of(dataclasses.replace(simulation, case=flow))
-    problem = prepare(flow, initial)
-    d = float(case.parameters.d)
-    points = steps.points_of(model, case.parameters)
-    increments = Increments(model, case.parameters, points, float(simulation.batch))
-    fewer = steps.points_of(model, case.parameters, COARSE_POINTS)
-    coarse = dataclasses.replace(increments, points=fewer)
-    eps = simulation.tick
-    online = stage.tick(case.parameters, 2 * simulation.step_size) == eps  # a flow's step takes longer, if it is longer
-    clock = Clock(d, simulation.step_size, simulation.batch, eps, online)
-    sigma, source = np.zeros((problem.start.size,) * 2), "one start"
-    if simulation.fresh_initial:
-        mean, covariance, source = fresh_start(problem, increments, d)
-        problem = dataclasses.replace(
-            problem, initial=dataclasses.replace(problem.initial, state=problem.equations.unpack(mean))
-        )
-        sigma = covariance / (d * eps)
-    return Setting(problem, increments, coarse, clock, sigma, not problem.smooth.rough), source
 
 
 def _usual(problem: Problem) -> list[Quantity]:
@@ -194,71 +168,96 @@ def _rare(setting: Setting, course: Fluctuations) -> float:
     return ratio if ratio > 1 else 0.0
 
 
-def _variables(
-    setting: Setting, course: Fluctuations, drawn: Sequence[Band], level: float, parts: Sequence[Part], at: int | None
-) -> dict[str, Variable]:
+def _variables(result: _Result) -> dict[str, Variable]:
     """The labelled arrays of an answer."""
-    found = {"time": Variable(("time",), course.time, f"time, {_clock(setting)}")}
-    for band in drawn:
+    course, level = result.course, result.level
+    clock = result.simulation.system.dynamics(result.simulation.case.stage).clock
+    arrays = {"time": Variable(("time",), course.time * result.ready.scale, clock)}
+    flow = _flow_states(result)
+    for band in result.bands:
         name, meaning = _plain(band.quantity.name), band.quantity.meaning
-        found[name] = Variable(("time",), band.flow, f"{meaning} on the flow")
-        for suffix, values, text in (
+        values = band.flow if flow is None else _along_flow(result, band.quantity, flow)
+        arrays[name] = Variable(("time",), values, f"{meaning} on the flow")
+        for suffix, part, text in (
             ("centre", band.centre, "its mean over runs of SGD"), ("sd", band.deviation, "its standard deviation"),
             ("low", band.low, f"lower end of the {level:.0%} band"),
             ("high", band.high, f"upper end of the {level:.0%} band"),
             ("bent", band.bent, "part of the standard deviation by which it bends within the spread"),
         ):  # fmt: skip
-            found[f"{name}_{suffix}"] = Variable(("time",), values, f"{meaning}: {text}")
-    found |= _components(setting, course, level, parts, at)
-    names = entries(setting.problem)
-    inside = np.ones(len(course.time), bool)
-    if parts and at is not None:
-        inside[at + 1 :] = False
+            if not (result.rare and suffix in ("low", "high")):
+                arrays[f"{name}_{suffix}"] = Variable(("time",), part, f"{meaning}: {text}")
+    arrays |= _components(result, course.states if flow is None else flow)
+    inside = np.arange(len(course.time)) <= (len(course.time) if result.split_at is None else result.split_at)
     covariance = np.where(inside[:, None, None], course.eps * course.sigma, np.nan)
     shift = np.where(inside[:, None], course.eps * course.shift, np.nan)
-    found["covariance"] = Variable(("time", "entry", "entry_"), covariance, "covariance of the entries of the state")
-    found["shift"] = Variable(("time", "entry"), shift, "mean over runs of SGD less the flow")
-    found["entry"] = Variable(("entry",), np.array(names), "entries of the state")
-    return found
+    arrays["covariance"] = Variable(("time", "entry", "entry_"), covariance, "covariance of the entries of the state")
+    arrays["shift"] = Variable(("time", "entry"), shift, "mean over runs of SGD less the path of the equations")
+    arrays["entry"] = Variable(("entry",), np.array(entries(result.setting.problem)), "entries of the state")
+    return arrays
 
 
-def _components(
-    setting: Setting, course: Fluctuations, level: float, parts: Sequence[Part], at: int | None
-) -> dict[str, Variable]:
+def _flow_states(result: _Result) -> np.ndarray | None:
+    """The states of the gradient flow at the saved times; None where the equations are those of the flow."""
+    ready = result.ready
+    if ready.scale == 1.0 and ready.flow.equations is ready.setting.problem.equations:
+        return None
+    start = None
+    if result.simulation.fresh_initial:
+        start = result.course.states[0]
+    return fluctuations.states_along(ready.flow, result.course.time * ready.scale, start)[0]
+
+
+def _along_flow(result: _Result, quantity: Quantity, states: np.ndarray) -> np.ndarray:
+    """Values of a quantity on the gradient flow."""
+    own = quantities.of_measure(result.ready.flow, quantity.measure)
+    return np.array([own.value(y) for y in states])
+
+
+def _components(result: _Result, flow: np.ndarray) -> dict[str, Variable]:
     """Flow, centre, standard deviation and band of every component of the state."""
-    from scipy.special import ndtri
-
-    reach, last = ndtri((1 + level) / 2), len(course.time) if not parts or at is None else at + 1
-    centre = course.states[:last] + course.eps * course.shift[:last]
-    deviation = np.sqrt(np.maximum(course.eps * np.diagonal(course.sigma[:last], axis1=1, axis2=2), 0.0))
-    low, high = centre - reach * deviation, centre + reach * deviation
-    if parts:
-        means = np.array([part.course.states[1:] for part in parts])
-        own = np.array([np.diagonal(part.course.sigma[1:], axis1=1, axis2=2) for part in parts])
-        widths = np.sqrt(np.maximum(course.eps * own, 0.0))
-        ends = np.array([
-            [bands.mixture_quantiles(means[:, t, k], widths[:, t, k], level) for k in range(means.shape[2])]
-            for t in range(means.shape[1])
-        ])  # fmt: skip
-        centre = np.concatenate([centre, means.mean(0)])
-        deviation = np.concatenate([deviation, np.sqrt((widths**2).mean(0) + means.var(0))])
-        low, high = np.concatenate([low, ends[..., 0]]), np.concatenate([high, ends[..., 1]])
-    problem = setting.problem
+    problem, level = result.setting.problem, result.level
+    centre, deviation, low, high = _entry_bands(result)
     known = {component.name: component for component in problem.equations.state}
-    found: dict[str, Variable] = {}
-    for name, place in rebuild.places(problem.equations, course.states.shape[1]).items():
+    arrays: dict[str, Variable] = {}
+    for name, place in rebuild.places(problem.equations, flow.shape[1]).items():
         if name == problem.smooth.clock:
             continue
         dims, meaning = ("time", *known[name].dims), known[name].meaning
         for suffix, values, text in (
-            ("", course.states, "on the flow"), ("_centre", centre, "its mean over runs of SGD"),
+            ("", flow, "on the flow"), ("_centre", centre, "its mean over runs of SGD"),
             ("_sd", deviation, "its standard deviation"), ("_low", low, f"lower end of the {level:.0%} band"),
             ("_high", high, f"upper end of the {level:.0%} band"),
         ):  # fmt: skip
-            constant = 0.0 if suffix == "_sd" else _constants(problem, name)
-            entry = np.where(place >= 0, values[:, np.maximum(place, 0)], constant)
-            found[f"{name}{suffix}"] = Variable(dims, entry, f"{meaning}, {text}")
-    return found
+            if not (result.rare and suffix in ("_low", "_high")):
+                constant = 0.0 if suffix == "_sd" else _constants(problem, name)
+                entry = np.where(place >= 0, values[:, np.maximum(place, 0)], constant)
+                arrays[f"{name}{suffix}"] = Variable(dims, entry, f"{meaning}, {text}")
+    return arrays
+
+
+def _entry_bands(result: _Result) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Centre, standard deviation, low and high (T, P) of the entries of the state."""
+    from scipy.special import ndtri
+
+    course, level, at = result.course, result.level, result.split_at
+    reach, last = ndtri((1 + level) / 2), len(course.time) if at is None else at + 1
+    centre = course.states[:last] + course.eps * course.shift[:last]
+    deviation = np.sqrt(np.maximum(course.eps * np.diagonal(course.sigma[:last], axis1=1, axis2=2), 0.0))
+    low, high = centre - reach * deviation, centre + reach * deviation
+    if not result.parts:
+        return centre, deviation, low, high
+    means = np.array([part.course.states[1:] for part in result.parts])
+    own = np.array([np.diagonal(part.course.sigma[1:], axis1=1, axis2=2) for part in result.parts])
+    widths = np.sqrt(np.maximum(course.eps * own, 0.0))
+    ends = np.array([
+        [bands.mixture_quantiles(means[:, t, k], widths[:, t, k], level) for k in range(means.shape[2])]
+        for t in range(means.shape[1])
+    ])  # fmt: skip
+    spread = np.sqrt((widths**2).mean(0) + means.var(0))
+    behind = (means.mean(0), spread, ends[..., 0], ends[..., 1])
+    before = (centre, deviation, low, high)
+    first, second, third, fourth = (np.concatenate(pair) for pair in zip(before, behind, strict=True))
+    return first, second, third, fourth
 
 
 def _constants(problem: Problem, name: str) -> np.ndarray:
@@ -282,88 +281,71 @@ def _plain(name: str) -> str:
     return re.sub(r"\W+", "_", name).strip("_")
 
 
-def _clock(setting: Setting) -> str:
-    """What a unit of time is."""
-    return "d steps" if setting.clock.online else "1 / step size steps"
-
-
-@dataclasses.dataclass(frozen=True)
-class _Told:
-    """What sentences and headline numbers are made of."""
-
-    simulation: Simulation
-    setting: Setting
-    course: Fluctuations
-    level: float
-    source: str
-    rare: float
-    split_at: int | None
-    flows: int
-    directions: int
-
-
-def _numbers(told: _Told, drawn: Sequence[Band], hitting: Sequence[HittingTimes]) -> dict[str, Any]:
+def _numbers(result: _Result) -> dict[str, Any]:
     """Headline numbers: the setting, the bands at the end, and the quantiles of hitting times."""
-    clock, course = told.setting.clock, told.course
+    clock, course = result.setting.clock, result.course
+    last = course.time[-1 if result.split_at is None else result.split_at]
     numbers: dict[str, Any] = {
-        "d": clock.d, "step_size": clock.step_size, "batch": clock.batch, "level": told.level,
-        "time": float(course.time[-1]), "start": told.source, "gaussian": not told.rare,
-        "kurtosis": float(course.kurtosis.max(initial=0.0)), "shifted": told.setting.shifted, "bias": course.bias,
-        "nodes": course.nodes,
-        "linear_until": float(course.time[-1 if told.split_at is None else told.split_at]),
-        "flows": told.flows,
+        "d": clock.d, "step_size": clock.step_size, "batch": clock.batch, "level": result.level,
+        "time": result.told(course.time[-1]), "start": result.ready.source, "gaussian": not result.rare,
+        "kurtosis": float(course.kurtosis.max(initial=0.0)), "shifted": result.setting.shifted, "bias": course.bias,
+        "nodes": course.nodes, "linear_until": result.told(last), "flows": len(result.parts),
     }  # fmt: skip
-    for band in drawn:
+    for band in result.bands:
         name = _plain(band.quantity.name)
-        numbers |= {f"{name}_flow": float(band.flow[-1]), f"{name}_centre": float(band.centre[-1])}
-        numbers |= {f"{name}_sd": float(band.deviation[-1])}
-        if not told.rare:
+        numbers |= {f"{name}_centre": float(band.centre[-1]), f"{name}_sd": float(band.deviation[-1])}
+        if not result.rare:
             numbers |= {f"{name}_low": float(band.low[-1]), f"{name}_high": float(band.high[-1])}
     numbers["hitting"] = [
         {
             "measure": f"first time {one.name} {one.sign} {one.level:g}", "kind": one.kind,
-            "quantiles": [float(q) for q in one.quantiles], "rate": one.rate, "directions": one.directions,
-            "flow": one.mean_path,
+            "quantiles": [result.told(q) for q in one.quantiles], "rate": one.rate / result.ready.scale,
+            "directions": one.directions, "centre": result.told(one.mean_path),
         }
-        for one in hitting
+        for one in result.hitting
     ]  # fmt: skip
     return numbers
 
 
-def _sentences(told: _Told, drawn: Sequence[Band], hitting: Sequence[HittingTimes]) -> tuple[str, ...]:
+def _sentences(result: _Result) -> tuple[str, ...]:
     """The answer in words."""
-    end, level, d = told.course.time[-1], told.level, told.setting.clock.d
-    if told.rare:
+    course, level, d = result.course, result.level, result.setting.clock.d
+    end = result.told(course.time[-1])
+    if result.rare:
         return (
             f"no band at d = {d:g}: a few rare samples decide the spread of SGD (the kurtosis of one step is "
-            f"{told.course.kurtosis.max():.2g}, {told.rare:.2g} times what sums over a relaxation time level out); "
+            f"{course.kurtosis.max():.2g}, {result.rare:.2g} times what sums over a relaxation time level out); "
             "simulate instead, or take a larger d",
         )
-    lines = []
-    for band in drawn:
+    lines = [
+        f"at t = {end:g}, d = {d:g}: {band.quantity.name} {band.low[-1]:.4g} .. {band.high[-1]:.4g} ({level:.0%}), "
+        f"mean {band.centre[-1]:.4g}"
+        for band in result.bands
+    ]
+    lines += [_hitting_sentence(result, one) for one in result.hitting]
+    if result.split_at is not None:
+        since = result.told(course.time[result.split_at])
         lines.append(
-            f"at t = {end:g}, d = {d:g}: {band.quantity.name} {band.low[-1]:.4g} .. {band.high[-1]:.4g} ({level:.0%}), "
-            f"mean {band.centre[-1]:.4g}, on the flow {band.flow[-1]:.4g}"
+            f"linear until t = {since:g}, then a mixture of {len(result.parts)} flows {_ways(result.directions)}"
         )
-    for one in hitting:
-        lines.append(_hitting_sentence(one))
-    if told.split_at is not None:
-        since, many = told.course.time[told.split_at], told.directions
-        ways = "one growing direction" if many == 1 else f"{many} growing directions"
-        lines.append(f"linear until t = {since:g}, then a mixture of {told.flows} flows along {ways}")
-    if not told.setting.shifted:
-        name = told.setting.problem.equations.about.name
+    if not result.setting.shifted:
+        name = result.setting.problem.equations.about.name
         lines.append(f"tier {name} is not exact: the centre is that of the flow, without its shift of order 1/d")
-    if told.setting.clock.batch > 0.1 * d:
+    if result.setting.clock.batch > 0.1 * d:
         lines.append("the batch is above d/10: terms of order B/d are left out")
     return tuple(lines)
 
 
-def _hitting_sentence(one: HittingTimes) -> str:
+def _ways(count: int) -> str:
+    """The growing directions in words."""
+    return "along one growing direction" if count == 1 else f"along {count} growing directions"
+
+
+def _hitting_sentence(result: _Result, one: HittingTimes) -> str:
     """One hitting time in words."""
-    values = [f"{one.quantiles[k]:.4g}" if np.isfinite(one.quantiles[k]) else "later" for k in (0, 2, 4)]
+    told = [result.told(one.quantiles[k]) for k in (0, 2, 4)]
+    values = [f"{value:.4g}" if np.isfinite(value) else "later" for value in told]
     text = f"first time {one.name} {one.sign} {one.level:g}: {' .. '.join(values)} (5, 50, 95 %)"
     if one.kind == "escape":
-        ways = "one growing direction" if one.directions == 1 else f"{one.directions} growing directions"
-        return f"{text}, an escape at the rate {one.rate:.4g} along {ways}"
+        return f"{text}, an escape at the rate {one.rate / result.ready.scale:.4g} {_ways(one.directions)}"
     return text

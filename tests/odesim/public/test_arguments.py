@@ -29,11 +29,13 @@ def calls(run, tmp_path, monkeypatch):
     committee = odesim.declare(student={"unit": "erf(w)", "units": 2}, teacher={})
     weights = {"w": np.ones((3, 2, 10)), "w_star": np.eye(10)[:1]}
     return {
+        "atlas": {"system": "arnaboldi_2023", "starts": 4},
         "compare": {"first": "liao", "step_size": 1e-2, "batch": 4, "seeds": 2, **TINY},
         "declare": {"student": {"unit": "erf(w)"}, "teacher": {}},
         "derivatives": {"system": "pruning", "tier": "homogeneous"},
         "derive": {"system": "pruning", "tier": "homogeneous"},
         "explore": {"what": run, "out": "page.html"},
+        "exponents": {"system": committee},
         "figures": {"only": "nothing of that name"},
         "integrate": {"system": "liao", **TINY},
         "linearise": {"source": run},

@@ -1,0 +1,98 @@
+"""Symmetries of a label, and the least order that they leave to any transform of it.
+
+A rotation g of the r directions with F(g z) = F(z) is a symmetry of every transform T(F).  The tensors
+
+    E[T(F) h_alpha(z_U) z_perp],   |alpha| = a,
+
+of order 1 in the directions beside the known ones U are therefore invariant under g, as elements of Sym^a(U) x perp.
+There are
+
+    c_a = 1/|G| sum_g chi_a(g) chi_perp(g),   sum_a chi_a(g) t^a = 1/det(1 - t g_U)
+
+independent invariants.  If all c_a vanish, no transform sees the directions at order 1.  Invariants are generated in
+degrees up to |G| (Noether), so that finitely many c_a decide.  At order 2 there is always |z_perp|^2.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from derivations.declare.teacher_label import Label
+
+POINTS = 400
+"""Random points at which a symmetry is tested."""
+SAME = 1e-10
+"""The largest relative difference of equal labels, and of equal rotations."""
+VECTORS = 4
+"""Vectors of the teacher up to which all their permutations with signs are tried, 384 of them at four."""
+
+
+def symmetries(label: Label) -> list[np.ndarray]:
+    """Return the rotations (r, r) that permute the teacher's vectors, up to signs, and leave the label as it is.
+
+    They are a group.  With more than four vectors, or where these are not independent, sign changes of axes are tried.
+    """
+    vectors = label.frame @ label.basis.T
+    n, r = vectors.shape
+    z = np.random.default_rng(0).normal(size=(POINTS, r))
+    at = _values(label, z)
+    maps = (
+        _permutations(vectors) if n == r <= VECTORS else [np.diag(s) for s in itertools.product((1.0, -1.0), repeat=r)]
+    )
+    return [g for g in maps if np.abs(_values(label, z @ g.T) - at).max() <= SAME * np.abs(at).max()]
+
+
+def _permutations(vectors: np.ndarray) -> list[np.ndarray]:
+    """The rotations that take every vector to another one or its negative."""
+    inverse = np.linalg.inv(vectors)
+    maps = []
+    for order in itertools.permutations(range(len(vectors))):
+        for signs in itertools.product((1.0, -1.0), repeat=len(vectors)):
+            g = (inverse @ (np.array(signs)[:, None] * vectors[list(order)])).T
+            if np.abs(g @ g.T - np.eye(len(g))).max() < SAME:
+                maps.append(g)
+    return maps
+
+
+def _values(label: Label, z: np.ndarray) -> np.ndarray:
+    return np.asarray(label.function(*z.T), float)
+
+
+def least_orders(label: Label, steps: Sequence[np.ndarray]) -> list[int]:
+    """Return the least order, 1 or 2, that any transform can have at each step, `steps` being the bases (m, r).
+
+    >>> from derivations.declare import reading, system
+    >>> from derivations.declare.teacher_label import labels
+    >>> plain = {"student": {"unit": "w"}, "teacher": {"unit": "u*v*w"}}
+    >>> (label,) = labels(system.system(reading.declaration(plain)).parameters())
+    >>> len(symmetries(label)), least_orders(label, [np.eye(3)])  # 6 permutations, 4 even sign changes
+    (24, [2])
+    """
+    group = symmetries(label)
+    least, known = [], np.zeros((0, label.directions))
+    for basis in steps:
+        rest = np.linalg.svd(known)[2][len(known) :] if len(known) else np.eye(label.directions)
+        least.append(1 if _has_invariant(group, known, rest) else 2)
+        known = np.vstack([known, basis])
+    return least
+
+
+def _has_invariant(group: Sequence[np.ndarray], known: np.ndarray, rest: np.ndarray) -> bool:
+    """True if Sym^a(U) x perp has an invariant vector for some a; only symmetries that keep U take part."""
+    kept = [g for g in group if np.abs(rest @ g @ known.T).max(initial=0.0) < 1e-7]
+    counts = np.zeros(len(kept) + 1)
+    for g in kept:
+        counts += np.trace(rest @ g @ rest.T) * _symmetric_characters(known @ g @ known.T, len(kept))
+    return bool((counts > 0.5 * len(kept)).any())
+
+
+def _symmetric_characters(g: np.ndarray, highest: int) -> np.ndarray:
+    """The traces of Sym^a(g), a = 0 .. highest: the power series of 1/det(1 - t g)."""
+    below = np.poly(g) if len(g) else np.ones(1)  # det(s - g) in falling powers is det(1 - t g) in rising ones
+    series = np.zeros(highest + 1)
+    series[0] = 1.0
+    for a in range(1, highest + 1):
+        terms = min(a, len(below) - 1)
+        series[a] = -sum(below[i] * series[a - i] for i in range(1, terms + 1))
+    return series

@@ -1,0 +1,108 @@
+"""Orders at which the gradient of a student sees its label: those at which both have a Hermite tensor.
+
+At small overlaps with the teacher the correlation of a student unit with the label is
+
+    E[y phi(u . x)] = sum_k <S_k of the label, S_k of the unit>,
+
+S_k of the unit being of degree k in the overlaps, so that its gradient is of order k - 1 in them, for the least k at
+which neither vanishes.  Tier `leading` has the same order, with its rate, for one group of units of one vector.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from derivations.declare import array_values, schedules
+from derivations.declare.declaration import Declaration, Group
+from derivations.declare.hermite_tensors import HIGHEST, Tensors, of_function, of_polynomial
+from derivations.declare.system import rows
+from derivations.declare.teacher_label import start
+
+UNITS = 16
+"""The most units of a group that are looked at, where they differ in norms or biases."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StudentOrder:
+    """Least order that the gradient of the student sees, or None with the reason."""
+
+    order: int | None
+    reason: str = ""
+
+
+def student_order(parameters: Any, head: str, label: Tensors, zero: float) -> StudentOrder:
+    """Return the least order at which the label of a head and a moving vector of the student both have a tensor.
+
+    Arguments: label, the tensors of the label; zero, the size up to which they count as 0.
+    """
+    declared: Declaration = parameters.declaration
+    reason = _reason(declared, head)
+    if reason:
+        return StudentOrder(None, reason)
+    initial, at = start(parameters), rows(parameters)
+    norms = np.sqrt(np.diag(at.gram({**initial.constants, **initial.state})))
+    orders: set[int] = set()
+    for number, group in enumerate(declared.students):
+        if declared.readout(number, head) is None or not any(declared.moves(group, slot) for slot in group.slots):
+            continue
+        scalars = {word: np.asarray(initial.state[group.named(word)], float) for word in group.scalars}
+        kinds = set()
+        for j in range(at.sizes[number]):
+            sizes = tuple(_norm(declared, float(norms[at.of(number, slot)][j])) for slot in group.slots)
+            kinds.add((sizes, tuple(float(values[j]) for values in scalars.values())))
+        for sizes, numbers in sorted(kinds)[:UNITS]:
+            known = {**schedules.shared(parameters), **dict(zip(scalars, numbers, strict=True))}
+            orders |= _orders(declared, group, sizes, known)
+    shared = [k for k in sorted(orders) if k <= label.order and float(np.linalg.norm(label.arrays[k])) > zero]
+    if not shared:
+        said = f"student and teacher share no order up to {label.order}, so that the gradient sees nothing"
+        return StudentOrder(None, said)
+    return StudentOrder(shared[0])
+
+
+def _reason(declared: Declaration, head: str) -> str:
+    """Why the order that a student sees is not that of its tensors; "" where it is."""
+    if declared.look is not None:
+        return (
+            "a sample is looked at more than once, so that the generative exponent stands in the place of information"
+        )
+    if declared.rules:
+        return "students move by rules in the place of the gradient, which may see other orders"
+    if any(group.share for group in declared.students):
+        return "a unit has a share among all units of its group, and no tensors of its own"
+    if declared.prediction(True, head) is not None:
+        return "the answer is an expression in the outputs of groups, and no sum of units"
+    moving = any(
+        declared.readout(k, head) is not None and any(declared.moves(group, slot) for slot in group.slots)
+        for k, group in enumerate(declared.students)
+    )
+    return "" if moving else "no vector of the student is trained"
+
+
+def _norm(declared: Declaration, size: float) -> float:
+    """The norm by which a unit sees its field."""
+    size = 1.0 if declared.weights == "normalised" else size
+    return float(round(size)) if abs(size - round(size)) < 1e-9 else size
+
+
+def _orders(declared: Declaration, group: Group, norms: tuple[float, ...], known: dict[str, float]) -> set[int]:
+    """The orders at which a unit has a tensor along a vector that moves, the vectors of a unit being orthogonal."""
+    sizes = dict(zip(group.slots, norms, strict=True))
+    tree = array_values.with_norms(group.unit, sizes)
+    order = HIGHEST[len(norms)]
+    polynomial = array_values.polynomial(tree, group.slots, known)
+    if polynomial is not None and all(size == 1.0 for size in norms):
+        tensors = of_polynomial(polynomial[0], len(norms), order, polynomial[1])
+    else:
+        breaks = [array_values.kinks(tree, slot, known, sizes[slot]) for slot in group.slots]
+
+        def function(*z: Any) -> Any:
+            fields = {slot: sizes[slot] * x for slot, x in zip(group.slots, z, strict=True)}
+            return np.asarray(array_values.value(tree, {**known, **fields})) + sum(0.0 * x for x in z)
+
+        degree = None if polynomial is None else max(map(sum, polynomial[0]), default=0)
+        tensors = of_function(function, breaks, order, degree)
+    moving = [i for i, slot in enumerate(group.slots) if declared.moves(group, slot)]
+    least = 0.0 if tensors.exact else max(1e-9 * tensors.size, 10 * tensors.error)
+    return {n for n in range(1, order + 1) if float(np.linalg.norm(tensors.arrays[n][moving])) > least}

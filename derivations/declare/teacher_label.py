@@ -1,0 +1,382 @@
+"""Label of a declared model as a function of independent normal numbers, one for each direction of its teacher.
+
+    y = f*(x) = F(z_1, .., z_r),   z = frame . x ~ N(0, I_r)
+
+The frame is orthonormal, by Gram-Schmidt from the teacher's vectors in their order, so that orthonormal vectors are
+their own frame.  A loss that takes the sign of the label (logistic, hinge) has the gradient -s/2 or -s at an answer of
+0; its label is therefore E[s | x] = sign(F), or erf(F/(sigma sqrt 2)) under label noise sigma.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Initial, UsageError
+from derivations.declare import array_values, noise, schedules
+from derivations.declare.array_values import Polynomial
+from derivations.declare.declaration import Declaration, Group
+from derivations.declare.grammar import Tree
+from derivations.declare.initial import enter
+from derivations.declare.rows import Rows
+from derivations.declare.system import rows
+from derivations.special import scipy_special
+
+MOST = 4
+"""The most directions for which tensors are computed."""
+ALIGNED = 1e-9
+"""Coordinates of a vector that differ from a whole number by less are that number."""
+DEPENDENT = 1e-6
+"""A vector whose remainder is shorter depends on those before: a Gram matrix knows norms to half its digits."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Summand:
+    """One unit of a teacher: weight x unit of the fields `rows` z, with rows (slots, r) in the frame."""
+
+    weight: float
+    tree: Tree
+    slots: tuple[str, ...]
+    rows: np.ndarray
+    polynomial: tuple[Polynomial, bool] | None
+    known: Mapping[str, float]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Label:
+    """The label of one head in r directions: its function of r arrays, and all that quadrature has to know of it.
+
+    `names` are those of the teacher's vectors and `frame` (n, R) their coordinates.  The rows of `basis` (r, R) are the
+    directions of z_1 .. z_r: all R axes, but for a linear label, which has one direction.  `breaks` are the places of
+    kinks along each axis, `degree` is that of a polynomial, or None.  `summands` is empty where the label is no sum of
+    units (shares among units, predictions, signs), `polynomial` is that of a label of one direction.  `binary` is True
+    for the mean of a sign, of which every function is a multiple and a constant.
+    """
+
+    head: str
+    names: tuple[str, ...]
+    frame: np.ndarray
+    basis: np.ndarray
+    function: Callable[..., Any]
+    breaks: tuple[tuple[float, ...], ...]
+    degree: int | None
+    summands: tuple[Summand, ...] = ()
+    polynomial: tuple[Polynomial, bool] | None = None
+    binary: bool = False
+
+    @property
+    def directions(self) -> int:
+        """The number r of directions."""
+        return len(self.basis)
+
+
+def start(parameters: Any) -> Initial:
+    """Return the start of a run, of which norms, biases, readouts and the teacher's Gram matrix are read."""
+    return enter(parameters, None, np.random.default_rng(0))
+
+
+def labels(parameters: Any) -> tuple[Label, ...]:
+    """Return the label of every head in force.
+
+    Raises `UsageError` where the teacher is none that tensors are computed for: inputs that are not isotropic, copies
+    of students, a loss that compares heads or is an expression, or more than four directions.
+    """
+    declared: Declaration = parameters.declaration
+    _require(declared)
+    initial = start(parameters)
+    return tuple(_label(parameters, initial, head) for head in declared.force)
+
+
+def _require(declared: Declaration) -> None:
+    """Raise `UsageError` for a model whose label has no tensors here."""
+    if declared.inputs is not None:
+        raise UsageError(
+            "exponents are those of isotropic inputs x ~ N(0, I): on [inputs] directions of large variance are found "
+            "first, whatever their order; leave [inputs] out"
+        )
+    if not declared.teachers:
+        raise UsageError("exponents are those of a teacher, and this model has none; give it a [teacher]")
+    if declared.loss == "softmax":
+        raise UsageError(
+            "the softmax loss sees only which head has the largest label, which jumps where two are equal; take "
+            "loss = 'squared', under which each head has exponents"
+        )
+    if declared.loss == "own":
+        raise UsageError(
+            "the loss is an expression, so that its gradient sees a function of the label that depends on the answer; "
+            "take loss = 'squared' or 'correlation' for the exponents of the label itself"
+        )
+
+
+def _label(parameters: Any, initial: Initial, head: str) -> Label:
+    declared: Declaration = parameters.declaration
+    at = rows(parameters)
+    known = {name: float(x) for name, x in schedules.shared(parameters).items() if x is not None}
+    numbers = [k for k in range(len(declared.students), len(declared.groups)) if declared.readout(k, head) is not None]
+    copied = next((declared.groups[k] for k in numbers if declared.groups[k].copied), None)
+    if copied is not None:
+        raise UsageError(
+            f"the teacher {copied.name} is a copy of the students, which start at random: it has no exponents"
+        )
+    names, gram, places = _vectors(declared, at, initial, numbers)
+    frame = gram_schmidt(gram)
+    coordinates = {k: {slot: frame[places[k, slot]] for slot in declared.groups[k].slots} for k in numbers}
+    groups = [_GroupOfUnits(declared, initial, k, head, coordinates[k], known) for k in numbers]
+    summands = tuple(unit for group in groups for unit in group.summands())
+    prediction = declared.prediction(False, head)
+    plain = prediction is None and not any(group.share for group in groups)
+    basis = np.eye(frame.shape[1])
+    if plain and all(_degree(unit.polynomial) in (0, 1) for unit in summands):
+        basis, summands = _along_the_sum(basis, groups, summands)
+    _require_few(declared, len(basis))
+    function = functools.partial(_answer, groups, None if prediction is None else prediction.tree, known)
+    label = Label(
+        head=head,
+        names=names,
+        frame=frame,
+        basis=basis,
+        function=function,
+        breaks=_breaks(groups, len(basis), None if prediction is None else prediction.tree, known),
+        degree=_total_degree(groups, prediction, known) if not any(group.share for group in groups) else None,
+        summands=summands if plain else (),
+        polynomial=_of_one_direction(summands) if plain and len(basis) == 1 else None,
+    )
+    return _sign(parameters, label) if declared.labelled() else label
+
+
+def _require_few(declared: Declaration, directions: int) -> None:
+    """Raise `UsageError` for more directions than tensors are computed for."""
+    if directions > MOST:
+        alone = len(declared.teachers) == 1
+        example = f", as in -p teachers={MOST // len(declared.teachers[0].slots)}" if alone else ""
+        raise UsageError(
+            f"the label depends on {directions} directions, and Hermite tensors are computed for at most {MOST}; take "
+            f"fewer teachers{example}"
+        )
+
+
+def _vectors(
+    declared: Declaration, at: Rows, initial: Initial, numbers: Sequence[int]
+) -> tuple[tuple[str, ...], np.ndarray, dict[tuple[int, str], slice]]:
+    """The names of the vectors of some groups of teachers, their Gram matrix, and the place of each slot in it."""
+    gram = at.gram({**initial.constants, **initial.state})
+    places: dict[tuple[int, str], slice] = {}
+    names: list[str] = []
+    kept: list[int] = []
+    for k in numbers:
+        group, size = declared.groups[k], at.sizes[k]
+        for slot in group.slots:
+            places[k, slot] = slice(len(kept), len(kept) + size)
+            word = group.named(slot)
+            names += [word] if size == 1 else [f"{word}_{j + 1}" for j in range(size)]
+            kept += range(at.of(k, slot).start, at.of(k, slot).stop)
+    return tuple(names), gram[np.ix_(kept, kept)], places
+
+
+def gram_schmidt(gram: np.ndarray) -> np.ndarray:
+    """Return coordinates (n, r) of vectors with a Gram matrix (n, n) of rank r, by Gram-Schmidt in their order.
+
+    >>> gram_schmidt(np.array([[1.0, 0.6], [0.6, 1.0]]))
+    array([[1. , 0. ],
+           [0.6, 0.8]])
+    """
+    n = len(gram)
+    values, vectors = np.linalg.eigh(gram)
+    rooted = vectors * np.sqrt(np.maximum(values, 0.0))
+    axes: list[np.ndarray] = []
+    for row in rooted:
+        rest = row.copy()
+        for _ in range(2):  # the second pass takes away what rounding left
+            for axis in axes:
+                rest -= (rest @ axis) * axis
+        size = float(np.linalg.norm(rest))
+        if size > DEPENDENT * float(np.linalg.norm(row)):
+            axes.append(rest / size)
+    coordinates = rooted @ np.array(axes).reshape(len(axes), n).T
+    whole = np.round(coordinates)
+    return np.where(np.abs(coordinates - whole) < ALIGNED, whole, coordinates) + 0.0
+
+
+class _GroupOfUnits:
+    """A group of teachers on arrays of the frame's numbers."""
+
+    def __init__(
+        self, declared: Declaration, initial: Initial, number: int, head: str, coordinates: Mapping[str, np.ndarray],
+        known: Mapping[str, float],
+    ) -> None:  # fmt: skip
+        self.group: Group = declared.groups[number]
+        self.coordinates = dict(coordinates)
+        self.known = known
+        self.weights = np.asarray(initial.constants[declared.readout_name(number, head)], float)
+        self.share = self.group.share
+        sizes = {slot: np.linalg.norm(each, axis=1) for slot, each in coordinates.items()}
+        self.trees = [
+            array_values.with_norms(self.group.unit, {slot: _rounded(float(each[j])) for slot, each in sizes.items()})
+            for j in range(len(self.weights))
+        ]
+
+    def summands(self) -> list[Summand]:
+        """Its units as terms of a sum."""
+        slots = self.group.slots
+        units = []
+        for j, weight in enumerate(self.weights):
+            tree = self.trees[j]
+            polynomial = None if self.share else array_values.polynomial(tree, slots, self.known)
+            rows = np.array([self.coordinates[slot][j] for slot in slots])
+            units.append(Summand(float(weight), tree, slots, rows, polynomial, self.known))
+        return units
+
+    def __call__(self, *z: Any) -> Any:
+        """The weighted sum of its units at arrays z_1 .. z_r."""
+        fields = [
+            {slot: _field(each[j], z) for slot, each in self.coordinates.items()} for j in range(len(self.weights))
+        ]
+        shares = self._shares(fields)
+        total: Any = 0.0
+        for j, weight in enumerate(self.weights):
+            total = total + weight * array_values.value(self.trees[j], {**self.known, **fields[j], **shares[j]})
+        return total
+
+    def _shares(self, fields: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The share of every unit, by the word softmax or top1."""
+        if self.share is None:
+            return [{} for _ in fields]
+        logits = np.stack(
+            np.broadcast_arrays(*(array_values.value(self.share.parts[0], {**self.known, **f}) for f in fields))
+        )
+        if self.share.word == "softmax":
+            e = np.exp(logits - logits.max(axis=0))
+            return [{"softmax": share} for share in e / e.sum(axis=0)]
+        first = np.argmax(logits, axis=0)
+        return [{"top1": np.where(first == j, 1.0, 0.0)} for j in range(len(fields))]
+
+
+def _rounded(size: float) -> float:
+    return round(size) if abs(size - round(size)) < ALIGNED else size
+
+
+def _field(row: np.ndarray, z: Sequence[Any]) -> Any:
+    """The field of a vector with these coordinates.  Axes without a share in it are left out: arrays stay small."""
+    return sum((c * x for c, x in zip(row, z, strict=True) if c), 0.0)
+
+
+def _answer(groups: Sequence[_GroupOfUnits], prediction: Tree | None, known: Mapping[str, float], *z: Any) -> Any:
+    """F at arrays z_1 .. z_r."""
+    outputs = _outputs(groups, *z)
+    total = outputs["y"] if prediction is None else array_values.value(prediction, {**known, **outputs})
+    return np.asarray(total) + sum(0.0 * x for x in z)
+
+
+def _outputs(groups: Sequence[_GroupOfUnits], *z: Any) -> dict[str, Any]:
+    """The outputs of groups by their names, and their sum as y."""
+    outputs = {group.group.name: group(*z) for group in groups}
+    return {**outputs, "y": sum(outputs.values(), 0.0)}
+
+
+def _degree(polynomial: tuple[Polynomial, bool] | None) -> int | None:
+    """The total degree; None of what is no polynomial."""
+    return None if polynomial is None else max(map(sum, polynomial[0]), default=0)
+
+
+def _total_degree(groups: Sequence[_GroupOfUnits], prediction: Any, known: Mapping[str, float]) -> int | None:
+    """The degree of the whole label as a polynomial; None where it is none."""
+    degrees = [_degree(unit.polynomial) for group in groups for unit in group.summands()]
+    inner = max((d for d in degrees if d is not None), default=0)
+    if None in degrees:
+        return None
+    if prediction is None:
+        return inner
+    names = (*(group.group.name for group in groups if group.group.name), "y")
+    outer = _degree(array_values.polynomial(prediction.tree, names, known))
+    return None if outer is None else outer * inner
+
+
+def _along_the_sum(
+    basis: np.ndarray, groups: list[_GroupOfUnits], summands: tuple[Summand, ...]
+) -> tuple[np.ndarray, tuple[Summand, ...]]:
+    """The one direction sum_j b_j u*_j of a linear label, on which all vectors are then projected."""
+    total = np.zeros(len(basis))
+    for unit in summands:
+        slopes = {powers.index(1): float(c) for powers, c in (unit.polynomial or ({}, True))[0].items() if sum(powers)}
+        for slot, slope in slopes.items():
+            total += unit.weight * slope * unit.rows[slot]
+    size = float(np.linalg.norm(total))
+    if size < DEPENDENT:
+        return basis, summands
+    axis = total[:, None] / size
+    for group in groups:
+        group.coordinates = {slot: each @ axis for slot, each in group.coordinates.items()}
+    return axis.T, tuple(dataclasses.replace(unit, rows=unit.rows @ axis) for unit in summands)
+
+
+def _breaks(
+    groups: Sequence[_GroupOfUnits], directions: int, prediction: Tree | None, known: Mapping[str, float]
+) -> tuple[tuple[float, ...], ...]:
+    """The kinks along each axis of the units whose vector lies along it; along one axis those of a prediction, too."""
+    places: list[set[float]] = [set() for _ in range(directions)]
+    for group in groups:
+        for unit in group.summands():
+            for slot, row in zip(unit.slots, unit.rows, strict=True):
+                axes = np.flatnonzero(row)
+                if len(axes) == 1:
+                    places[axes[0]] |= set(array_values.kinks(unit.tree, slot, group.known, float(row[axes[0]])))
+    if prediction is not None and directions == 1:
+        outputs = functools.partial(_outputs, groups)
+        places[0] |= set(array_values.crossings(prediction, lambda z: {**known, **outputs(z)}))
+    return tuple(tuple(sorted(axis)) for axis in places)
+
+
+def _of_one_direction(summands: Sequence[Summand]) -> tuple[Polynomial, bool] | None:
+    """The polynomial in z of a label of one direction: the sum of its units, whose fields are multiples of z."""
+    total: Polynomial = {}
+    exact = True
+    for unit in summands:
+        if unit.polynomial is None:
+            return None
+        powers, rational = unit.polynomial
+        weight, plain = _fraction(unit.weight)
+        scales = [_fraction(float(row[0])) for row in unit.rows]
+        exact &= rational and plain and all(known for _, known in scales)
+        for power, c in powers.items():
+            factor = math.prod((scale**p for (scale, _), p in zip(scales, power, strict=True)), start=weight * c)
+            total[(sum(power),)] = total.get((sum(power),), Fraction(0)) + factor
+    return {power: c for power, c in total.items() if c}, exact
+
+
+def _fraction(number: float) -> tuple[Fraction, bool]:
+    """A number as a fraction, and True if it is the double nearest to a simple one such as 1/3."""
+    simple = Fraction(number).limit_denominator(10_000)
+    return (simple, True) if float(simple) == number else (Fraction(number), False)
+
+
+def _sign(parameters: Any, label: Label) -> Label:
+    """The label that a logistic or hinge loss sees, E[sign(y) | x]."""
+    if noise.in_force(parameters).law is not None or getattr(parameters, "noise", 0.0) is None:
+        raise UsageError(
+            "the loss takes the sign of a label whose noise is a law or changes in time; give a number, as in -p "
+            "noise=0.1"
+        )
+    sigma = float(parameters.noise)
+    if sigma > 0:
+
+        def smooth(*z: Any) -> Any:
+            return scipy_special().erf(label.function(*z) / (sigma * math.sqrt(2)))
+
+        return dataclasses.replace(label, function=smooth, degree=None, summands=(), polynomial=None, binary=True)
+    if label.directions > 1:
+        raise UsageError(
+            f"the loss takes the sign of a label of {label.directions} directions, which jumps on a surface that "
+            "quadrature does not resolve; take one teacher, or label noise, as in -p noise=0.1"
+        )
+
+    def sign(*z: Any) -> Any:
+        return np.sign(label.function(*z))
+
+    breaks = (tuple(sorted({*label.breaks[0], *array_values.zeros(label.function)})),)
+    return dataclasses.replace(
+        label, function=sign, breaks=breaks, degree=None, summands=(), polynomial=None, binary=True
+    )

@@ -1,0 +1,108 @@
+"""Question about bands made ready: the equations at the step size of SGD, the increments of a step, the start."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import Initial, load
+from odesim.errors import UsageError
+from odesim.flow.problem import Problem, prepare
+from odesim.request.case import Case
+from odesim.request.saved_times import saved_times
+from odesim.sgd import increments as steps
+from odesim.sgd import simulation as sgd
+from odesim.sgd.increments import Increments
+from odesim.sgd.simulation import Simulation
+from odesim.study.bands import Setting
+from odesim.study.fresh_starts import fresh_start
+from odesim.study.local_dynamics import Clock
+
+COARSE_POINTS = 10
+"""Sobol points of the parts of a mixture as a power of two."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """Question about bands made ready: the setting, where the law of the start comes from, and the clock of the user.
+
+    A step of size h of a gradient flow's SGD is followed by the equations that keep it, where there are these (the
+    online limit at eta = h d).  `scale` is then the time of the flow in a unit of their time, and `flow` the flow
+    itself; it is the problem of the setting otherwise, and `scale` 1.
+    """
+
+    setting: Setting
+    source: str
+    scale: float
+    flow: Problem
+
+
+def times_of(simulation: Simulation) -> np.ndarray:
+    """Return the times of the bands on the clock of the user: those that were asked for, with the start."""
+    case = simulation.case
+    if case.save_at is not None:
+        return np.union1d([0.0], np.array(case.save_at))
+    return np.asarray(saved_times(case, case.until, case.save_points), float)
+
+
+def prepared(simulation: Simulation) -> Asked:
+    """Return the equations, the increments and the start of a simulation.
+
+    Raises `UsageError` for a model whose increments are not known by sample.
+    """
+    stage = simulation.system.dynamics(simulation.case.stage)
+    if not stage.model:
+        raise UsageError(f"stage {stage.name} of {simulation.system.name} has no finite-sample model, and no bands")
+    steps.refuse(stage.truth(simulation.case.parameters), simulation.batch)
+    if simulation.changes:
+        raise UsageError("bands of a batch that changes are not derived: give --batch")
+    sgd.refuse_tier(simulation.case)
+    flow = _problem(simulation)
+    finite, scale = _finite(simulation)
+    problem = flow if finite is None else _problem(finite)
+    used = simulation if finite is None else finite
+    return Asked(*_setting(used, problem), scale, flow)
+
+
+def _problem(simulation: Simulation) -> Problem:
+    """The flow of a simulation in numba, from the start of its first replica."""
+    case = dataclasses.replace(simulation.case, backend="numba")
+    initial: Initial = sgd.condition_of(dataclasses.replace(simulation, case=case))
+    return prepare(case, initial)
+
+
+def _finite(simulation: Simulation) -> tuple[Simulation | None, float]:
+    """The same SGD with equations that keep the size of its steps, and the time of the stage in a unit of theirs."""
+    case = simulation.case
+    stage = case.system.dynamics(case.stage)
+    kept = load(stage.finite)(case.parameters, simulation.step_size, simulation.batch) if stage.finite else None
+    if kept is None:
+        return None, 1.0
+    system, changed, scale = kept
+    parameters = {**case.by_name, **changed}
+    own = Case.build(system, parameters, initial=case.initial, seed=case.seed, until=case.until / scale)
+    built = Simulation.build(own, method="compressed", batch=simulation.batch, fresh_initial=simulation.fresh_initial)
+    return built, scale
+
+
+def _setting(simulation: Simulation, problem: Problem) -> tuple[Setting, str]:
+    """The setting of a simulation with its equations, and where the law of the start comes from."""
+    case = simulation.case
+    stage = case.system.dynamics(case.stage)
+    model: Any = stage.truth(case.parameters)
+    d, eps = float(case.parameters.d), simulation.tick
+    increments = Increments(model, case.parameters, steps.points_of(model, case.parameters), float(simulation.batch))
+    coarse = dataclasses.replace(increments, points=steps.points_of(model, case.parameters, COARSE_POINTS))
+    online = stage.tick(case.parameters, 2 * simulation.step_size) == eps  # a flow's step takes longer, if it is longer
+    if online and stage.usual is not None and simulation.batch != (usual := stage.usual(case.parameters)[1]):
+        raise UsageError(
+            f"the equations of this model are those of the batch {usual}, but --batch {simulation.batch} was given: "
+            f"give -p batch={simulation.batch}"
+        )
+    clock = Clock(d, simulation.step_size, simulation.batch, eps, online)
+    sigma, source = np.zeros((problem.start.size,) * 2), "one start"
+    if simulation.fresh_initial:
+        mean, covariance, source = fresh_start(problem, increments, d)
+        initial = dataclasses.replace(problem.initial, state=problem.equations.unpack(mean))
+        problem, sigma = dataclasses.replace(problem, initial=initial), covariance / (d * eps)
+    return Setting(problem, increments, coarse, clock, sigma, not problem.smooth.rough), source

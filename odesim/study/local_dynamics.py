@@ -1,0 +1,144 @@
+"""Linear dynamics of SGD's order parameters at a state: what a step does on average, its covariance, its derivative."""
+
+import dataclasses
+
+import numpy as np
+
+from derivations.contract import Initial, ScalarModel
+from odesim.errors import UsageError
+from odesim.flow.problem import Problem
+from odesim.machine.device import in_double
+from odesim.sgd.increments import LARGE, Increments
+from odesim.study import linearisation, rebuild
+
+
+@dataclasses.dataclass(frozen=True)
+class Clock:
+    """What a step of SGD is: the dimension, the step size, the batch, and the time eps of a step.
+
+    In the limit d -> infinity (online SGD) eps = 1/d and the step size times d stays fixed.  For a gradient flow eps is
+    the step size h, and the limit is h -> 0 at fixed d.
+    """
+
+    d: float
+    step_size: float
+    batch: int
+    eps: float
+    online: bool
+
+    @property
+    def limit(self) -> "Clock":
+        """The same clock near its limit, where terms of order eps are gone."""
+        if self.online:
+            return dataclasses.replace(self, d=self.d * LARGE, step_size=self.step_size / LARGE, eps=self.eps / LARGE)
+        return dataclasses.replace(self, step_size=self.step_size / LARGE, eps=self.eps / LARGE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Local:
+    """Linear dynamics at a state y (P,): b (P,), J (P, P), D (P, P), b_1 (P,) and the kurtosis of X (P,).
+
+    `bias` is the largest difference of the mean increment from b, in standard errors of as many random points.
+    """
+
+    y: np.ndarray
+    slope: np.ndarray
+    jacobian: np.ndarray
+    covariance: np.ndarray
+    excess: np.ndarray
+    kurtosis: np.ndarray
+    bias: float = 0.0
+
+
+class Map:
+    """Map from packed raw Gram matrix and numbers to the flat state, with its Jacobian at a state."""
+
+    def __init__(self, problem: Problem, increments: Increments) -> None:
+        self.problem, self.increments = problem, increments
+        size = problem.start.size
+        self.places = rebuild.places(problem.equations, size)
+        self.size = size
+
+    def __call__(self, packed: np.ndarray) -> np.ndarray:
+        """Flat states (N, P) of packed arrays (N, ..); a clock, which is no order parameter, is 0."""
+        model = self.increments.model
+        if not isinstance(model, ScalarModel):  # which observes Gram matrices, not packed ones
+            n = round(packed.shape[1] ** 0.5)
+            packed = packed.reshape(len(packed), n, n)
+        observed = model.observe(self.increments.parameters, packed)
+        flat = np.zeros((len(packed), self.size))
+        for name, place in self.places.items():
+            if name == self.problem.smooth.clock:
+                continue
+            if name not in observed:
+                tier = self.problem.equations.about.name
+                raise UsageError(
+                    f"bands of tier {tier} are not derived: its component {name} is no function of the weights alone; "
+                    "choose a tier that follows the order parameters themselves"
+                )
+            values = np.asarray(observed[name][1]).reshape(len(packed), -1)
+            chosen = place.reshape(-1) >= 0
+            flat[:, place.reshape(-1)[chosen]] = values[:, chosen]
+        return flat
+
+    def jacobian(self, packed: np.ndarray) -> np.ndarray:
+        """The derivative (P, len(packed)) by central differences, exact where the map is linear."""
+        step = 1e-5 * max(1.0, float(np.abs(packed).max(initial=0.0)))
+        moves = step * np.eye(packed.size)
+        return ((self(packed + moves) - self(packed - moves)) / (2 * step)).T
+
+
+@in_double
+def local(
+    problem: Problem, increments: Increments, clock: Clock, t: float, y: np.ndarray, shifted: bool = True,
+    count: float | None = None,
+) -> Local:  # fmt: skip
+    """Return the linear dynamics at a state, at time t after the start of the problem, or at step number `count`.
+
+    J is by differences of the compiled flow, D and b_1 are means over the points of the increments.  Without `shifted`
+    b_1 is left out, and 0.
+    """
+    equations = problem.equations
+    initial: Initial = dataclasses.replace(problem.initial, state=equations.unpack(y))
+    slope = linearisation.compiled(problem)
+    jacobian = linearisation.fast_jacobian(problem, t, y)
+    ahead, packed = Map(problem, increments), increments.packed(initial)
+    turned = ahead.jacobian(packed)
+    count = problem.clock(t) / clock.eps if count is None else count
+    changes, mean = increments.of_step(initial, clock.d, clock.step_size, count)
+    weights = increments.points.weights
+    moves = changes @ turned.T / clock.eps
+    moves = moves - weights @ moves
+    covariance = (moves * weights[:, None]).T @ moves / clock.batch
+    variance = clock.batch * np.diag(covariance)
+    fourth = weights @ (moves**2) ** 2
+    kurtosis = np.divide(fourth, variance**2, out=np.zeros_like(fourth), where=variance > 0)
+    if not shifted:
+        return Local(y, slope(t, y), jacobian, covariance, np.zeros_like(y), kurtosis)
+    limit = clock.limit
+    _, first = increments.of_step(initial, limit.d, limit.step_size, count)
+    # The map is followed exactly: where it bends, what a step does to its mean is a part of b_1.
+    moved = _mean_of(ahead, packed, changes, weights, mean) / clock.eps
+    straight, here = turned @ first / limit.eps, slope(t, y)
+    excess = (moved - straight) / clock.eps
+    scale = max(float(np.abs(here).max(initial=0.0)), float(np.sqrt(variance.max(initial=0.0))))
+    error = np.sqrt(variance / len(weights)) + 1e-6 * scale
+    off = np.abs(straight - np.where(_is_clock(problem, y), 0.0, here))
+    bias = float(np.divide(off, error, out=np.zeros_like(off), where=error > 0).max(initial=0.0))
+    return Local(y, here, jacobian, covariance, excess, kurtosis, bias)
+
+
+def _is_clock(problem: Problem, y: np.ndarray) -> np.ndarray:
+    """True (P,) for the clock, which SGD has no increment of."""
+    clock = np.zeros(y.size, bool)
+    if problem.smooth.clock:
+        clock[problem.equations.layout.places(problem.smooth.clock, y.size)] = True
+    return clock
+
+
+def _mean_of(ahead: Map, packed: np.ndarray, changes: np.ndarray, weights: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Mean change of the flat state in one step: at the mean change, and the curvature of the map by the samples."""
+    at_mean = weights @ changes
+    straight = (ahead(packed[None] + mean) - ahead(packed[None]))[0]
+    curved = weights @ ahead(packed + changes) - ahead(packed[None] + at_mean)[0]
+    return straight + curved

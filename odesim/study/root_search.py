@@ -1,0 +1,114 @@
+"""Zeros of a vector field from many starts: Levenberg-Marquardt, slow points of its flow, and Newton's method.
+
+Every method evaluates (F, dF/dx) of a block of points at once, by one compiled program.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Evaluate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""(F, dF/dx), (N, n) and (N, n, n), at points (N, n)."""
+
+BLOCK = 128
+"""Points that one call of the program takes; fewer are padded, as another number would be compiled anew."""
+ACCEPTED = 1e-11
+"""A start has arrived where |F| is below this."""
+EXACT = 1e-14
+"""And goes no further where |F| is below this."""
+PATIENCE = 25
+"""Steps in a row that do not lower |F|, after which a start has stalled."""
+ROUNDING = 1e-15
+FAR = 1e3
+"""A start beyond this has run to infinity, where F vanishes."""
+DAMPING = (1e-2, 1e-16, 1e6)
+"""Levenberg-Marquardt's mu at the start, its least and its largest value."""
+
+
+def blocks(program: Callable[[Any], tuple[Any, Any]]) -> Evaluate:
+    """Return a function that evaluates a program of `BLOCK` points at any number of points."""
+
+    def evaluate(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        slopes, jacobians = np.empty(x.shape), np.empty((*x.shape, x.shape[1]))
+        for begin in range(0, len(x), BLOCK):
+            part = x[begin : begin + BLOCK]
+            padded = np.concatenate([part, np.broadcast_to(part[:1], (BLOCK - len(part), x.shape[1]))])
+            f, j = program(padded)
+            slopes[begin : begin + BLOCK] = np.asarray(f)[: len(part)]
+            jacobians[begin : begin + BLOCK] = np.asarray(j)[: len(part)]
+        return slopes, jacobians
+
+    return evaluate
+
+
+def levenberg_marquardt(evaluate: Evaluate, starts: np.ndarray, steps: int = 200) -> tuple[np.ndarray, np.ndarray]:
+    """Minimise |F| from starts (N, n); the ends (N, n) and |F| there (N,).
+
+    x -> x - (J^T J + mu I)^-1 J^T F; mu falls by 5 after a step that lowers |F| and grows by 4 after one that would
+    not, which is rejected, as is one to a point where F is not finite.
+    """
+    x = starts.copy()
+    f, j = evaluate(x)
+    size = np.linalg.norm(f, axis=1)
+    mu, failures = np.full(len(x), DAMPING[0]), np.zeros(len(x), int)
+    going = np.isfinite(size) & np.isfinite(j).all(axis=(1, 2))
+    size[~going] = np.inf
+    identity = np.eye(x.shape[1])
+    for _ in range(steps):
+        at = np.flatnonzero(going & (failures < PATIENCE) & (size > EXACT))
+        if not at.size:
+            break
+        jt = j[at].swapaxes(1, 2)
+        normal = jt @ j[at]
+        floor = mu[at] + ROUNDING * np.trace(normal, axis1=1, axis2=2)  # J^T J may be singular to the last digit
+        move = np.linalg.solve(normal + floor[:, None, None] * identity, (jt @ f[at][..., None]))[..., 0]
+        moved = x[at] - move
+        f_new, j_new = evaluate(moved)
+        new = np.linalg.norm(f_new, axis=1)
+        better = (new < size[at]) & np.isfinite(j_new).all(axis=(1, 2))
+        here = at[better]
+        x[here], f[here], j[here], size[here] = moved[better], f_new[better], j_new[better], new[better]
+        mu[at] = np.clip(np.where(better, mu[at] / 5, mu[at] * 4), *DAMPING[1:])
+        failures[at] = np.where(better, 0, failures[at] + 1)
+        going &= np.abs(x).max(axis=1, initial=0.0) < FAR
+    return x, size
+
+
+def slow_points(evaluate: Evaluate, starts: np.ndarray, steps: int = 150) -> np.ndarray:
+    """Points (k, n) where |F| has a local minimum along the flow from some starts, and the ends of the paths.
+
+    The flow is followed by linearly implicit Euler steps, x -> x + (I/h - J)^-1 F, whose h grows by 1.2 up to 50.  They
+    pass plateaus, where a flow is slow, in few steps; the path need not be accurate for what it is used for.
+    """
+    x, h = starts.copy(), 0.2
+    identity = np.eye(x.shape[1])
+    path, sizes = [], []
+    for _ in range(steps):
+        f, j = evaluate(x)
+        path.append(x.copy())
+        sizes.append(np.linalg.norm(f, axis=1))
+        good = np.isfinite(sizes[-1]) & np.isfinite(j).all(axis=(1, 2))
+        f[~good], j[~good] = 0.0, 0.0
+        x = x + np.linalg.solve(identity / h - j, f[..., None])[..., 0]
+        h = min(1.2 * h, 50.0)
+    size = np.array(sizes)
+    lower = (size[1:-1] < size[:-2]) & (size[1:-1] < size[2:])
+    minima = np.array(path)[1:-1][lower]
+    return np.concatenate([minima, x])[: 10 * len(starts)]
+
+
+def newton(evaluate: Evaluate, x: np.ndarray, space: np.ndarray, steps: int = 30) -> tuple[np.ndarray, float]:
+    """A zero near x among x + space, by Newton's method with the pseudo-inverse; the best point and |F| there.
+
+    `space` (n, k) has orthonormal columns and is invariant under the field.
+    """
+    best, least = x, np.inf
+    for _ in range(steps):
+        f, j = (values[0] for values in evaluate(x[None]))
+        size = float(np.linalg.norm(f))
+        if not np.isfinite(size) or not np.isfinite(j).all() or size >= least:
+            break
+        best, least = x, size
+        x = x - space @ np.linalg.lstsq(space.T @ j @ space, space.T @ f, rcond=1e-10)[0]
+    return best, least
