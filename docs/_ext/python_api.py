@@ -10,7 +10,18 @@ GROUPS = (
     ("Runs", ("integrate", "simulate", "sweep", "Trajectory", "Run", "Flow")),
     (
         "Comparisons and analyses",
-        ("compare", "observe", "linearise", "derivatives", "predict", "exponents", "atlas", "Comparison"),
+        (
+            "compare",
+            "observe",
+            "linearise",
+            "derivatives",
+            "predict",
+            "exponents",
+            "atlas",
+            "gradient",
+            "optimise",
+            "Comparison",
+        ),  # fmt: skip
     ),
     ("Theorems", ("verify", "Verdicts")),
     ("Files, figures and pages", ("save", "load", "figures", "report", "explore")),

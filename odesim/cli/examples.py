@@ -61,12 +61,12 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "odesim bands --system collins_woodfin_2023 --fresh-initial --of 'first time loss <= 0.1'",
     ),
     "sensitivity": (
-        "odesim sensitivity --system arnaboldi_2023 --of 'first time M_ww >= .9' --to step,noise,overlap",
+        "odesim sensitivity --system arnaboldi_2023 --of 'first time error <= .1' --to step,noise,overlap",
         "odesim sensitivity --system saad_solla_1995_step -p overlap=.2 --of 'final error' --until 40",
     ),
     "optimise": (
         "odesim optimise --system saad_solla_1995_step -p overlap=.2 -p noise=.3 --minimise 'final error' --until 30",
-        "odesim optimise --system arnaboldi_2023 --minimise 'first time M_ww >= .9' --between 0,0.16",
+        "odesim optimise --system arnaboldi_2023 --minimise 'first time error <= .1' --between 0,0.16",
     ),
     "observe": ("odesim observe weights.npz --system liao --out runs/mine",),
     "verify": (

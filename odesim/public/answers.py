@@ -224,11 +224,13 @@ def gradient(
         >>> {name: round(value, 4) for name, value in answer.of("first time M_ww >= .9").items()}
         {'step': 129.1458, 'noise': 2.8811}
     """
+    from odesim.ask import begin
     from odesim.request.case import Case
     from odesim.study.answers.sensitivity import answer
 
     own = chosen(system)
     known(own, parameters, ("of", "to", "preset", "config", "initial", "stage", "seed", "until", "rtol"), "gradient")
+    own, initial, parameters = begin.from_run(own, initial, parameters, preset=preset, config=config)
     case = Case.build(
         own, parameters, preset=preset, config=config, initial=initial, stage=stage, seed=seed, until=until, rtol=rtol
     )
@@ -282,12 +284,14 @@ def optimise(
         >>> answer.value < answer.summary()["constant_value"]
         True
     """
+    from odesim.ask import begin
     from odesim.request.case import Case
     from odesim.study.answers.optimise import answer, wish
 
     own = chosen(system)
     options = ("vary", "minimise", "knots", "between", "budget", "preset", "config", "initial", "seed", "until")
     known(own, parameters, options, "optimise")
+    own, initial, parameters = begin.from_run(own, initial, parameters, preset=preset, config=config)
     case = Case.build(own, parameters, preset=preset, config=config, initial=initial, seed=seed, until=until)
     asked = wish(case, vary, minimise, knots, between, budget)
     with watched(f"optimising {own.name}") as progress:

@@ -180,8 +180,8 @@ def _bounds(between: Any, value: float) -> tuple[float, float]:
         if value <= 0:
             raise UsageError("--between is missing: give the least and the largest value, such as --between 0,1")
         return 0.0, LARGEST * value
-    parts = between.split(",") if isinstance(between, str) else list(between)
-    if len(parts) != 2:
+    parts = between.split(",") if isinstance(between, str) else between
+    if not isinstance(parts, list | tuple) or len(parts) != 2:
         raise UsageError(f"--between must be two numbers such as 0,5, but {shortened(between)} was given")
     low, high = (real_number(part, "--between") for part in parts)
     if not 0 <= low < high:
@@ -295,5 +295,5 @@ def _greedy_sentence(found: Optimum, result: float) -> str:
     value = f"{result:.6g}" if math.isfinite(result) else "not reached"
     best = min(found.knots.result, found.polished.result if found.polished else np.inf)
     if math.isfinite(result) and result <= best + GREEDY * abs(best):
-        return f"greedy: {value}, which is optimal; cos(p, grad h) is {least:.4g} or more"
+        return f"greedy: {value}, which is optimal: cos(p, grad h) is at least {least:.4g}"
     return f"greedy: {value}, which is not optimal: cos(p, grad h) falls to {least:.3g}"
