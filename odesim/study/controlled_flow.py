@@ -170,7 +170,7 @@ class ControlledFlow:
             slopes = jax.vmap(self.rate)(jnp.stack([y0, y1]), jnp.stack([u0, u1]))
             middle, um = (y0 + y1) / 2 + h / 8 * (slopes[0] - slopes[1]), (u0 + u1) / 2
             along = jnp.stack([y1, middle, middle, y0]), jnp.stack([u1, um, um, u0])
-            before = _runge_kutta(lambda p, at: pulled(*at, p), p, h, along)
+            before = _runge_kutta(lambda p, at: pulled(at[0], at[1], p), p, h, along)
             return before, before
 
         def run(steps: Any, u: Any) -> Any:

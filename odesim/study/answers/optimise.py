@@ -221,7 +221,8 @@ def answer(case: Case, asked: Wish, progress: Callable[[float, float], object] |
     task = Task(case.until, asked.knots, measure.sign, float(measure.level or 0.0), asked.budget)
     found = control.optimise(flow, task, progress)
     numbers = _numbers(found, asked, flow.quadratic)
-    return OptimalSchedule(question(case, asked), _variables(found, asked), numbers, _sentences(found, asked, numbers))
+    sentences = [*_sentences(found, asked, numbers), _how_to_run(case)]
+    return OptimalSchedule(question(case, asked), _variables(found, asked), numbers, tuple(sentences))
 
 
 def _variables(found: Optimum, asked: Wish) -> dict[str, Variable]:
@@ -267,7 +268,13 @@ def _numbers(found: Optimum, asked: Wish, quadratic: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _sentences(found: Optimum, asked: Wish, numbers: Mapping[str, Any]) -> tuple[str, ...]:
+def _how_to_run(case: Case) -> str:
+    """The command that runs the schedule; initial arrays are no part of the two files."""
+    arrays = "" if case.initial is None else " and the same initial arrays (--initial)"
+    return f"to run it: odesim integrate --system {MODEL} --config {RUN}, both in the folder{arrays}"
+
+
+def _sentences(found: Optimum, asked: Wish, numbers: Mapping[str, Any]) -> list[str]:
     """The answer in words."""
     best = found.knots.result
     head = f"{asked.minimise}: {best:.6g} with {asked.vary} on {asked.knots} knots"
@@ -285,8 +292,7 @@ def _sentences(found: Optimum, asked: Wish, numbers: Mapping[str, Any]) -> tuple
     edge = asked.bounds[1] * (1 - 1e-6)
     if (found.knots.value >= edge).any():
         lines.append(f"the schedule touches its upper bound {asked.bounds[1]:g}")
-    lines.append(f"to run it: odesim integrate --system {MODEL} --config {RUN}, both in the folder")
-    return tuple(lines)
+    return lines
 
 
 def _greedy_sentence(found: Optimum, result: float) -> str:
