@@ -15,7 +15,7 @@ SUMMARIES: Mapping[str, str] = {
     "integrate": "Integrate the equations of motion into a run folder.",
     "simulate": "Run finite-sample SGD, explicitly or exactly in law.",
     "compare": "Compare the ODE with SGD, or two stored runs.",
-    "bands": "Tell where SGD of a given d is around the flow, and when it escapes.",
+    "bands": "Tell where SGD of finite d is around the flow.",
     "sensitivity": "Print derivatives of results by parameters.",
     "optimise": "Find the best schedule of the step, decay or noise.",
     "observe": "Measure the order parameters of your own weights.",
