@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("own-model", "inputs", "training", "rules", "heads", "stages", "bands", "exponents", "atlas")
+PAGES = (
+    "own-model", "inputs", "training", "rules", "heads", "stages", "bands", "exponents", "atlas", "sensitivity",
+    "optimise",
+)  # fmt: skip
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
 
 

@@ -95,19 +95,20 @@ def equations(parameters: Any) -> Equations:
     stated = statement(parameters)
     if any(kernel.name.startswith("series") for kernel in stated.kernels):
         population.require_unit(parameters)
-    return equations_of(
-        dataclasses.replace(
-            stated,
-            advance=_advance(parameters),
-            crossings=population.crossings(declared, rows(parameters)),
-            observables=Observables(
-                observe=observe,
-                constants=population.constants,
-                invariants=population.invariants,
-                summary=functools.partial(summarise, "exact"),
-            ),
-        )
+    whole = dataclasses.replace(
+        stated,
+        advance=_advance(parameters),
+        crossings=population.crossings(declared, rows(parameters)),
+        observables=Observables(
+            observe=observe,
+            constants=population.constants,
+            invariants=population.invariants,
+            summary=functools.partial(summarise, "exact"),
+        ),
     )
+    # The fingerprint prints all formulas (40 ms of a committee) and reads none of what is added here.
+    vars(whole)["fingerprint"] = stated.fingerprint
+    return equations_of(whole)
 
 
 def _advance(parameters: Any) -> Smooth | Recursion:

@@ -16,6 +16,8 @@ SUMMARIES: Mapping[str, str] = {
     "simulate": "Run finite-sample SGD, explicitly or exactly in law.",
     "compare": "Compare the ODE with SGD, or two stored runs.",
     "bands": "Tell where SGD of finite d is around the flow.",
+    "sensitivity": "Print derivatives of results by parameters.",
+    "optimise": "Find the best schedule of the step, decay or noise.",
     "observe": "Measure the order parameters of your own weights.",
     "verify": "Test the theorems of a paper against ODE and SGD.",
     "sweep": "Integrate or simulate at every point of a grid.",
@@ -57,6 +59,14 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "bands": (
         "odesim bands --system saad_solla_1995_step -p d=1e3 --until 40",
         "odesim bands --system collins_woodfin_2023 --fresh-initial --of 'first time loss <= 0.1'",
+    ),
+    "sensitivity": (
+        "odesim sensitivity --system arnaboldi_2023 --of 'first time error <= .1' --to step,noise,overlap",
+        "odesim sensitivity --system saad_solla_1995_step -p overlap=.2 --of 'final error' --until 40",
+    ),
+    "optimise": (
+        "odesim optimise --system saad_solla_1995_step -p overlap=.2 -p noise=.3 --minimise 'final error' --until 30",
+        "odesim optimise --system arnaboldi_2023 --minimise 'first time error <= .1' --between 0,0.16",
     ),
     "observe": ("odesim observe weights.npz --system liao --out runs/mine",),
     "verify": (

@@ -111,6 +111,7 @@ EXAMPLES = {
     "system": '"liao", say (odesim.systems() lists them)',
     "name": '"liao", say (odesim.systems() lists them)',
     "method": '"explicit" or "compressed"',
+    "of": '"final error", say',
     "over": '{"d": [100, 1000]}, say',
     "source": "a run, such as odesim.integrate(..)",
     "run": "a run, such as odesim.integrate(..)",
@@ -130,13 +131,15 @@ WORD_ARGUMENTS = (
     "scheduler",
     "effort",
     "only",
+    "vary",
+    "minimise",
 )
 NUMBER_ARGUMENTS = ("step_size", "rtol", "atol")
 FLAG_ARGUMENTS = ("fresh_initial", "population_loss", "overwrite", "pictures", "quick")
 PATH_ARGUMENTS = ("folder", "out")
 OF_TABLES = ("declare",)
 """Functions whose arguments are tables of a declaration, called like options."""
-REQUIRED = ("scheduler", "effort", "format", "backend")
+REQUIRED = ("scheduler", "effort", "format", "backend", "vary", "minimise", "of", "to")
 """Arguments for which None means nothing."""
 
 
@@ -160,6 +163,8 @@ def require_types(what: str, given: Mapping[str, Any]) -> None:
         **dict.fromkeys(FLAG_ARGUMENTS, (is_flag, "True or False")),
         **dict.fromkeys(PATH_ARGUMENTS, (lambda value: isinstance(value, str | os.PathLike), "a path")),
         "stage": (is_stage, "the name of a stage, or a list of names"),
+        "of": (is_stage, "a measure, or a list of measures"),
+        "to": (is_stage, "the name of a parameter, or a list of names"),
         "weights": (lambda value: isinstance(value, str | os.PathLike | Mapping), "a mapping of arrays, or a file"),
         "state": (lambda value: isinstance(value, Mapping), "a mapping of arrays"),
         "inputs": (lambda value: isinstance(value, Mapping), "a mapping of arrays"),

@@ -117,6 +117,14 @@ class Answer:
         """
         return {}
 
+    def files(self) -> Mapping[str, str]:
+        """Return further files of the folder, such as a model that the answer has made.
+
+        Returns:
+            Texts by name; none by default.
+        """
+        return {}
+
     def labelled(self) -> tuple[dict[str, Variable], dict[str, Variable], dict[str, Any]]:
         """Return the variables, coordinates and attributes of the data set.
 

@@ -34,6 +34,8 @@ def save(answer: Answer, folder: Path, seconds: float, draw: Callable[[Answer, P
         write_json(staging / SUMMARY, answer.numbers)
         for name, table in answer.tables().items():
             _write_table(staging / TABLES / f"{name}.csv", table)
+        for name, text in answer.files().items():
+            (staging / name).write_text(text, encoding="utf-8")
         if draw is not None:
             write_pictures(draw, answer, staging)
         took = {"solve": seconds, "store": time.perf_counter() - started}

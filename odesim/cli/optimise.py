@@ -1,0 +1,72 @@
+"""The command `odesim optimise`."""
+
+from typing import Annotated, Any
+
+import typer
+
+from odesim.cli.options import (
+    DRY,
+    FOLDER,
+    SAID,
+    Config,
+    InitialFile,
+    NoFigures,
+    Parameters,
+    Preset,
+    Seed,
+    SystemName,
+    Threads,
+    Until,
+    takes,
+)
+
+Vary = Annotated[str, typer.Option("--vary", metavar="step|decay|noise", help="The parameter that gets a schedule.")]
+Minimise = Annotated[
+    str, typer.Option("--minimise", metavar="MEASURE", help="'final R', or 'first time R <= c' for the least time.")
+]
+Knots = Annotated[str, typer.Option("--knots", metavar="N", help="Pieces of the schedule, linear in time.")]
+Between = Annotated[
+    str | None,
+    typer.Option("--between", metavar="LOW,HIGH", help="Bounds [default: 0 and five times the present value]."),
+]
+Budget = Annotated[
+    str | None, typer.Option("--budget", metavar="B", help="Most of the schedule's integral [default: none].")
+]
+
+
+@takes(FOLDER, DRY, SAID)
+def optimise(
+    system: SystemName,
+    parameter: Parameters = None,
+    vary: Vary = "step",
+    minimise: Minimise = "final error",
+    knots: Knots = "20",
+    between: Between = None,
+    budget: Budget = None,
+    preset: Preset = None,
+    config: Config = None,
+    initial: InitialFile = None,
+    seed: Seed = None,
+    until: Until = None,
+    no_figures: NoFigures = False,
+    threads: Threads = None,
+    **given: Any,
+) -> int:
+    """Find the schedule of the step, decay or noise with the least final value or the least time to a level."""
+    from odesim.machine import device
+
+    device.set_threads(threads)
+    from odesim.cli.answer import answer
+    from odesim.request.case import Case
+    from odesim.request.parse import parse_assignments
+    from odesim.study.answers import optimise as study
+
+    case = Case.build(
+        system, parse_assignments(parameter or []), preset=preset, config=config, initial=initial, seed=seed,
+        until=until,
+    )  # fmt: skip
+    asked = study.wish(case, vary, minimise, knots, between, budget)
+    return answer(
+        study.question(case, asked), lambda progress: study.answer(case, asked, progress),
+        f"optimising {case.name}", {**given, "no_figures": no_figures},
+    )  # fmt: skip

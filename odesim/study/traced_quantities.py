@@ -1,0 +1,97 @@
+"""Quantities of a state, such as losses and overlaps, as functions of the flat state that JAX can differentiate."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.measures import Measure
+from odesim.errors import UsageError
+from odesim.flow.problem import Problem
+from odesim.request.parse import nearest
+from odesim.study import rebuild
+from odesim.study.quantities import names
+
+REDUCTIONS = ("max", "min", "mean")
+
+
+@dataclasses.dataclass(frozen=True)
+class TracedQuantity:
+    """Quantity R(y, arguments) of a flow, hashable, so that programs that follow it can be cached.
+
+    Attributes:
+        variable: Name of a component, of "loss", or of an observable that the flow watches.
+        role: "state", "loss" or "watch".
+        places: Places of the entries in the flat state (-1: a constant), or the number of the observable.
+        constants: Values of the entries that do not move.
+        reduction: "max", "min" or "mean" over the entries.
+        absolute: Take absolute values before.
+    """
+
+    variable: str
+    role: str
+    places: tuple[int, ...]
+    constants: tuple[float, ...]
+    reduction: str
+    absolute: bool
+
+    def value(self, functions: Mapping[str, Callable[..., Any]], y: Any, arguments: tuple[Any, ...]) -> Any:
+        """Return the quantity of a flat state y (P,) at run-time arguments, a traced number."""
+        import jax.numpy as jnp
+
+        if self.role == "state":
+            places = np.array(self.places)
+            entries = jnp.where(places >= 0, y[np.maximum(places, 0)], jnp.array(self.constants))
+        elif self.role == "loss":
+            entries = jnp.reshape(functions["loss"](y, *arguments), (1,))
+        else:
+            entries = jnp.ravel(functions["watch"](y, *arguments))[np.array(self.places)]
+        entries = jnp.abs(entries) if self.absolute else entries
+        reduce = {"max": jnp.max, "min": jnp.min, "mean": jnp.mean}[self.reduction]
+        return reduce(entries)
+
+
+def traced_quantity(problem: Problem, measure: Measure, option: str = "--of") -> TracedQuantity:
+    """Return the quantity that a measure follows.
+
+    Raises `UsageError` for a name or an entry that the flow does not have.
+    """
+    known, variable = names(problem), measure.variable
+    aliases = {"_".join((name.rsplit("_", 1)[0], name[-1])): name for name in known if name[-2:] == name[-1] * 2}
+    variable = aliases.get(variable, variable)
+    if variable not in known:
+        raise UsageError(f"{option}: the flow has no quantity {variable!r}; {nearest(variable, known)}")
+    y = problem.start
+    components = rebuild.places(problem.equations, y.size)
+    if variable in components:
+        places = components[variable]
+        values = np.asarray(problem.equations.unpack(y)[variable], float)
+        if measure.entry is not None:
+            places, values = _entry(measure, places, option), _entry(measure, values, option)
+        return TracedQuantity(
+            variable, "state", tuple(int(k) for k in places.ravel()), tuple(float(v) for v in values.ravel()),
+            measure.reduction, measure.absolute,
+        )  # fmt: skip
+    if measure.entry is not None:
+        raise UsageError(f"{option}: {variable} is one number and has no entry [{measure.place}]")
+    if variable == "loss":
+        return TracedQuantity(variable, "loss", (0,), (), measure.reduction, measure.absolute)
+    place = 0
+    for component in problem.equations.watched:
+        if component.name == variable:
+            break
+        if component.dims:
+            raise UsageError(f"{option}: {variable} stands behind observables with entries; take the loss")
+        place += 1
+    return TracedQuantity(variable, "watch", (place,), (), measure.reduction, measure.absolute)
+
+
+def _entry(measure: Measure, values: np.ndarray, option: str) -> np.ndarray:
+    """The entry that a measure names.  Raises `UsageError` where there is none."""
+    entry = measure.entry
+    assert entry is not None
+    inside = len(entry) == values.ndim and all(0 <= k < n for k, n in zip(entry, values.shape, strict=True))
+    if not inside:
+        raise UsageError(f"{option}: {measure.variable} has the shape {values.shape}, and no entry [{measure.place}]")
+    return np.atleast_1d(np.asarray(values[entry]))
