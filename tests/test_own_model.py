@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("own-model", "inputs", "training", "rules", "heads", "stages", "exponents", "atlas")
+PAGES = ("own-model", "inputs", "training", "rules", "heads", "stages", "bands", "exponents", "atlas")
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
 
 
@@ -28,7 +29,7 @@ def commands():
     """(words, expected lines) of every command."""
     for block in blocks("console"):
         first, *lines = block.splitlines()
-        yield first.removeprefix("$ odesim ").split(), [line.strip() for line in lines]
+        yield shlex.split(first.removeprefix("$ odesim ")), [line.strip() for line in lines]
 
 
 def alike(expected, found):

@@ -10,7 +10,7 @@ GROUPS = (
     ("Runs", ("integrate", "simulate", "sweep", "Trajectory", "Run", "Flow")),
     (
         "Comparisons and analyses",
-        ("compare", "observe", "linearise", "derivatives", "predict", "exponents", "atlas", "Comparison"),
+        ("compare", "observe", "linearise", "derivatives", "predict", "bands", "exponents", "atlas", "Comparison"),
     ),
     ("Theorems", ("verify", "Verdicts")),
     ("Files, figures and pages", ("save", "load", "figures", "report", "explore")),
@@ -23,6 +23,7 @@ RETURNED = (
     "odesim.study.linearisation.Linearisation",
     "odesim.study.linearisation.Stationary",
     "odesim.study.answers.atlas.Atlas",
+    "odesim.study.answers.bands.Bands",
     "odesim.study.answers.exponents.Exponents",
     "odesim.evidence.verification.Verdict",
     "odesim.request.trajectory.Outcome",

@@ -15,7 +15,7 @@ SUMMARIES: Mapping[str, str] = {
     "integrate": "Integrate the equations of motion into a run folder.",
     "simulate": "Run finite-sample SGD, explicitly or exactly in law.",
     "compare": "Compare the ODE with SGD, or two stored runs.",
-    "bands": "Tell where SGD of a given d is around the flow, and when it escapes.",
+    "bands": "Tell where SGD of finite d is around the flow.",
     "observe": "Measure the order parameters of your own weights.",
     "verify": "Test the theorems of a paper against ODE and SGD.",
     "sweep": "Integrate or simulate at every point of a grid.",

@@ -23,7 +23,7 @@ from odesim.flow.solve import follow
 from odesim.machine.device import in_double
 from odesim.sgd.increments import Increments
 from odesim.study import linearisation, rebuild
-from odesim.study.local_dynamics import Clock, Local, local
+from odesim.study.local_dynamics import Clock, Local, Map, local
 
 FIRST = 17
 """Nodes of a piece at first, at which J and D are evaluated; they are added where interpolation is not accurate."""
@@ -102,10 +102,12 @@ def solve(
             f"{problem.equations.advance.kind}; choose another -p tier"
         )
 
+    ahead = Map(problem, increments)
+
     def measured(piece: Problem, t: float, y: np.ndarray, last: float) -> Local:
         # At the end of a piece values are those before the jump: the number of the step is the last one there.
         count = min(problem.clock(t), problem.clock(last) - clock.eps) / clock.eps
-        node = local(piece, increments, clock, t, y, shifted, count)
+        node = local(piece, increments, clock, t, y, shifted, count, ahead)
         return node if noise is None else dataclasses.replace(node, covariance=noise(node))
 
     size = problem.start.size

@@ -51,13 +51,23 @@ class Local:
 
 
 class Map:
-    """Map from packed raw Gram matrix and numbers to the flat state, with its Jacobian at a state."""
+    """Map from packed raw Gram matrix and numbers to the flat state, with its Jacobian at a state.
+
+    The state of a declared model is a part of the Gram matrix: `matrix` (P, ..) is that linear map, found at the start,
+    or None where the state is no linear function (liao's directions of its vectors).
+    """
 
     def __init__(self, problem: Problem, increments: Increments) -> None:
         self.problem, self.increments = problem, increments
         size = problem.start.size
         self.places = rebuild.places(problem.equations, size)
         self.size = size
+        packed = increments.packed(problem.initial)
+        one, two = np.random.default_rng(0).uniform(0.01, 0.1, (2, packed.size)) * packed
+        corners = self(np.array([packed + one + two, packed + one, packed + two, packed]))
+        bent = np.abs(corners[0] - corners[1] - corners[2] + corners[3]).max(initial=0.0)
+        straight = bent <= 1e-12 * np.abs(corners).max(initial=0.0)
+        self.matrix = self._differences(packed) if straight else None
 
     def __call__(self, packed: np.ndarray) -> np.ndarray:
         """Flat states (N, P) of packed arrays (N, ..); a clock, which is no order parameter, is 0."""
@@ -82,7 +92,11 @@ class Map:
         return flat
 
     def jacobian(self, packed: np.ndarray) -> np.ndarray:
-        """The derivative (P, len(packed)) by central differences, exact where the map is linear."""
+        """The derivative (P, len(packed)) of the map."""
+        return self._differences(packed) if self.matrix is None else self.matrix
+
+    def _differences(self, packed: np.ndarray) -> np.ndarray:
+        """The derivative by central differences, exact where the map is linear."""
         step = 1e-5 * max(1.0, float(np.abs(packed).max(initial=0.0)))
         moves = step * np.eye(packed.size)
         return ((self(packed + moves) - self(packed - moves)) / (2 * step)).T
@@ -91,7 +105,7 @@ class Map:
 @in_double
 def local(
     problem: Problem, increments: Increments, clock: Clock, t: float, y: np.ndarray, shifted: bool = True,
-    count: float | None = None,
+    count: float | None = None, ahead: Map | None = None,
 ) -> Local:  # fmt: skip
     """Return the linear dynamics at a state, at time t after the start of the problem, or at step number `count`.
 
@@ -102,7 +116,7 @@ def local(
     initial: Initial = dataclasses.replace(problem.initial, state=equations.unpack(y))
     slope = linearisation.compiled(problem)
     jacobian = linearisation.fast_jacobian(problem, t, y)
-    ahead, packed = Map(problem, increments), increments.packed(initial)
+    ahead, packed = ahead or Map(problem, increments), increments.packed(initial)
     turned = ahead.jacobian(packed)
     count = problem.clock(t) / clock.eps if count is None else count
     changes, mean = increments.of_step(initial, clock.d, clock.step_size, count)
@@ -112,7 +126,9 @@ def local(
     covariance = (moves * weights[:, None]).T @ moves / clock.batch
     variance = clock.batch * np.diag(covariance)
     fourth = weights @ (moves**2) ** 2
-    kurtosis = np.divide(fourth, variance**2, out=np.zeros_like(fourth), where=variance > 0)
+    # What a constraint holds (a norm on the sphere) moves by rounding alone, which has a kurtosis too.
+    moving = variance > 1e-12 * variance.max(initial=0.0)
+    kurtosis = np.divide(fourth, variance**2, out=np.zeros_like(fourth), where=moving)
     if not shifted:
         return Local(y, slope(t, y), jacobian, covariance, np.zeros_like(y), kurtosis)
     limit = clock.limit
@@ -138,6 +154,8 @@ def _is_clock(problem: Problem, y: np.ndarray) -> np.ndarray:
 
 def _mean_of(ahead: Map, packed: np.ndarray, changes: np.ndarray, weights: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Mean change of the flat state in one step: at the mean change, and the curvature of the map by the samples."""
+    if ahead.matrix is not None:
+        return ahead.matrix @ mean
     at_mean = weights @ changes
     straight = (ahead(packed[None] + mean) - ahead(packed[None]))[0]
     curved = weights @ ahead(packed + changes) - ahead(packed[None] + at_mean)[0]

@@ -30,6 +30,7 @@ def calls(run, tmp_path, monkeypatch):
     weights = {"w": np.ones((3, 2, 10)), "w_star": np.eye(10)[:1]}
     return {
         "atlas": {"system": "arnaboldi_2023", "starts": 4},
+        "bands": {"system": "collins_woodfin_2023", "until": 0.1, "save_points": 3},
         "compare": {"first": "liao", "step_size": 1e-2, "batch": 4, "seeds": 2, **TINY},
         "declare": {"student": {"unit": "erf(w)"}, "teacher": {}},
         "derivatives": {"system": "pruning", "tier": "homogeneous"},

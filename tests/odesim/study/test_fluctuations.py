@@ -44,7 +44,7 @@ def solved(asked, times, accuracy=1e-4):
 
 @pytest.mark.parametrize(("eta", "noise"), [(0.5, 0.5), (1.0, 0.0)])
 def test_least_squares_has_the_variance_of_its_closed_equation(eta, noise):
-    # E' = -2 eta E + eta^2 R and V' = -2 eta (2 - eta) V + 4 eta^2 (E R + E^2) + 2 eta^4 R^2 - 8 eta^3 E R, R = E + s^2.
+    # E' = -2 eta E + eta^2 R, R = E + s^2, V' = -2 eta (2 - eta) V + 4 eta^2 (E R + E^2) + 2 eta^4 R^2 - 8 eta^3 E R.
     from scipy.integrate import solve_ivp
 
     times = np.array([0.0, 0.5, 1.0, 2.0, 3.0, 6.0])
