@@ -97,7 +97,7 @@ def behind(simulation: Simulation, comparison: "Comparison", asked: bool | None 
         simulation: The SGD of the comparison.
         comparison: Flow and SGD at common times, from the start.
         asked: True for a band of any size with the mixture behind a saddle; False for none; None for the band of a
-            declared model of at most `ENTRIES` entries, up to that saddle.
+            declared model with compiled equations and at most `ENTRIES` entries, up to that saddle.
 
     The centre is the mean of SGD at finite d. Where the flow has small steps, it follows the equations that keep the
     size of a step (`odesim.study.band_question`), and differs from the flow.
@@ -108,7 +108,12 @@ def behind(simulation: Simulation, comparison: "Comparison", asked: bool | None 
         return "no band: the model is not a declared one; --band tries"
     try:
         ready = band_question.prepared(simulation)
-        size = ready.setting.problem.start.size
+        problem, tier = ready.setting.problem, ready.setting.problem.equations.about.name
+        size = problem.start.size
+        if not ready.setting.shifted:  # before the work: these equations are slow ones
+            return f"no band: tier {tier} is not exact, so the centre of a band is not known"
+        if asked is None and problem.derivative is None:
+            return f"no band: tier {tier} is not compiled, so that a band takes long; --band computes it"
         if asked is None and size > ENTRIES:
             return f"no band: the state has {size} entries, and above {ENTRIES} a band takes long; --band computes it"
         return _solved(simulation, comparison, ready, bool(asked))
@@ -128,7 +133,10 @@ def _solved(
         setting, times, lambda done, whole: None, accuracy=ACCURACY, mixed=mixed
     )  # fmt: skip
     if not solution.setting.shifted:
-        return _inexact(ready.setting, solution)
+        return (
+            f"no band: the mean step of SGD is not that of the flow ({solution.course.bias:.2g} standard errors off); "
+            "leave --step-size to the model"
+        )
     if solution.rare:
         return band_solution.rare_sentence(solution)
     curves = {name: solution.band(quantity, LEVEL) for name, quantity in _scalars(setting.problem).items()}
@@ -156,18 +164,6 @@ def _lighter(simulation: Simulation, setting: Setting) -> Setting:
     increments = setting.increments
     fewer = steps.points_of(increments.model, increments.parameters, POINTS)
     return dataclasses.replace(setting, increments=dataclasses.replace(increments, points=fewer))
-
-
-def _inexact(setting: Setting, solution: band_solution.Solution) -> str:
-    """The sentence on a flow that is not the mean of the steps of SGD."""
-    if not setting.shifted:
-        return (
-            f"no band: tier {setting.problem.equations.about.name} is not exact, so the centre of a band is not known"
-        )
-    return (
-        f"no band: the mean step of SGD is not that of the flow ({solution.course.bias:.2g} standard errors off); "
-        "leave --step-size to the model"
-    )
 
 
 def _scalars(problem: "Problem") -> dict[str, Quantity]:
