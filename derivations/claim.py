@@ -92,6 +92,10 @@ class Lab(Protocol):
         """A `Trajectory` of finite-sample SGD, dimensions (seed, time, ...)."""
         ...
 
+    def bands(self, *, seed: int = 0, until: float | None = None, of: Sequence[str] = (), **request: Any) -> Any:
+        """The bands of SGD without a simulation (`odesim.bands`), with the law of hitting times that `of` asks for."""
+        ...
+
     def functions(self, initial: Initial, tier: str | None = None, stage: str | None = None) -> "Evaluator":
         """The compiled right-hand side and loss of a tier of a stage (the first) at the sizes of `initial`."""
         ...

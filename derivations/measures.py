@@ -1,4 +1,6 @@
-"""Measures as text: "final R", "first time R >= c" and "first time R <= c", of a quantity R of a run.
+"""Measures as text: "final R", "first time R >= c", "first time R <= c" and "share inside 90 % of R".
+
+R is a quantity of a run; the share is that of runs of SGD that lie inside the band of R at the end.
 
 R is an order parameter (an entry such as M_ww[1,2], or max, min or mean over the entries, of absolute values as
 max(abs(M_ww))), a loss, or another quantity that a run holds.
@@ -20,7 +22,7 @@ class Measure:
     """A measure that was read: whether it asks for a time, of which variable, and how entries become one number.
 
     `place` are the numbers of an entry from 1 on as text, None where all entries count.  `sign` and `level` belong to
-    first times.
+    first times, `inside` is the probability of the band whose share is asked for.
     """
 
     variable: str
@@ -29,6 +31,14 @@ class Measure:
     absolute: bool
     sign: str | None
     level: float | None
+    inside: float | None = None
+
+    @property
+    def quantity(self) -> str:
+        """The quantity as a user writes it."""
+        word = self.variable if self.place is None else f"{self.variable}[{self.place}]"
+        word = f"abs({word})" if self.absolute else word
+        return f"{self.reduction}({word})" if self.absolute or self.place is None else word
 
     @property
     def entry(self) -> tuple[int, ...] | None:
@@ -57,14 +67,17 @@ def read(text: str) -> Measure | None:
     """Return the measure that a text states; None for a text that states none.
 
     >>> read("first time max(abs(M_ww)) >= 0.5")
-    Measure(variable='M_ww', place=None, reduction='max', absolute=True, sign='>=', level=0.5)
+    Measure(variable='M_ww', place=None, reduction='max', absolute=True, sign='>=', level=0.5, inside=None)
     >>> read("final M_ww[1,2]").entry, read("M_ww now")
     ((0, 1), None)
+    >>> read("share inside 90 % of error").inside
+    0.9
     """
     if len(text) > LONGEST:
         return None
     form = re.fullmatch(
-        r"\s*(?P<when>first time|final)\s+(?P<what>[\w()\[\],\s]+?)\s*(?:(?P<sign>>=|<=)\s*(?P<level>[-+.\deE]+))?\s*",
+        r"\s*(?P<when>first time|final|share inside (?P<inside>\d+(?:\.\d+)?) ?% of)\s+(?P<what>[\w()\[\],\s]+?)\s*"
+        r"(?:(?P<sign>>=|<=)\s*(?P<level>[-+.\deE]+))?\s*",
         text,
     )
     if form is None or (form["when"] == "first time") != (form["sign"] is not None):
@@ -79,4 +92,7 @@ def read(text: str) -> Measure | None:
     except ValueError:
         return None
     reduction, absolute, variable, place = inner.groups()
-    return Measure(variable, place, reduction or "max", absolute is not None, form["sign"], level)
+    inside = float(form["inside"]) / 100 if form["inside"] else None
+    if inside is not None and not 0 < inside < 1:
+        return None
+    return Measure(variable, place, reduction or "max", absolute is not None, form["sign"], level, inside)

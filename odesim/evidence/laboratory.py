@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,13 @@ from odesim.request.saved_times import SAVED
 from odesim.request.trajectory import Trajectory
 from odesim.sgd import course, families, simulation
 from odesim.sgd.beginning import Beginning
+from odesim.study.answers import bands
+from odesim.study.answers.bands import Bands
 
 SGD = ("seeds", "device", "precision", "fresh_initial")
 """Options of a simulation that a claim may give, beside step and batch."""
+BANDS = 11
+"""Times of bands that are read at the end alone."""
 FAR = 1_000_003
 """How far apart the seeds of two laboratories are."""
 REMEMBERED_BYTES = 256 * 2**20
@@ -85,6 +89,16 @@ class Laboratory:
         case = self._case(seed, request.pop("until", None), {"backend": None, **request})
         wanted = simulation.Simulation.build(case, method=method, step_size=step_size, batch=batch, **options)
         return self._remember(wanted.digest, wanted.request(), lambda: simulation.simulate(wanted))
+
+    def bands(self, *, seed: int = 0, until: float | None = None, of: Sequence[str] = (), **request: Any) -> Bands:
+        """The bands of SGD with hitting times `of`; `level`, `fresh_initial`, `step_size` and `batch` may be given."""
+        level = request.pop("level", 0.9)
+        options = {name: request.pop(name) for name in ("fresh_initial", "step_size", "batch") if name in request}
+        case = self._case(seed, until, {"save_points": BANDS, **request, "backend": None})
+        wanted = simulation.Simulation.build(case, method="compressed", **options)
+        asked = bands.question(wanted, level=level, of=of)
+        self.evidence[asked.digest] = asked.request()
+        return bands.answer(wanted, level=level, of=of)
 
     def initial(self, *, seed: int = 0, stage: str | None = None, **parameters: Any) -> Initial:
         """The initial condition that `integrate` would start from."""

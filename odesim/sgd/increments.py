@@ -129,20 +129,23 @@ class Increments:
         spaces = self.model.spaces(self.parameters) if isinstance(self.model, ScalarModel) else None
         variances, means, shift = _law(spaces, root)
         fractions = np.ones(1) if spaces is None else spaces.dimension / spaces.dimension.sum()
-        points, which = self.points, self.points.cluster
         run = _compiled(self.model, traced.constants_of(numbers), trained, trained + fixed)
-        samples = (
-            points.span.reshape(len(which), len(stack), -1), points.uniforms, points.normals,
-            variances[which], means[which], shift[which],
-        )  # fmt: skip
         single, together = run(
-            tuple(map(jnp.asarray, samples)), jnp.asarray(points.weights), jnp.asarray(root), jnp.asarray(scalars),
-            [jnp.asarray(a) for a in traced.arrays_of(numbers)],
+            self._points, jnp.asarray(root), jnp.asarray(scalars), [jnp.asarray(a) for a in traced.arrays_of(numbers)],
             (float(step_size), float(count), float(self.batch), jnp.asarray(d * fractions)),
+            tuple(map(jnp.asarray, (variances, means, shift))),
         )  # fmt: skip
         changes = np.asarray(single)
-        mean = points.weights @ changes
+        mean = self.points.weights @ changes
         return changes, mean / self.batch + (1 - 1 / self.batch) * np.asarray(together)
+
+    @functools.cached_property
+    def _points(self) -> tuple[Any, ...]:
+        """The points as arrays of JAX, put on its device once."""
+        import jax.numpy as jnp
+
+        points = self.points
+        return tuple(map(jnp.asarray, (points.span, points.uniforms, points.normals, points.cluster, points.weights)))
 
     def packed(self, initial: Initial) -> np.ndarray:
         """Return the packed raw Gram matrix and numbers (n n L + s,) of a state."""
@@ -182,7 +185,9 @@ def _compiled(model: Model, sizes: Any, trained: int, n: int) -> Callable[..., A
     statistics = _statistics(model, functions, prepared, trained, n)
     step = _step(model, functions, prepared, trained)
 
-    def both(samples: Any, weights: Any, root: Any, scalars: Any, arrays: Any, setting: Any) -> tuple[Any, Any]:
+    def both(points: Any, root: Any, scalars: Any, arrays: Any, setting: Any, law: Any) -> tuple[Any, Any]:
+        span, uniforms, normals, cluster, weights = points
+        samples = (span.reshape(len(cluster), len(root), -1), uniforms, normals, *(values[cluster] for values in law))
         rest = (root, scalars, arrays, setting)
         w = statistics(samples, *rest)
         mean = jax.tree.map(lambda values: jnp.tensordot(weights, values, 1), w)

@@ -25,7 +25,11 @@ KEYS = (
 LAWS = ("power", "equals", "at_most", "at_least")
 REASONS = ("short", "no_log_rival")
 """Why a power has few sizes, and why no logarithm counts: see `derivations.laws.Power`."""
-ENGINES = ("flow", "explicit", "compressed")
+ENGINES = ("flow", "explicit", "compressed", "bands")
+NUMERICAL = {"flow": 1e-6, "bands": 1e-4}
+"""Engines without runs at random, with the relative error of their numbers: that of bands is the quadrature's."""
+RUNS = 200
+"""Runs of compressed SGD that are held against a band: the share inside has a standard error of 2 %."""
 ANSWERS = ("confirmed", "refuted", "consistent", "inconclusive")
 SAVED, LOOKS, CLOSE = 1001, 5, 1e-3
 """Saved points of a run; how often a flow is looked at again, until a time is known to this part of itself."""
@@ -132,7 +136,8 @@ def _read_law(
     entry: Mapping[str, Any], table: Mapping[str, Any], over: Mapping[str, Any], seeds: int
 ) -> tuple[Any, dict[str, Any]]:
     fields.require_known(table, (*LAWS, "margin", "rivals", "over", "toward", *REASONS, "exceptions"), "claim")
-    sampled = entry.get("engine", "flow") != "flow"
+    share = str(entry.get("measure", "")).lstrip().startswith("share")
+    sampled = share or entry.get("engine", "flow") not in NUMERICAL
     margin = fields.real(table, "margin", "claim", 0.05, above=0.0)
     if "power" in table:
         listed = [key for key, values in over.items() if isinstance(values, list)]
@@ -154,8 +159,9 @@ def _read_law(
         law = Power(power, over=coordinate, margin=margin, rivals=rivals, error=exact, toward=toward, **reasons)
         return law, {"exponent": power + 1.0, "rivals": ()}
     if "equals" in table:
+        error = NUMERICAL.get(str(entry.get("engine", "flow")), 0.0)
         value = fields.real(table, "equals", "claim")
-        law_ = Equals(value, absolute=margin * max(abs(value), 1e-300), error=None if sampled or seeds > 1 else 1e-6)
+        law_ = Equals(value, absolute=margin * max(abs(value), 1e-300), error=None if sampled or seeds > 1 else error)
         return law_, {"value": value + 10 * margin * max(abs(value), 1e-3)}
     exceptions = fields.real(table, "exceptions", "claim", EXCEPTIONS, above=0.0)
     if "at_most" in table:
@@ -174,6 +180,8 @@ def _measure(system: System, entry: Mapping[str, Any], name: str) -> Any:
             "claim",
             "measure",
         )
+    if measure.inside is not None and entry.get("engine") != "bands":
+        raise fields.Mistake(f'claim {name}: a share inside a band needs engine = "bands"', "claim", "engine")
     engine = fields.choice(entry, "engine", ENGINES, "flow", "claim")
     above = {key: fields.real(entry, key, "claim", above=0.0) for key in ("until", "step") if key in entry}
     variable = _variable(system, measure.variable, name)
@@ -185,6 +193,8 @@ def _measure(system: System, entry: Mapping[str, Any], name: str) -> Any:
         "absolute": measure.absolute,
         "sign": measure.sign,
         "level": measure.level,
+        "inside": measure.inside,
+        "quantity": measure.quantity.replace(measure.variable, variable),
         "until": above.get("until"),
         "step": above.get("step"),
         "batch": fields.whole(entry, "batch", "claim", 1) if "batch" in entry else None,
@@ -231,6 +241,8 @@ def _entry(system: System, variable: str, place: str | None, name: str) -> tuple
 def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, Any]) -> float:
     """The number that a stated measure asks of one run: a hitting time (infinite: never), or a final value."""
     request = {**asked["parameters"], **point}
+    if asked["engine"] == "bands":
+        return of_bands(lab, request, seed, asked)
     several = bool(lab.system.parameters.declaration.stages)
     until = float(asked["until"]) if asked["until"] is not None else None
     if asked["engine"] != "flow":
@@ -253,6 +265,31 @@ def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, 
             break
         until = after  # what happens early in a long run is looked at again, between finer points
     return found
+
+
+def of_bands(lab: Any, request: Mapping[str, Any], seed: int, asked: Mapping[str, Any]) -> float:
+    """The number that a measure asks of SGD by its bands: the mean at the end, a median time, or the share inside.
+
+    Runs of compressed SGD decide on the share, from the one start of the bands.
+    """
+    quantity, until = asked["quantity"], float(asked["until"]) if asked["until"] is not None else None
+    given = {"step_size": asked["step"], "batch": asked["batch"]}
+    given = {name: value for name, value in given.items() if value is not None}
+    if asked["sign"] is not None:
+        text = f"first time {quantity} {asked['sign']} {asked['level']!r}"
+        answer = lab.bands(seed=seed, until=until, of=[text], fresh_initial=True, **given, **request)
+        hitting = answer.summary()["hitting"]
+        return float(hitting[0]["quantiles"][2]) if hitting else float("nan")
+    level = {} if asked["inside"] is None else {"level": asked["inside"]}
+    answer = lab.bands(seed=seed, until=until, of=[f"final {quantity}"], **level, **given, **request)
+    name = answer.place(quantity)
+    if asked["inside"] is None:
+        return float(answer[f"{name}_centre"][-1])
+    if f"{name}_low" not in answer.keys():
+        return float("nan")
+    run = lab.simulate(method="compressed", seed=seed, until=until, seeds=RUNS, save_points=2, **given, **request)
+    ends = np.array([followed(values, asked)[-1] for values in np.asarray(run[asked["variable"]])])
+    return float(((ends >= answer[f"{name}_low"][-1]) & (ends <= answer[f"{name}_high"][-1])).mean())
 
 
 def of_whole_vectors(values: np.ndarray) -> np.ndarray:

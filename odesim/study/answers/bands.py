@@ -42,6 +42,19 @@ class Bands(Answer):
         (101,)
     """
 
+    def place(self, quantity: str) -> str:
+        """Return the name under which the arrays of a quantity stand.
+
+        Arguments:
+            quantity: A quantity as measures write it, such as "max(abs(M_ww))".
+
+        Returns:
+            The name of its array; those of its band end in "_centre", "_sd", "_low" and "_high".
+        """
+        name = _plain(quantity)
+        bare = name.removeprefix("max_")
+        return name if name in self.variables else bare
+
     def tables(self) -> dict[str, Table]:
         """Return the table "hitting" of quantiles of hitting times, where these were asked for."""
         hitting = self.numbers.get("hitting", [])

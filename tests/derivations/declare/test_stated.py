@@ -85,3 +85,51 @@ def test_an_entry_that_is_not_there_is_refused(place):
     entry = {"id": "x", "measure": f"final M_ww[{place}]", "law": {"at_most": 1.0}}
     with pytest.raises(odesim.UsageError, match=r"M_ww has \[1,1\] to \[6,6\]"):
         stated.claim(system, entry, 1)
+
+
+BANDED = """
+[student]
+unit = "w"
+
+[teacher]
+noise = 0.5
+
+[training]
+limit = "online"
+step  = 0.5
+
+[[claim]]
+id      = "inside"
+measure = "share inside 90 % of error"
+until   = 4
+parameters = {d = 400}
+over    = {seeds = 6}
+engine  = "bands"
+law     = {equals = 0.9, margin = 0.05}
+
+[[claim]]
+id      = "mean"
+measure = "final error"
+until   = 30
+parameters = {d = 100}
+engine  = "bands"
+law     = {equals = 0.083893, margin = 0.0015}
+
+[[claim]]
+id      = "half"
+measure = "final error"
+until   = 30
+parameters = {d = 100}
+engine  = "bands"
+law     = {equals = 0.083333, margin = 0.0015}
+expected = "refuted"
+"""
+
+
+def test_a_claim_about_sgd_is_judged_by_bands(tmp_path):
+    import odesim
+
+    (tmp_path / "line.toml").write_text(BANDED, encoding="utf-8")
+    verdicts = odesim.verify(str(tmp_path / "line.toml"), ["inside", "mean", "half"])
+    # The chain rests at eta s^2/(2 - eta (1 + 2/d)) = .083893, the flow at eta s^2/(2 - eta) = .083333.
+    assert [verdict.answer for verdict in verdicts] == ["confirmed", "confirmed", "refuted"]
