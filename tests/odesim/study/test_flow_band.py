@@ -114,7 +114,11 @@ def test_behind_a_saddle_the_band_ends_unless_the_mixture_is_asked_for():
         ({}, {"band": False}, "no band: --no-band was given"),
         ({"training": {"step": 0.01, "momentum": 0.5}}, {}, "bands of SGD with momentum are not derived"),
         ({"student": {"unit": "tanh(w)"}, "teacher": {}}, {}, "no band: tier sampled is not compiled"),
-        ({"student": {"unit": "tanh(w)", "units": 2}, "teacher": {"units": 2}}, {}, "no band: tier sampled is not exact"),
+        (
+            {"student": {"unit": "tanh(w)", "units": 2}, "teacher": {"units": 2}},
+            {},
+            "no band: tier sampled is not exact",
+        ),
         ({"student": {**ERF, "units": 4}, "teacher": {"units": 4}}, {}, "no band: the state has 26 entries"),
         ({}, {"batch": 3}, "no band: the equations of this model are those of the batch 1"),
     ],
