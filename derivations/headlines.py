@@ -21,5 +21,9 @@ COMMON: Mapping[str, str] = {
     "standard_errors": "comparison: how many standard errors the mean of the replicas is off, about 1 where both agree",
     "agreement": "comparison: whether the runs agree within every margin over the whole run, or differ",
     "judgements": "comparison: by component the verdict, its sentence, the margin, and the largest possible difference",
+    "inside_90": "comparison: share of pairs of replica and time inside the 90 % band of SGD around the flow",
+    "inside_90_expected": "comparison: what that share is where theory holds",
+    "inside_90_standard_error": "comparison: standard error of that share, over replicas",
+    "band": "comparison: quantity, size, step and batch of that band, or why there is none",
     "notes": "comparison: replicas that end in two groups, and noise that the flow leaves out",
 }

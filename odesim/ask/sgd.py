@@ -95,16 +95,20 @@ def request(
     )
 
 
-def pair(system: "str | System", parameters: Mapping[str, Any], *, method: str | None = None, **options: Any) -> Pair:
+def pair(
+    system: "str | System", parameters: Mapping[str, Any], *, method: str | None = None, band: bool | None = None,
+    **options: Any,
+) -> Pair:  # fmt: skip
     """A simulation (`request`) with its flow, to which the options `FLOW` belong.
 
     Without a `method` it is compressed; on a user's own samples it is explicit, with compressed SGD as a third run, so
-    that what differs because of the law of the samples is told apart from what SGD does.  Raises `UsageError`, before
-    anything is computed, for steps that do not meet the times at which SGD is saved.
+    that what differs because of the law of the samples is told apart from what SGD does.  `band` is that of
+    `Pair.build`.  Raises `UsageError`, before anything is computed, for steps that do not meet the times at which SGD
+    is saved.
     """
     flow = {name: options.pop(name) for name in FLOW if name in options}
     options["seeds"] = REPLICAS if options.get("seeds") is None else options["seeds"]
     first = request(system, parameters, method=method or "compressed", **options)
     if method is not None or not families.has_samples(first.case):
-        return Pair.build(first, flow)
-    return Pair.build(request(system, parameters, method="explicit", **options), flow, first)
+        return Pair.build(first, flow, band=band)
+    return Pair.build(request(system, parameters, method="explicit", **options), flow, first, band)

@@ -36,6 +36,15 @@ Sizes = Annotated[
     ),
 ]
 
+BandOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--band/--no-band",
+        help="Draw the 90 % band of SGD around the flow [default: up to a saddle, for a declared model of at most 20 "
+        "order parameters].",
+    ),
+]
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -80,9 +89,13 @@ def compare(
     method: OptionalMethod = None,
     parameter: Parameters = None,
     over: Sizes = None,
+    band: BandOption = None,
     **given: Any,
 ) -> int:
     """Compare the flow with SGD (or two stored runs): distances with bands, and a figure.
+
+    Where theory has it, the picture shows the 90 % band of SGD around the flow, and `inside_90` is the share of
+    replicas and times inside of it, expected to be .90.
 
     With --over d=100,400,1600 the comparison is made at every size: the distance of SGD from its flow against d, with
     the fitted exponent beside that of sampling noise.
@@ -94,6 +107,10 @@ def compare(
     from odesim.errors import UsageError
     from odesim.request.parse import parse_assignments
 
+    if band is not None and (runs or over):
+        raise UsageError(
+            f"{'--band' if band else '--no-band'} belongs to one comparison of a system with its SGD; leave it out"
+        )
     if runs:
         if system or over:
             raise UsageError("compare takes two run folders, or --system with the options of a simulation, not both")
@@ -114,7 +131,7 @@ def compare(
     from odesim.ask import sgd as ask
     from odesim.cli.run import execute
 
-    pair = ask.pair(system, assignments, method=method, **options)
+    pair = ask.pair(system, assignments, method=method, band=band, **options)
     return execute(
         pair.wanted, lambda progress, checkpoint: [pair.run(progress, given["threads"]).trajectory()],
         f"comparing runs of {pair.wanted.name}", started, given,

@@ -25,6 +25,7 @@ def compare(
     *,
     method: str | None = None,
     over: "Mapping[str, Sequence[Any]] | None" = None,
+    band: bool | None = None,
     **request: Any,
 ) -> "Comparison | xarray.Dataset":
     """Compare two runs of one system, or the flow of a system with SGD, on the times of the second run.
@@ -34,14 +35,18 @@ def compare(
         second: The second run, if `first` is a run.
         method: SGD of a system: "compressed" (default) or "explicit". On samples from a file the default is both.
         over: For a system: one name and its values, such as `{"d": [100, 400, 1600]}`, to compare at each of them.
+        band: For a system: the 90 % band of SGD around the flow. By default a declared model of at most 20 order
+            parameters has it, up to a saddle behind which it is a mixture of flows; True adds the mixture and larger
+            models, False leaves the band out.
         request: For a system: parameters, the arguments of `simulate` (`seeds` is 5), and `rtol`, `atol`, `solver` and
             `step` of the flow.
 
     Returns:
         A `Comparison`: distances per replica with bands and intervals, and for every component whether the runs agree
-        within a margin over the whole run. With `over` a data set: `distance` (value, replica), the largest difference
-        of SGD and flow over components and times, and the attributes `exponent` (estimate, low, high of its 95 %
-        interval) and `exponent_of_noise`.
+        within a margin over the whole run. `summary()["inside_90"]` is the share of replicas and times inside the band
+        of the error (or the loss), expected to be .90, and `"band"` says why there is none. With `over` a data set:
+        `distance` (value, replica), the largest difference of SGD and flow over components and times, and the
+        attributes `exponent` (estimate, low, high of its 95 % interval) and `exponent_of_noise`.
 
     Raises:
         UsageError: Runs whose clocks, components or sizes differ, and a request that cannot be met.
@@ -59,6 +64,8 @@ def compare(
 
     if isinstance(first, Trajectory | Run) != (second is not None) or (second is not None and (request or over)):
         raise UsageError("compare takes two runs, or a system with the options of a simulation")
+    if band is not None and (second is not None or over is not None):
+        raise UsageError("band belongs to one comparison of a system with its SGD; leave it out")
     if second is not None:
         from odesim.study import comparison
 
@@ -76,7 +83,7 @@ def compare(
         with watched(f"comparing flow and SGD of {system.name}") as progress:
             return sweep.run(grid, report=progress)
     made: Any = {"step_size": None, "batch": None, **options}
-    pair = sgd.pair(system, parameters, method=method, **made)
+    pair = sgd.pair(system, parameters, method=method, band=band, **made)
     with watched(f"comparing flow and SGD of {system.name}") as progress:
         return dataclasses.replace(pair.run(progress), asked=pair.wanted)
 

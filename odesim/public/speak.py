@@ -135,7 +135,7 @@ WORD_ARGUMENTS = (
     "minimise",
 )
 NUMBER_ARGUMENTS = ("step_size", "rtol", "atol")
-FLAG_ARGUMENTS = ("fresh_initial", "population_loss", "overwrite", "pictures", "quick")
+FLAG_ARGUMENTS = ("band", "fresh_initial", "population_loss", "overwrite", "pictures", "quick")
 PATH_ARGUMENTS = ("folder", "out")
 OF_TABLES = ("declare",)
 """Functions whose arguments are tables of a declaration, called like options."""

@@ -25,6 +25,8 @@ ROUNDING = 1e-12
 THIN, THICK = 0.5, 1.4
 DOTS = (0, (1.2, 1.2))
 REPLICA = {"linewidth": THIN, "alpha": 0.6}
+EXPECTED = {"linewidth": 0.7, "linestyle": (0, (3, 1.5))}
+"""Ends of the band of SGD around the flow."""
 
 
 def draw(run: Any, heading: str = "") -> Any:
@@ -116,6 +118,13 @@ def _both(axis: Any, time: np.ndarray, first: np.ndarray, second: np.ndarray, sh
     axis.plot(time, first, color=shade, linewidth=THICK)
 
 
+def _expected(axis: Any, time: np.ndarray, low: np.ndarray, high: np.ndarray, shade: Any) -> None:
+    """The band in which SGD is expected around the flow: faint behind the replicas, its ends as dashed lines."""
+    axis.fill_between(time, low, high, color=shade, alpha=0.1, linewidth=0, zorder=0.5)
+    for end in (low, high):
+        axis.plot(time, end, color=shade, **EXPECTED)
+
+
 def _curves(axis: Any, run: Any) -> list[Any]:
     """The order parameters that matter; returns what the legend shows."""
     from matplotlib.lines import Line2D
@@ -128,10 +137,14 @@ def _curves(axis: Any, run: Any) -> list[Any]:
     numbers = run["shown_colour"].values
     what = str(run["shown_colour"].attrs.get("meaning", "entry")).removeprefix("number of the ")
     for k, number in enumerate(numbers):
+        if "shown_low" in run:
+            _expected(axis, time, run["shown_low"].values[k], run["shown_high"].values[k], colour(k))
         _both(axis, time, first[k], second[:, k], colour(k))
         handles.append(Line2D([], [], color=colour(k), linewidth=THICK, label=f"{what} {int(number) + 1}"))
     one, other = _names(run)
     handles += _of_both(one, other, second[:, 0])
+    if "shown_low" in run:
+        handles.append(Line2D([], [], color="0.1", label="90 % band of SGD, theory", **EXPECTED))
     if "shown_gaussian" in run:
         for k in range(len(numbers)):
             _gaussian(axis, time, run["shown_gaussian"].values[:, k], colour(k))
@@ -180,6 +193,8 @@ def draw_component(axis: Any, found: Comparison, name: str) -> list[Any]:
 def _loss(axis: Any, run: Any) -> None:
     """The loss of both runs, logarithmic where it spans a decade and is positive."""
     time, first, second = (run[name].values for name in ("time", "loss_first", "loss_second"))
+    if "loss_low" in run:
+        _expected(axis, time, run["loss_low"].values, run["loss_high"].values, "0.15")
     _both(axis, time, first, second, "0.15")
     if "loss_gaussian" in run:
         _gaussian(axis, time, run["loss_gaussian"].values, "0.15")

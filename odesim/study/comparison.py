@@ -17,6 +17,8 @@ from odesim.study.replicas import on_times, with_replicas
 if TYPE_CHECKING:
     import xarray
 
+    from odesim.study.flow_band import FlowBand
+
 BAND = (0.1, 0.5, 0.9)
 RESAMPLES = 2000
 DIMENSION = "d"
@@ -35,6 +37,7 @@ class Comparison(Result):
         interpolation: Bound on the error of reading the first run at these times.
         asked: The request.
         gaussian: For SGD on a user's own samples: the comparison of the first run with SGD on Gaussian inputs.
+        band: For the flow of a system against SGD: the 90 % band of SGD around the flow, or why there is none.
 
     Example:
         >>> import odesim
@@ -51,6 +54,7 @@ class Comparison(Result):
     interpolation: float
     asked: Any = dataclasses.field(default=None, repr=False, compare=False)
     gaussian: "Comparison | None" = dataclasses.field(default=None, repr=False, compare=False)
+    band: "FlowBand | str | None" = dataclasses.field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         first, second = (f"{run.origin.method} ({run.origin.tier})" for run in (self.first, self.second))
@@ -61,6 +65,7 @@ class Comparison(Result):
                 f"Comparison of {self.second.origin.name}: {first} against {second}, until {self.times[-1]:.6g}",
                 f"  {count}, median distance {found['distance_median']:.4g}",
                 f"  {found['agreement']}",
+                *([f"  {share}"] if (share := self._inside(found)) else []),
                 *(f"  {name}: {judged['sentence']}" for name, judged in found["judgements"].items()),
                 *(f"  {note}" for note in found.get("notes", [])),
             ]
@@ -100,6 +105,8 @@ class Comparison(Result):
         }
         result["agreement"] = agreement.overall(self.judgements)
         result["judgements"] = {name: judgement.record() for name, judgement in self.judgements.items()}
+        if self.band is not None:
+            result |= {"band": self.band} if isinstance(self.band, str) else self.band.summary()
         if self.gaussian is not None:
             result |= own_samples.told(self.gaussian, self.second)
         if self.notes:
@@ -194,6 +201,8 @@ class Comparison(Result):
         state |= panels.variables(self.first, self.second, self.reference, self.times)
         if self.gaussian is not None:
             state |= own_samples.variables(self.gaussian)
+        if self.band is not None and not isinstance(self.band, str):
+            state |= self.band.arrays
         for name, (off, expected) in self.offsets().items():
             state[f"off_{name}"] = Variable(("time",), off, f"rms over entries of mean of replicas - first run, {name}")
             state[f"chance_{name}"] = Variable(("time",), expected, f"rms standard error of that difference, {name}")
@@ -215,6 +224,15 @@ class Comparison(Result):
             invariants={},
             asked=self.asked,
         )
+
+    @staticmethod
+    def _inside(summary: Mapping[str, Any]) -> str:
+        """The share of replicas and times inside the band of the flow as a sentence; "" where there is no band."""
+        if "inside_90" not in summary:
+            return ""
+        error = summary["inside_90_standard_error"]
+        spread = "" if error is None else f" +- {error:.2g}"
+        return f"{summary['inside_90']:.3f}{spread} of replicas and times inside the {summary['band']}"
 
     def _judged(self) -> dict[str, Variable]:
         """Sentences and margins of the components, and the sentences on the whole comparison, as variables."""

@@ -11,6 +11,7 @@ from odesim.flow.driver import Progress
 from odesim.flow.recursion import plan
 from odesim.request.case import Case
 from odesim.sgd.simulation import Simulation, simulate
+from odesim.study import flow_band
 from odesim.study.comparison import Comparison, Request, compare
 
 FLOW = ("rtol", "atol", "solver", "step")
@@ -25,19 +26,25 @@ class Pair:
     flow: Case
     wanted: Request
     gaussian: Simulation | None = None
+    band: bool | None = None
 
     @classmethod
-    def build(cls, simulation: Simulation, options: Mapping[str, Any], gaussian: Simulation | None = None) -> "Pair":
+    def build(
+        cls, simulation: Simulation, options: Mapping[str, Any], gaussian: Simulation | None = None,
+        band: bool | None = None,
+    ) -> "Pair":  # fmt: skip
         """Return a simulation with its flow, for which `options` holds those of `FLOW` that are given.
 
-        `gaussian` is the same training on Gaussian inputs, where the simulation is one on a user's own samples.
+        `gaussian` is the same training on Gaussian inputs, where the simulation is one on a user's own samples, and
+        `band` says whether the band of the flow is wanted (`odesim.study.flow_band.behind`).
         Raises `UsageError`, before anything is computed, for steps that do not meet the times at which SGD is saved.
         """
         flow = {name: value for name, value in options.items() if value is not None}
         parts = {"simulation": simulation.request(), "flow": flow}
         parts |= {"gaussian": gaussian.request()} if gaussian is not None else {}
+        parts |= {"band": band} if band is not None else {}
         wanted = Request(derivations.reference(simulation.system), simulation.name, simulation.seed, parts)
-        return cls(simulation, _beside(simulation, flow), wanted, gaussian)
+        return cls(simulation, _beside(simulation, flow), wanted, gaussian, band)
 
     @property
     def case(self) -> Case:
@@ -64,7 +71,16 @@ class Pair:
         return self.wanted.request()
 
     def run(self, progress: Progress | None = None, threads: int | None = None) -> Comparison:
-        """Both runs, on the times of the simulation, and their distances."""
+        """Return both runs, on the times of the simulation, with their distances and the band of the flow."""
+        comparison = self.run_without_band(progress, threads)
+        if self.gaussian is not None:
+            said: Any = "no band: bands are those of Gaussian inputs, and these are samples from a file"
+        else:
+            said = flow_band.behind(self.simulation, comparison, self.band)
+        return dataclasses.replace(comparison, band=said)
+
+    def run_without_band(self, progress: Progress | None = None, threads: int | None = None) -> Comparison:
+        """Return both runs, on the times of the simulation, and their distances."""
         second = simulate(self.simulation, progress, None, threads)
         first = solve.solve(self.flow, times=second.time)
         if self.gaussian is None:

@@ -86,8 +86,8 @@ def variables(
     Overlaps of parts of vectors are summed to those of the whole vectors.
     """
     first_whole, second_whole = ({name: whole(run.state[name]) for name in reference} for run in (first, second))
-    whole_reference = {name: _summed(values, ("seed", *first.state[name].dims)) for name, values in reference.items()}
-    chosen = choose(whole_reference, {name: first_whole[name].dims for name in reference})
+    whole_reference = _whole_reference(first, reference)
+    chosen = chosen_of(first, reference)
     values, every = whole_reference[chosen.name], with_replicas(second_whole[chosen.name])
     one = np.array([np.median(values[(slice(None), slice(None), *i)], axis=0) for i in chosen.indices])
     two = np.stack([every[(slice(None), slice(None), *i)] for i in chosen.indices], axis=1)
@@ -114,6 +114,16 @@ def variables(
     found["half_first"] = Variable(("shown",), np.where(moving, half, np.nan), said)
     found["half_second"] = Variable(("seed", "shown"), np.where(moving, halves, np.nan), said)
     return found | _scalars(first, second, times)
+
+
+def chosen_of(first: Trajectory, reference: Mapping[str, np.ndarray]) -> Shown:
+    """Return the component and the entries that the picture of a comparison shows (`variables`)."""
+    return choose(_whole_reference(first, reference), {name: whole(first.state[name]).dims for name in reference})
+
+
+def _whole_reference(first: Trajectory, reference: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Values of the first run with the parts of vectors summed."""
+    return {name: _summed(values, ("seed", *first.state[name].dims)) for name, values in reference.items()}
 
 
 def whole(values: Variable) -> Variable:

@@ -220,7 +220,7 @@ def compute(*words: Any) -> dict[str, np.ndarray]:
     """One cell by its words, ready to be stored: what its trajectory ends with, and `about`, the rest as JSON."""
     request = resolved(*words)
     if isinstance(request, Pair):
-        return with_about(*limit.condensed(request.run()))
+        return with_about(*limit.condensed(request.run_without_band()))
     if isinstance(request, Simulation):
         from odesim.sgd.simulation import simulate
 

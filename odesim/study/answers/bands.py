@@ -14,16 +14,13 @@ from odesim.request.answer import Answer, Question, Table
 from odesim.request.parse import real_number
 from odesim.request.trajectory import Variable
 from odesim.sgd.simulation import Simulation
-from odesim.study import band_question, bands, escape, fluctuations, quantities, rebuild
+from odesim.study import band_question, band_solution, bands, escape, fluctuations, quantities, rebuild
+from odesim.study.band_solution import Solution
 from odesim.study.bands import Band, Part, Setting
 from odesim.study.escape import HittingTimes
 from odesim.study.fluctuations import Fluctuations
 from odesim.study.quantities import Quantity
 
-RARE = 0.1
-"""A sum over a relaxation time counts as Gaussian while the kurtosis of a step is below this part of its samples."""
-BIASED = 6.0
-"""Standard errors of the points by which the mean increment may differ from the flow of an exact tier."""
 VERB = "bands"
 
 
@@ -93,32 +90,18 @@ def answer(
     readings = [quantities.read(text) for text in of]
     tell = progress or (lambda done, whole: None)
     ready = band_question.prepared(simulation)
-    setting, problem = ready.setting, ready.setting.problem
+    problem = ready.setting.problem
     wanted = [quantities.of_measure(problem, reading) for reading in readings]
     times = band_question.times_of(simulation) / ready.scale
-    tell(0.05, 1.0)
-    course = fluctuations.solve(
-        problem, setting.increments, setting.clock, times, start=setting.start, shifted=setting.shifted
-    )
-    if course.bias > BIASED:
-        setting = dataclasses.replace(setting, shifted=False)
-        course = dataclasses.replace(course, shift=np.zeros_like(course.shift))
-    tell(0.5, 1.0)
-    rare = _rare(setting, course)
-    at = None if rare else bands.split_time(setting, course)
-    parts, directions = ([], 0)
-    if at is not None and at + 1 < len(times):
-        parts, directions = bands.split(setting, course, at, times[at + 1 :])
-    split_at = at if parts else None
-    tell(0.8, 1.0)
+    solution = band_solution.solve(ready.setting, times, tell)
     every = {quantity.name: quantity for quantity in (*_usual(problem), *wanted)}
-    drawn = [bands.band(setting, course, quantity, level, parts, split_at) for quantity in every.values()]
+    drawn = [solution.band(quantity, level) for quantity in every.values()]
     hitting = [
-        escape.hitting_times(problem, course, quantity, str(reading.sign), float(reading.level or 0.0))
+        escape.hitting_times(problem, solution.course, quantity, str(reading.sign), float(reading.level or 0.0))
         for reading, quantity in zip(readings, wanted, strict=True)
-        if reading.sign is not None and not rare
+        if reading.sign is not None and not solution.rare
     ]
-    result = _Result(simulation, ready, course, level, drawn, hitting, rare, parts, split_at, directions)
+    result = _Result(simulation, ready, solution, level, drawn, hitting)
     return Bands(asked, _variables(result), _numbers(result), _sentences(result))
 
 
@@ -128,19 +111,40 @@ class _Result:
 
     simulation: Simulation
     ready: band_question.Asked
-    course: Fluctuations
+    solution: Solution
     level: float
     bands: Sequence[Band]
     hitting: Sequence[HittingTimes]
-    rare: float
-    parts: Sequence[Part]
-    split_at: int | None
-    directions: int
 
     @property
     def setting(self) -> Setting:
         """The setting of the equations."""
-        return self.ready.setting
+        return self.solution.setting
+
+    @property
+    def course(self) -> Fluctuations:
+        """The fluctuations along the path of the equations."""
+        return self.solution.course
+
+    @property
+    def rare(self) -> float:
+        """Above 0 where rare samples decide about the spread."""
+        return self.solution.rare
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """The parts of the mixture behind a saddle."""
+        return self.solution.parts
+
+    @property
+    def split_at(self) -> int | None:
+        """The saved time at which the mixture begins."""
+        return self.solution.split_at
+
+    @property
+    def directions(self) -> int:
+        """The number of growing directions along which the spread is split."""
+        return self.solution.directions
 
     def told(self, time: float) -> float:
         """A time on the clock of the user."""
@@ -166,19 +170,6 @@ def _usual(problem: Problem) -> list[Quantity]:
     scalars = ["loss"] if "loss" in problem.functions else []
     scalars += [component.name for component in problem.equations.watched if not component.dims]
     return [quantities.of_measure(problem, quantities.read(f"final {name}")) for name in scalars]
-
-
-def _rare(setting: Setting, course: Fluctuations) -> float:
-    """Largest ratio of the kurtosis of a step to the samples that decide about it, 0 where sums are Gaussian.
-
-    The samples are those of a relaxation time 1/|J_ii|, or of the whole run where that is shorter.
-    """
-    speed = np.abs(np.diagonal(course.jacobians, axis1=1, axis2=2)).max(axis=0)
-    span = float(course.time[-1])
-    relaxation = np.minimum(span, 1 / np.maximum(speed, 1 / span))
-    samples = setting.clock.batch * relaxation / course.eps
-    ratio = float((course.kurtosis / (RARE * samples)).max(initial=0.0))
-    return ratio if ratio > 1 else 0.0
 
 
 def _variables(result: _Result) -> dict[str, Variable]:
@@ -325,11 +316,7 @@ def _sentences(result: _Result) -> tuple[str, ...]:
     course, level, d = result.course, result.level, result.setting.clock.d
     end = result.told(course.time[-1])
     if result.rare:
-        return (
-            f"no band at d = {d:g}: a few rare samples decide the spread of SGD (the kurtosis of one step is "
-            f"{course.kurtosis.max():.2g}, {result.rare:.2g} times what sums over a relaxation time level out); "
-            "simulate instead, or take a larger d",
-        )
+        return (band_solution.rare_sentence(result.solution),)
     lines = [
         f"at t = {end:g}, d = {d:g}: {band.quantity.name} {band.low[-1]:.4g} .. {band.high[-1]:.4g} ({level:.0%}), "
         f"mean {band.centre[-1]:.4g}"

@@ -1,0 +1,216 @@
+"""Band of the flow behind the replicas of a comparison: where SGD of the same d, step and batch is expected."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from derivations.contract import BY_PARTS, PARTS
+from odesim.errors import NumericalError, UsageError
+from odesim.machine.device import in_double
+from odesim.request.trajectory import Variable
+from odesim.sgd import increments as steps
+from odesim.sgd.simulation import Simulation
+from odesim.study import band_question, band_solution, panels, quantities, rebuild
+from odesim.study.bands import Band, Setting
+from odesim.study.quantities import Quantity
+from odesim.study.replicas import with_replicas
+
+if TYPE_CHECKING:
+    from odesim.flow.problem import Problem
+    from odesim.study.comparison import Comparison
+
+LEVEL = 0.9
+ENTRIES = 20
+"""Entries of a state up to which a comparison has a band without being asked: 15 take 1 to 3 s, 40 take 30 s."""
+POINTS, ACCURACY = 13, 1e-3
+"""Sobol points as a power of two, and accuracy of J and D: at a third of the cost of `odesim bands` its widths are met
+to 1 % (committees of erf units) and, at the end of a plateau, to 4 %."""
+TIMES = 101
+"""Times at which the band is evaluated, at most; the replicas are counted at these."""
+MEASURED = ("error", "loss")
+"""Quantities whose band replicas are counted in: the first that a model has."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Entry(Quantity):
+    """Linear quantity weights . y of the flat state y (P,), plus what never moves."""
+
+    weights: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
+
+    def gradient(self, y: np.ndarray) -> np.ndarray:
+        """Return the weights (P,)."""
+        return self.weights
+
+    def curvature(self, y: np.ndarray, sigma: np.ndarray) -> float:
+        """Return 0: a linear quantity has no second derivatives."""
+        return 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class FlowBand:
+    """90 % band of the flow of a comparison at the size, step and batch of its SGD.
+
+    Attributes:
+        quantity: Quantity whose band the replicas are counted in.
+        inside: Share of the times at which a replica is inside that band (replica,).
+        until: Last time with a band. Behind it the law is a mixture, which was not asked for.
+        mixed: True where the band ends before the comparison does.
+        setting: Dimension, step size and batch in words.
+        arrays: Ends of bands at the times of the comparison, by the names of the data set.
+    """
+
+    quantity: str
+    inside: np.ndarray
+    until: float
+    mixed: bool
+    setting: str
+    arrays: Mapping[str, Variable]
+
+    def summary(self) -> dict[str, Any]:
+        """Return the share of pairs (replica, time) inside the band, its expectation and standard error, in words too.
+
+        The standard error is over replicas, because the times of a replica depend on each other.
+        """
+        count = len(self.inside)
+        error = float(self.inside.std(ddof=1) / np.sqrt(count)) if count > 1 else None
+        return {
+            "inside_90": float(self.inside.mean()), "inside_90_expected": LEVEL, "inside_90_standard_error": error,
+            "band": self.sentence,
+        }  # fmt: skip
+
+    @property
+    def sentence(self) -> str:
+        """Sentence on the band: its quantity and setting, and its end where that is before the end of the run."""
+        text = f"{LEVEL:.0%} band of the {self.quantity} at {self.setting}"
+        if not self.mixed:
+            return text
+        return f"{text}, until t = {self.until:.4g}; later the law is a mixture of flows, which --band adds"
+
+
+@in_double
+def behind(simulation: Simulation, comparison: "Comparison", asked: bool | None = None) -> FlowBand | str:
+    """Return the band of the flow behind the replicas of a comparison, or the sentence that says why there is none.
+
+    Arguments:
+        simulation: The SGD of the comparison.
+        comparison: Flow and SGD at common times, from the start.
+        asked: True for a band of any size with the mixture behind a saddle; False for none; None for the band of a
+            declared model with compiled equations and at most `ENTRIES` entries, up to that saddle.
+
+    The centre is the mean of SGD at finite d. Where the flow has small steps, it follows the equations that keep the
+    size of a step (`odesim.study.band_question`), and differs from the flow.
+    """
+    if asked is False:
+        return "no band: --no-band was given"
+    if asked is None and not simulation.system.declaration:
+        return "no band: the model is not a declared one; --band tries"
+    try:
+        ready = band_question.prepared(simulation)
+        problem, tier = ready.setting.problem, ready.setting.problem.equations.about.name
+        size = problem.start.size
+        if not ready.setting.shifted:  # before the work: these equations are slow ones
+            return f"no band: tier {tier} is not exact, so the centre of a band is not known"
+        if asked is None and problem.derivative is None:
+            return f"no band: tier {tier} is not compiled, so that a band takes long; --band computes it"
+        if asked is None and size > ENTRIES:
+            return f"no band: the state has {size} entries, and above {ENTRIES} a band takes long; --band computes it"
+        return _solved(simulation, comparison, ready, bool(asked))
+    except (UsageError, NumericalError) as error:
+        text = str(error)
+        return text if "band" in text else f"no band: {text}"
+
+
+def _solved(
+    simulation: Simulation, comparison: "Comparison", ready: band_question.Asked, mixed: bool
+) -> FlowBand | str:  # fmt: skip
+    """The band of a question that is ready, with the mixture behind a saddle if `mixed`."""
+    setting = _lighter(simulation, ready.setting)
+    chosen = np.unique(np.linspace(0, len(comparison.times) - 1, TIMES).round().astype(int))
+    times = comparison.times[chosen] / ready.scale
+    solution = band_solution.solve(
+        setting, times, lambda done, whole: None, accuracy=ACCURACY, mixed=mixed
+    )  # fmt: skip
+    if not solution.setting.shifted:
+        return (
+            f"no band: the mean step of SGD is not that of the flow ({solution.course.bias:.2g} standard errors off); "
+            "leave --step-size to the model"
+        )
+    if solution.rare:
+        return band_solution.rare_sentence(solution)
+    curves = {name: solution.band(quantity, LEVEL) for name, quantity in _scalars(setting.problem).items()}
+    measured = next((name for name in MEASURED if name in curves and name in comparison.second.state), None)
+    if measured is None:
+        return "no band: neither error nor loss is known to both flow and SGD"
+    last = len(curves[measured].low)
+    inside = _inside(curves[measured], with_replicas(comparison.second.state[measured])[:, chosen[:last]])
+    shown = [solution.band(entry, LEVEL) for entry in _shown(setting.problem, comparison)]
+    arrays = {}
+    for end in ("low", "high"):
+        said = f"{'lower' if end == 'low' else 'upper'} end of the {LEVEL:.0%} band of SGD around the flow"
+        for name, band in curves.items():
+            values = _along(comparison.times, chosen, getattr(band, end))
+            arrays[f"{name}_{end}"] = Variable(("time",), values, f"{name}: {said}")
+        rows = [_along(comparison.times, chosen, getattr(band, end)) for band in shown]
+        arrays[f"shown_{end}"] = Variable(("shown", "time"), np.array(rows), said)
+    words = f"d = {setting.clock.d:g}, step {simulation.step_size:.4g}, batch {simulation.batch}"
+    until = float(comparison.times[chosen[last - 1]])
+    return FlowBand(measured, inside, until, last < len(chosen), words, arrays)
+
+
+def _lighter(simulation: Simulation, setting: Setting) -> Setting:
+    """A setting with fewer points, unless those of its model are exact."""
+    increments = setting.increments
+    fewer = steps.points_of(increments.model, increments.parameters, POINTS)
+    return dataclasses.replace(setting, increments=dataclasses.replace(increments, points=fewer))
+
+
+def _scalars(problem: "Problem") -> dict[str, Quantity]:
+    """Error and loss of a flow, those that it has."""
+    known = quantities.names(problem)
+    return {
+        name: quantities.of_measure(problem, quantities.read(f"final {name}")) for name in MEASURED if name in known
+    }
+
+
+def _shown(problem: "Problem", comparison: "Comparison") -> list[Entry]:
+    """The entries that the picture shows, as linear quantities of the flat state.
+
+    Raises `UsageError` where the equations of the band do not have their component.
+    """
+    chosen = panels.chosen_of(comparison.first, comparison.reference)
+    known = {component.name: component for component in problem.equations.state}
+    if chosen.name not in known:
+        raise UsageError(f"no band: its equations have no component {chosen.name}")
+    size, dims = problem.start.size, known[chosen.name].dims
+    place = rebuild.places(problem.equations, size)[chosen.name]
+    weights = (place[..., None] == np.arange(size)).astype(float)
+    still = np.where(place >= 0, 0.0, np.asarray(problem.equations.unpack(problem.start)[chosen.name], float))
+    if PARTS in dims:
+        weights, still = weights.sum(axis=dims.index(PARTS)), still.sum(axis=dims.index(PARTS))
+    measure, meaning = quantities.read(f"final {chosen.name}"), known[chosen.name].meaning.replace(BY_PARTS, "")
+    return [_entry(chosen.name, meaning, measure, weights[index], float(still[index])) for index in chosen.indices]
+
+
+def _entry(name: str, meaning: str, measure: Any, weights: np.ndarray, still: float) -> Entry:
+    """The linear quantity weights . y + still."""
+    return Entry(name, meaning, measure, lambda y: float(weights @ y) + still, weights)
+
+
+def _inside(band: Band, values: np.ndarray) -> np.ndarray:
+    """Share of the times (replica,) at which values (replica, time) are in a band; the start, which is fixed, is none.
+
+    Raises `UsageError` where nothing fluctuates.
+    """
+    counted = band.high > band.low
+    if not counted.any():
+        raise UsageError("no band: nothing fluctuates")
+    inside = (values >= band.low) & (values <= band.high)
+    return inside[:, counted].mean(axis=1)
+
+
+def _along(times: np.ndarray, chosen: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Values at the first of the chosen times on all times, linear between them; later ones are not numbers."""
+    known = times[chosen[: len(values)]]
+    return np.interp(times, known, values, right=np.nan)
