@@ -70,8 +70,8 @@ def bands(
         >>> training = {"limit": "online", "step": 0.5}
         >>> model = odesim.declare(student={"unit": "w"}, teacher={"noise": 0.5}, training=training)
         >>> answer = odesim.bands(model, d=400, until=6, seed=1)
-        >>> low, flow, high = (answer.summary()[name] for name in ("error_low", "error_flow", "error_high"))
-        >>> bool(low < flow < high)
+        >>> low, mean, high = (answer.summary()[name] for name in ("error_low", "error_centre", "error_high"))
+        >>> bool(low < mean < high)
         True
     """
     from odesim.ask import sgd
