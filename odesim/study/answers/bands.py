@@ -29,7 +29,7 @@ class Bands(Answer):
     """Bands of SGD around its mean path, with the law of hitting times.
 
     `answer["time"]` (time,), and for a component or quantity NAME the arrays NAME (on the flow), NAME_centre, NAME_sd,
-    NAME_low and NAME_high; `covariance` (time, entry, entry_) is Sigma times the time of a step, `shift` (time, entry)
+    NAME_low and NAME_high; `covariance` (time, entry, entry) is Sigma times the time of a step, `shift` (time, entry)
     the difference of mean and flow, and `entry` names the entries of the state.  Behind a saddle covariance and shift
     are no numbers, because there the law is a mixture.
 
