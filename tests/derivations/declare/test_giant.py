@@ -252,7 +252,7 @@ REFUSED = [
     ({"training": {"limit": "batch", "batch": 1}}, "limit 'batch' needs of the order of d samples: batch = '3\\*d'"),
     ({"training": {"limit": "batch", "batch": "7"}}, "limit 'batch' needs of the order of d samples"),
     ({"training": {"limit": "batch", "batch": "3*e"}}, "unknown name 'e'"),
-    ({"training": {"limit": "batch", "batch": [[0, 3]]}}, "limit 'batch' and a batch that changes do not go together yet"),
+    ({"training": {"limit": "batch", "batch": [[0, 3]]}}, "limit 'batch' and a batch that changes do not go together"),
     ({"training": {"limit": "online", "batch": "3*d"}}, "is for limit = 'batch', giant steps"),
     ({"training": {"batch": "inf"}}, "is for limit = 'batch', giant steps"),
     ({"training": {"limit": "batches", "batch": "3*d"}}, "did you mean 'batch'"),
