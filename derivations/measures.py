@@ -8,6 +8,7 @@ max(abs(M_ww))), a loss, or another quantity that a run holds.
 
 import dataclasses
 import re
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -55,12 +56,31 @@ class Measure:
         values = np.abs(values) if self.absolute else values
         if self.entry is None:
             return float(REDUCTIONS[self.reduction](values))
+        return float(self.chosen(values))
+
+    def chosen(self, values: np.ndarray) -> np.ndarray:
+        """Return the values that the measure reads: its entry, or all where it names none.
+
+        Raises `ValueError` for an entry that is not there.
+        """
+        if self.entry is None:
+            return values
         inside = len(self.entry) == values.ndim and all(
             0 <= k < size for k, size in zip(self.entry, values.shape, strict=True)
         )
         if not inside:
             raise ValueError(f"{self.variable} has the shape {values.shape}, and no entry [{self.place}]")
-        return float(values[self.entry])
+        return np.asarray(values[self.entry])
+
+
+def full_name(variable: str, known: Iterable[str]) -> str:
+    """Return the name that a variable stands for among those that are known: M_w stands for M_ww.
+
+    >>> full_name("M_w", ["Q_ww", "M_ww"]), full_name("loss", ["loss"])
+    ('M_ww', 'loss')
+    """
+    short = {"_".join((name.rsplit("_", 1)[0], name[-1])): name for name in known if name[-2:] == name[-1] * 2}
+    return short.get(variable, variable)
 
 
 def read(text: str) -> Measure | None:

@@ -18,7 +18,7 @@ STEP = 1e-4
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Quantity:
-    """Quantity R of a flow's state y (P,): a component's entry, a loss or a watched observable, times a sign.
+    """Quantity R of a flow's state y (P,): entries of a component reduced to one number, a loss, or an observable.
 
     `name` is what a reader calls it, `meaning` what it is, `measure` the text that it was read from.
     """
@@ -60,24 +60,32 @@ def read(text: str, option: str = "--of") -> Measure:
 
 
 def names(problem: Problem) -> list[str]:
-    """Names of the quantities of a flow: its components but the clock, its loss and what it watches."""
-    every = [component.name for component in problem.equations.state if component.name != problem.smooth.clock]
-    every += ["loss"] if "loss" in problem.functions else []
-    return every + [component.name for component in problem.equations.watched if not component.dims]
+    """Names of the quantities of a flow: its components but the clock, and those that are one number."""
+    components = [component.name for component in problem.equations.state]
+    return [name for name in components if name != problem.smooth.clock] + scalars(problem)
+
+
+def scalars(problem: Problem) -> list[str]:
+    """Names of the quantities beside the state that are one number: the loss, and what the flow watches."""
+    loss = ["loss"] if "loss" in problem.functions else []
+    return loss + [component.name for component in problem.equations.watched if not component.dims]
+
+
+def require_variable(problem: Problem, measure: Measure, option: str) -> str:
+    """Return the name of the quantity that a measure follows.  Raises `UsageError` for one that the flow has not."""
+    known = names(problem)
+    variable = measures.full_name(measure.variable, known)
+    if variable not in known:
+        raise UsageError(f"{option}: the flow has no quantity {variable!r}; {nearest(variable, known)}")
+    return variable
 
 
 def of_measure(problem: Problem, measure: Measure, option: str = "--of") -> Quantity:
     """Return the quantity that a measure follows.
 
-    Raises `UsageError` for a name or an entry that the flow does not have, and for a reduction that has no derivative
-    at the start.
+    Raises `UsageError` for a name or an entry that the flow does not have.
     """
-    known = names(problem)
-    variable = measure.variable
-    aliases = {"_".join((name.rsplit("_", 1)[0], name[-1])): name for name in known if name[-2:] == name[-1] * 2}
-    variable = aliases.get(variable, variable)
-    if variable not in known:
-        raise UsageError(f"{option}: the flow has no quantity {variable!r}; {nearest(variable, known)}")
+    variable = require_variable(problem, measure, option)
     raw, meaning = _raw(problem, variable)
     values = np.asarray(raw(problem.start))
     try:

@@ -9,11 +9,8 @@ import numpy as np
 from derivations.measures import Measure
 from odesim.errors import UsageError
 from odesim.flow.problem import Problem
-from odesim.request.parse import nearest
 from odesim.study import rebuild
-from odesim.study.quantities import names
-
-REDUCTIONS = ("max", "min", "mean")
+from odesim.study.quantities import require_variable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,18 +54,16 @@ def traced_quantity(problem: Problem, measure: Measure, option: str = "--of") ->
 
     Raises `UsageError` for a name or an entry that the flow does not have.
     """
-    known, variable = names(problem), measure.variable
-    aliases = {"_".join((name.rsplit("_", 1)[0], name[-1])): name for name in known if name[-2:] == name[-1] * 2}
-    variable = aliases.get(variable, variable)
-    if variable not in known:
-        raise UsageError(f"{option}: the flow has no quantity {variable!r}; {nearest(variable, known)}")
+    variable = require_variable(problem, measure, option)
     y = problem.start
     components = rebuild.places(problem.equations, y.size)
     if variable in components:
         places = components[variable]
         values = np.asarray(problem.equations.unpack(y)[variable], float)
-        if measure.entry is not None:
-            places, values = _entry(measure, places, option), _entry(measure, values, option)
+        try:
+            places, values = measure.chosen(places), measure.chosen(values)
+        except ValueError as error:
+            raise UsageError(f"{option}: {error}") from None
         return TracedQuantity(
             variable, "state", tuple(int(k) for k in places.ravel()), tuple(float(v) for v in values.ravel()),
             measure.reduction, measure.absolute,
@@ -85,13 +80,3 @@ def traced_quantity(problem: Problem, measure: Measure, option: str = "--of") ->
             raise UsageError(f"{option}: {variable} stands behind observables with entries; take the loss")
         place += 1
     return TracedQuantity(variable, "watch", (place,), (), measure.reduction, measure.absolute)
-
-
-def _entry(measure: Measure, values: np.ndarray, option: str) -> np.ndarray:
-    """The entry that a measure names.  Raises `UsageError` where there is none."""
-    entry = measure.entry
-    assert entry is not None
-    inside = len(entry) == values.ndim and all(0 <= k < n for k, n in zip(entry, values.shape, strict=True))
-    if not inside:
-        raise UsageError(f"{option}: {measure.variable} has the shape {values.shape}, and no entry [{measure.place}]")
-    return np.atleast_1d(np.asarray(values[entry]))

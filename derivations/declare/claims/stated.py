@@ -136,7 +136,8 @@ def _read_law(
     entry: Mapping[str, Any], table: Mapping[str, Any], over: Mapping[str, Any], seeds: int
 ) -> tuple[Any, dict[str, Any]]:
     fields.require_known(table, (*LAWS, "margin", "rivals", "over", "toward", *REASONS, "exceptions"), "claim")
-    share = str(entry.get("measure", "")).lstrip().startswith("share")
+    measure = measures.read(str(entry.get("measure", "")))
+    share = measure is not None and measure.inside is not None
     sampled = share or entry.get("engine", "flow") not in NUMERICAL
     margin = fields.real(table, "margin", "claim", 0.05, above=0.0)
     if "power" in table:
@@ -210,8 +211,7 @@ def _variable(system: System, variable: str, name: str) -> str:
     known += [memory.name for memory in at.declaration.memories]
     known += ["loss", *(one.name for one, _ in labels.errors(at.declaration))]
     known += ["classification_error"] if any(one.classifies() for one in at.declaration.each_stage) else []
-    aliases = {"_".join(part for part in (k.rsplit("_", 1)[0], k[-1])): k for k in known if k[-2:] == k[-1] * 2}
-    variable = aliases.get(variable, variable)
+    variable = measures.full_name(variable, known)
     if variable not in known:
         raise fields.Mistake(
             f"claim {name}: the measure names {variable!r}; what a run holds is {', '.join(known)}", "claim", "measure"

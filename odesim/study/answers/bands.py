@@ -167,9 +167,9 @@ def _details(simulation: Simulation) -> dict[str, Any]:
 
 def _usual(problem: Problem) -> list[Quantity]:
     """The quantities that every answer has: the loss, and what the flow watches."""
-    scalars = ["loss"] if "loss" in problem.functions else []
-    scalars += [component.name for component in problem.equations.watched if not component.dims]
-    return [quantities.of_measure(problem, quantities.read(f"final {name}")) for name in scalars]
+    return [
+        quantities.of_measure(problem, quantities.read(f"final {name}")) for name in quantities.scalars(problem)
+    ]  # fmt: skip
 
 
 def _variables(result: _Result) -> dict[str, Variable]:
