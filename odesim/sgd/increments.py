@@ -264,7 +264,7 @@ def _step(model: Model, functions: Any, prepared: Prepared, trained: int) -> Cal
     return step
 
 
-def refuse(model: Any, batch: int) -> None:
+def refuse(model: Any) -> None:
     """Raise `UsageError` for a model whose increments in one step are not known sample by sample."""
     if not isinstance(model, Model):
         raise UsageError("bands need a model of Gaussian inputs; this one draws its inputs from a finite set")

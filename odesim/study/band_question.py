@@ -45,15 +45,15 @@ def times_of(simulation: Simulation) -> np.ndarray:
     return np.asarray(saved_times(case, case.until, case.save_points), float)
 
 
-def prepared(simulation: Simulation) -> Asked:
-    """Return the equations, the increments and the start of a simulation.
+def prepared(simulation: Simulation, power: int = steps.POINTS) -> Asked:
+    """Return the equations, the increments at 2^power points and the start of a simulation.
 
     Raises `UsageError` for a model whose increments are not known by sample.
     """
     stage = simulation.system.dynamics(simulation.case.stage)
     if not stage.model:
         raise UsageError(f"stage {stage.name} of {simulation.system.name} has no finite-sample model, and no bands")
-    steps.refuse(stage.truth(simulation.case.parameters), simulation.batch)
+    steps.refuse(stage.truth(simulation.case.parameters))
     if simulation.changes:
         raise UsageError("bands of a batch that changes are not derived: give --batch")
     sgd.refuse_tier(simulation.case)
@@ -61,7 +61,7 @@ def prepared(simulation: Simulation) -> Asked:
     finite, scale = _finite(simulation)
     problem = flow if finite is None else _problem(finite)
     used = simulation if finite is None else finite
-    return Asked(*_setting(used, problem), scale, flow)
+    return Asked(*_setting(used, problem, power), scale, flow)
 
 
 def _problem(simulation: Simulation) -> Problem:
@@ -85,13 +85,14 @@ def _finite(simulation: Simulation) -> tuple[Simulation | None, float]:
     return built, scale
 
 
-def _setting(simulation: Simulation, problem: Problem) -> tuple[Setting, str]:
+def _setting(simulation: Simulation, problem: Problem, power: int) -> tuple[Setting, str]:
     """The setting of a simulation with its equations, and where the law of the start comes from."""
     case = simulation.case
     stage = case.system.dynamics(case.stage)
     model: Any = stage.truth(case.parameters)
     d, eps = float(case.parameters.d), simulation.tick
-    increments = Increments(model, case.parameters, steps.points_of(model, case.parameters), float(simulation.batch))
+    points = steps.points_of(model, case.parameters, power)
+    increments = Increments(model, case.parameters, points, float(simulation.batch))
     coarse = dataclasses.replace(increments, points=steps.points_of(model, case.parameters, COARSE_POINTS))
     online = stage.tick(case.parameters, 2 * simulation.step_size) == eps  # a flow's step takes longer, if it is longer
     if online and stage.usual is not None and simulation.batch != (usual := stage.usual(case.parameters)[1]):

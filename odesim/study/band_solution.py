@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from odesim.study import bands, fluctuations
-from odesim.study.bands import Band, Part, Setting
+from odesim.study.bands import Band, Setting
 from odesim.study.fluctuations import Fluctuations
 from odesim.study.quantities import Quantity
 
@@ -28,7 +28,7 @@ class Solution:
     setting: Setting
     course: Fluctuations
     rare: float
-    parts: Sequence[Part]
+    parts: Sequence[Fluctuations]
     split_at: int | None
     directions: int
 
@@ -64,7 +64,7 @@ def solve(
     rare = rare_samples(setting, course)
     at = None if rare else bands.split_time(setting, course)
     at = None if at is None or at + 1 >= len(times) else at
-    parts: list[Part] = []
+    parts: list[Fluctuations] = []
     directions = 0
     if at is not None and mixed:
         parts, directions = bands.split(setting, course, at, times[at + 1 :])

@@ -16,7 +16,7 @@ from odesim.errors import NumericalError
 from odesim.flow.problem import Problem
 from odesim.sgd.increments import Increments
 from odesim.study import fluctuations, linearisation
-from odesim.study.escape import effective_start
+from odesim.study.escape import effective_start, sobol_normals
 from odesim.study.fluctuations import Fluctuations, Noise
 from odesim.study.local_dynamics import Clock, Local
 from odesim.study.quantities import Quantity
@@ -67,14 +67,6 @@ class Setting:
     shifted: bool
 
 
-@dataclasses.dataclass(frozen=True)
-class Part:
-    """One part of a mixture: its weight, and its mean path with fluctuations from the time of the split on."""
-
-    weight: float
-    course: Fluctuations
-
-
 def split_time(setting: Setting, course: Fluctuations) -> int | None:
     """Return the first saved time at which the flow bends while something grows; None where it stays linear."""
     for k in range(1, len(course.time)):
@@ -102,8 +94,10 @@ def bend(setting: Setting, course: Fluctuations, k: int) -> float:
     return float(max(odd, even) / straight) if straight > 0 else 0.0
 
 
-def split(setting: Setting, course: Fluctuations, k: int, times: np.ndarray, seed: int = 0) -> tuple[list[Part], int]:
-    """Return the parts of the mixture from saved time k on, at the later `times`, and the number of directions.
+def split(
+    setting: Setting, course: Fluctuations, k: int, times: np.ndarray, seed: int = 0
+) -> tuple[list[Fluctuations], int]:
+    """Return the paths of equally probable parts from saved time k on, at later `times`, and the number of directions.
 
     The state at k is theta + eps m with the covariance eps Sigma.  It is split along the directions that grow; Sigma in
     the other directions stays with every part.  What noise will still do along the growing directions is added to the
@@ -123,18 +117,18 @@ def split(setting: Setting, course: Fluctuations, k: int, times: np.ndarray, see
     centre = course.states[k] + course.eps * course.shift[k]
     widths = np.maximum(sizes, np.sqrt(np.maximum(inner[::-1], 0.0)))
     noise = functools.partial(without_growth, count=count, rate=max(float(course.rates_at(k)[0]), 1e-300))
-    parts: list[Part] = []
+    parts: list[Fluctuations] = []
     draws = _parts(count, seed)
     for z in draws:
         start = centre + wide @ (np.sqrt(course.eps) * widths * z)
         if is_state(setting, start):
-            parts.append(Part(1.0, _follow(setting, course, k, (start, rest), times, noise)))
+            parts.append(_follow(setting, course, k, (start, rest), times, noise))
     if len(parts) < len(draws) / 2:
         raise NumericalError(
             f"at time {course.time[k]:g} more than half of the spread of SGD are no Gram matrices; d is too small for "
             "bands"
         )
-    return [dataclasses.replace(part, weight=1 / len(parts)) for part in parts], count
+    return parts, count
 
 
 def without_growth(node: Local, count: int, rate: float) -> np.ndarray:
@@ -156,12 +150,10 @@ def without_growth(node: Local, count: int, rate: float) -> np.ndarray:
 def _parts(count: int, seed: int) -> np.ndarray:
     """Standard normal places of the parts (N, count): equally probable ones, or Sobol points."""
     from scipy.special import ndtri
-    from scipy.stats import qmc
 
     if count == 1:
         return ndtri((np.arange(ONE) + 0.5) / ONE)[:, None]
-    unit = qmc.Sobol(count, rng=np.random.default_rng(seed)).random_base2(SEVERAL)
-    return ndtri(np.clip(unit, 1e-12, 1 - 1e-12))
+    return sobol_normals(count, SEVERAL, seed)
 
 
 def _follow(
@@ -188,7 +180,7 @@ def is_state(setting: Setting, y: np.ndarray) -> bool:
 
 
 def band(
-    setting: Setting, course: Fluctuations, quantity: Quantity, level: float, parts: Sequence[Part] = (),
+    setting: Setting, course: Fluctuations, quantity: Quantity, level: float, parts: Sequence[Fluctuations] = (),
     split_at: int | None = None,
 ) -> Band:  # fmt: skip
     """Return the band of a quantity at the times of a course; behind `split_at` it is that of the `parts`."""
@@ -224,13 +216,9 @@ def _gaussian(
 
 def _drawn(setting: Setting, course: Fluctuations, k: int, quantity: Quantity) -> np.ndarray:
     """Values of a quantity at Gaussian draws of the state that are Gram matrices."""
-    from scipy.special import ndtri
-    from scipy.stats import qmc
-
     sizes, vectors = np.linalg.eigh(course.sigma[k])
     kept = sizes > 1e-12 * sizes[-1]
-    unit = qmc.Sobol(int(kept.sum()), rng=np.random.default_rng(k)).random_base2(DRAWN)
-    normals = ndtri(np.clip(unit, 1e-12, 1 - 1e-12))
+    normals = sobol_normals(int(kept.sum()), DRAWN, k)
     centre = course.states[k] + course.eps * course.shift[k]
     states = centre + (normals * np.sqrt(course.eps * sizes[kept])) @ vectors[:, kept].T
     good = [y for y in states if is_state(setting, y)]
@@ -242,11 +230,10 @@ def _drawn(setting: Setting, course: Fluctuations, k: int, quantity: Quantity) -
     return np.array([quantity.value(y) for y in good])
 
 
-def _mixture(parts: Sequence[Part], quantity: Quantity, level: float) -> np.ndarray:
+def _mixture(parts: Sequence[Fluctuations], quantity: Quantity, level: float) -> np.ndarray:
     """Rows (centre, standard deviation, low, high, bent) at the times of the parts behind their start."""
     means, deviations = [], []
-    for part in parts:
-        course = part.course
+    for course in parts:
         gradients = [quantity.gradient(y) for y in course.states[1:]]
         means.append([quantity.value(y) for y in course.states[1:]])
         deviations.append([

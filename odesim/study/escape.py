@@ -11,7 +11,7 @@ T ~ N(t*, Var(R)/(dR/dt)^2).
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,7 @@ def hitting_times(
         both = [time_from(start + direction * z) for z in (1.0, -1.0)]
         if _same(*both):
             return told("escape", _symmetric(time_from, start, direction), float(law.rates[0]), 1)
-    draws = _normals(len(law.rates), seed) @ (root_eps * law.directions @ spread).T
+    draws = sobol_normals(len(law.rates), DRAWS, seed) @ (root_eps * law.directions @ spread).T
     times = [time_from(start + move) for move in draws]
     quantiles = np.quantile(np.array(times), LEVELS, method="higher")
     return told("escape", quantiles, float(law.rates.sum()), len(law.rates))
@@ -121,12 +121,13 @@ def _symmetric(time_from: Callable[[np.ndarray], float], start: np.ndarray, dire
     return np.array([time_from(start + direction * ndtri(1 - p / 2)) for p in LEVELS])
 
 
-def _normals(size: int, seed: int) -> np.ndarray:
-    """2^`DRAWS` scrambled Sobol normals (N, size)."""
+def sobol_normals(size: int, power: int, seed: int) -> np.ndarray:
+    """Return 2^power scrambled Sobol points of `size` standard normal numbers (N, size)."""
     from scipy.special import ndtri
     from scipy.stats import qmc
 
-    return ndtri(np.clip(qmc.Sobol(size, rng=np.random.default_rng(seed)).random_base2(DRAWS), 1e-12, 1 - 1e-12))
+    unit = qmc.Sobol(size, rng=np.random.default_rng(seed)).random_base2(power)
+    return ndtri(np.clip(unit, 1e-12, 1 - 1e-12))
 
 
 def _of_crossing(fluctuations: Fluctuations, quantity: Quantity, time: float) -> np.ndarray:
@@ -143,14 +144,13 @@ def _of_crossing(fluctuations: Fluctuations, quantity: Quantity, time: float) ->
 
 
 def first_time(
-    problem: Problem, quantity: Quantity, upward: float, level: float, start: np.ndarray, until: float,
-    points: Sequence[float] | None = None,
-) -> float:  # fmt: skip
+    problem: Problem, quantity: Quantity, upward: float, level: float, start: np.ndarray, until: float
+) -> float:
     """Return the first time at which upward (R - level) >= 0 on the flow from a start; infinite where never.
 
     The crossing between two saved states is that of a cubic with the values and slopes of R at both.
     """
-    times = np.linspace(0.0, until, SAVED) if points is None else np.asarray(points)
+    times = np.linspace(0.0, until, SAVED)
     states, slopes = states_along(problem, times, start)
     values = upward * (np.array([quantity.value(y) for y in states]) - level)
     reached = np.flatnonzero(values >= 0)

@@ -10,10 +10,9 @@ from derivations.contract import BY_PARTS, PARTS
 from odesim.errors import NumericalError, UsageError
 from odesim.machine.device import in_double
 from odesim.request.trajectory import Variable
-from odesim.sgd import increments as steps
 from odesim.sgd.simulation import Simulation
 from odesim.study import band_question, band_solution, panels, quantities, rebuild
-from odesim.study.bands import Band, Setting
+from odesim.study.bands import Band
 from odesim.study.quantities import Quantity
 from odesim.study.replicas import with_replicas
 
@@ -107,7 +106,7 @@ def behind(simulation: Simulation, comparison: "Comparison", asked: bool | None 
     if asked is None and not simulation.system.declaration:
         return "no band: the model is not a declared one; --band tries"
     try:
-        ready = band_question.prepared(simulation)
+        ready = band_question.prepared(simulation, POINTS)
         problem, tier = ready.setting.problem, ready.setting.problem.equations.about.name
         size = problem.start.size
         if not ready.setting.shifted:  # before the work: these equations are slow ones
@@ -126,7 +125,7 @@ def _solved(
     simulation: Simulation, comparison: "Comparison", ready: band_question.Asked, mixed: bool
 ) -> FlowBand | str:  # fmt: skip
     """The band of a question that is ready, with the mixture behind a saddle if `mixed`."""
-    setting = _lighter(simulation, ready.setting)
+    setting = ready.setting
     chosen = np.unique(np.linspace(0, len(comparison.times) - 1, TIMES).round().astype(int))
     times = comparison.times[chosen] / ready.scale
     solution = band_solution.solve(
@@ -157,13 +156,6 @@ def _solved(
     words = f"d = {setting.clock.d:g}, step {simulation.step_size:.4g}, batch {simulation.batch}"
     until = float(comparison.times[chosen[last - 1]])
     return FlowBand(measured, inside, until, last < len(chosen), words, arrays)
-
-
-def _lighter(simulation: Simulation, setting: Setting) -> Setting:
-    """A setting with fewer points, unless those of its model are exact."""
-    increments = setting.increments
-    fewer = steps.points_of(increments.model, increments.parameters, POINTS)
-    return dataclasses.replace(setting, increments=dataclasses.replace(increments, points=fewer))
 
 
 def _scalars(problem: "Problem") -> dict[str, Quantity]:

@@ -16,9 +16,8 @@ from odesim.request.trajectory import Variable
 from odesim.sgd.simulation import Simulation
 from odesim.study import band_question, band_solution, bands, escape, fluctuations, quantities, rebuild
 from odesim.study.band_solution import Solution
-from odesim.study.bands import Band, Part, Setting
+from odesim.study.bands import Band
 from odesim.study.escape import HittingTimes
-from odesim.study.fluctuations import Fluctuations
 from odesim.study.quantities import Quantity
 
 VERB = "bands"
@@ -116,37 +115,7 @@ class _Result:
     bands: Sequence[Band]
     hitting: Sequence[HittingTimes]
 
-    @property
-    def setting(self) -> Setting:
-        """The setting of the equations."""
-        return self.solution.setting
-
-    @property
-    def course(self) -> Fluctuations:
-        """The fluctuations along the path of the equations."""
-        return self.solution.course
-
-    @property
-    def rare(self) -> float:
-        """Above 0 where rare samples decide about the spread."""
-        return self.solution.rare
-
-    @property
-    def parts(self) -> Sequence[Part]:
-        """The parts of the mixture behind a saddle."""
-        return self.solution.parts
-
-    @property
-    def split_at(self) -> int | None:
-        """The saved time at which the mixture begins."""
-        return self.solution.split_at
-
-    @property
-    def directions(self) -> int:
-        """The number of growing directions along which the spread is split."""
-        return self.solution.directions
-
-    def told(self, time: float) -> float:
+    def user_time(self, time: float) -> float:
         """A time on the clock of the user."""
         return float(time) * self.ready.scale
 
@@ -174,7 +143,7 @@ def _usual(problem: Problem) -> list[Quantity]:
 
 def _variables(result: _Result) -> dict[str, Variable]:
     """The labelled arrays of an answer."""
-    course, level = result.course, result.level
+    course, level = result.solution.course, result.level
     clock = result.simulation.system.dynamics(result.simulation.case.stage).clock
     arrays = {"time": Variable(("time",), course.time * result.ready.scale, clock)}
     flow = _flow_states(result)
@@ -188,15 +157,17 @@ def _variables(result: _Result) -> dict[str, Variable]:
             ("high", band.high, f"upper end of the {level:.0%} band"),
             ("bent", band.bent, "part of the standard deviation by which it bends within the spread"),
         ):  # fmt: skip
-            if not (result.rare and suffix in ("low", "high")):
+            if not (result.solution.rare and suffix in ("low", "high")):
                 arrays[f"{name}_{suffix}"] = Variable(("time",), part, f"{meaning}: {text}")
     arrays |= _components(result, course.states if flow is None else flow)
-    inside = np.arange(len(course.time)) <= (len(course.time) if result.split_at is None else result.split_at)
+    inside = np.arange(len(course.time)) <= (
+        len(course.time) if result.solution.split_at is None else result.solution.split_at
+    )
     covariance = np.where(inside[:, None, None], course.eps * course.sigma, np.nan)
     shift = np.where(inside[:, None], course.eps * course.shift, np.nan)
     arrays["covariance"] = Variable(("time", "entry", "entry_"), covariance, "covariance of the entries of the state")
     arrays["shift"] = Variable(("time", "entry"), shift, "mean over runs of SGD less the path of the equations")
-    arrays["entry"] = Variable(("entry",), np.array(entries(result.setting.problem)), "entries of the state")
+    arrays["entry"] = Variable(("entry",), np.array(entries(result.solution.setting.problem)), "entries of the state")
     return arrays
 
 
@@ -207,8 +178,8 @@ def _flow_states(result: _Result) -> np.ndarray | None:
         return None
     start = None
     if result.simulation.fresh_initial:
-        start = result.course.states[0]
-    return fluctuations.states_along(ready.flow, result.course.time * ready.scale, start)[0]
+        start = result.solution.course.states[0]
+    return fluctuations.states_along(ready.flow, result.solution.course.time * ready.scale, start)[0]
 
 
 def _along_flow(result: _Result, quantity: Quantity, states: np.ndarray) -> np.ndarray:
@@ -219,7 +190,7 @@ def _along_flow(result: _Result, quantity: Quantity, states: np.ndarray) -> np.n
 
 def _components(result: _Result, flow: np.ndarray) -> dict[str, Variable]:
     """Flow, centre, standard deviation and band of every component of the state."""
-    problem, level = result.setting.problem, result.level
+    problem, level = result.solution.setting.problem, result.level
     centre, deviation, low, high = _entry_bands(result)
     known = {component.name: component for component in problem.equations.state}
     arrays: dict[str, Variable] = {}
@@ -232,7 +203,7 @@ def _components(result: _Result, flow: np.ndarray) -> dict[str, Variable]:
             ("_sd", deviation, "its standard deviation"), ("_low", low, f"lower end of the {level:.0%} band"),
             ("_high", high, f"upper end of the {level:.0%} band"),
         ):  # fmt: skip
-            if not (result.rare and suffix in ("_low", "_high")):
+            if not (result.solution.rare and suffix in ("_low", "_high")):
                 constant = 0.0 if suffix == "_sd" else _constants(problem, name)
                 entry = np.where(place >= 0, values[:, np.maximum(place, 0)], constant)
                 arrays[f"{name}{suffix}"] = Variable(dims, entry, f"{meaning}, {text}")
@@ -243,15 +214,15 @@ def _entry_bands(result: _Result) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
     """Centre, standard deviation, low and high (T, P) of the entries of the state."""
     from scipy.special import ndtri
 
-    course, level, at = result.course, result.level, result.split_at
+    course, level, at = result.solution.course, result.level, result.solution.split_at
     reach, last = ndtri((1 + level) / 2), len(course.time) if at is None else at + 1
     centre = course.states[:last] + course.eps * course.shift[:last]
     deviation = np.sqrt(np.maximum(course.eps * np.diagonal(course.sigma[:last], axis1=1, axis2=2), 0.0))
     low, high = centre - reach * deviation, centre + reach * deviation
-    if not result.parts:
+    if not result.solution.parts:
         return centre, deviation, low, high
-    means = np.array([part.course.states[1:] for part in result.parts])
-    own = np.array([np.diagonal(part.course.sigma[1:], axis1=1, axis2=2) for part in result.parts])
+    means = np.array([part.states[1:] for part in result.solution.parts])
+    own = np.array([np.diagonal(part.sigma[1:], axis1=1, axis2=2) for part in result.solution.parts])
     widths = np.sqrt(np.maximum(course.eps * own, 0.0))
     ends = np.array([
         [bands.mixture_quantiles(means[:, t, k], widths[:, t, k], level) for k in range(means.shape[2])]
@@ -287,24 +258,25 @@ def _plain(name: str) -> str:
 
 def _numbers(result: _Result) -> dict[str, Any]:
     """Headline numbers: the setting, the bands at the end, and the quantiles of hitting times."""
-    clock, course = result.setting.clock, result.course
-    last = course.time[-1 if result.split_at is None else result.split_at]
+    solution = result.solution
+    clock, course = solution.setting.clock, solution.course
+    last = course.time[-1 if solution.split_at is None else solution.split_at]
     numbers: dict[str, Any] = {
         "d": clock.d, "step_size": clock.step_size, "batch": clock.batch, "level": result.level,
-        "time": result.told(course.time[-1]), "start": result.ready.source, "gaussian": not result.rare,
-        "kurtosis": float(course.kurtosis.max(initial=0.0)), "shifted": result.setting.shifted, "bias": course.bias,
-        "nodes": course.nodes, "linear_until": result.told(last), "flows": len(result.parts),
+        "time": result.user_time(course.time[-1]), "start": result.ready.source, "gaussian": not solution.rare,
+        "kurtosis": float(course.kurtosis.max(initial=0.0)), "shifted": solution.setting.shifted, "bias": course.bias,
+        "nodes": course.nodes, "linear_until": result.user_time(last), "flows": len(solution.parts),
     }  # fmt: skip
     for band in result.bands:
         name = _plain(band.quantity.name)
         numbers |= {f"{name}_centre": float(band.centre[-1]), f"{name}_sd": float(band.deviation[-1])}
-        if not result.rare:
+        if not solution.rare:
             numbers |= {f"{name}_low": float(band.low[-1]), f"{name}_high": float(band.high[-1])}
     numbers["hitting"] = [
         {
             "measure": f"first time {one.name} {one.sign} {one.level:g}", "kind": one.kind,
-            "quantiles": [result.told(q) for q in one.quantiles], "rate": one.rate / result.ready.scale,
-            "directions": one.directions, "centre": result.told(one.mean_path),
+            "quantiles": [result.user_time(q) for q in one.quantiles], "rate": one.rate / result.ready.scale,
+            "directions": one.directions, "centre": result.user_time(one.mean_path),
         }
         for one in result.hitting
     ]  # fmt: skip
@@ -313,25 +285,26 @@ def _numbers(result: _Result) -> dict[str, Any]:
 
 def _sentences(result: _Result) -> tuple[str, ...]:
     """The answer in words."""
-    course, level, d = result.course, result.level, result.setting.clock.d
-    end = result.told(course.time[-1])
-    if result.rare:
-        return (band_solution.rare_sentence(result.solution),)
+    solution = result.solution
+    course, level, d = solution.course, result.level, solution.setting.clock.d
+    end = result.user_time(course.time[-1])
+    if solution.rare:
+        return (band_solution.rare_sentence(solution),)
     lines = [
         f"at t = {end:g}, d = {d:g}: {band.quantity.name} {band.low[-1]:.4g} .. {band.high[-1]:.4g} ({level:.0%}), "
         f"mean {band.centre[-1]:.4g}"
         for band in result.bands
     ]
     lines += [_hitting_sentence(result, one) for one in result.hitting]
-    if result.split_at is not None:
-        since = result.told(course.time[result.split_at])
+    if solution.split_at is not None:
+        since = result.user_time(course.time[solution.split_at])
         lines.append(
-            f"linear until t = {since:g}, then a mixture of {len(result.parts)} flows {_ways(result.directions)}"
+            f"linear until t = {since:g}, then a mixture of {len(solution.parts)} flows {_ways(solution.directions)}"
         )
-    if not result.setting.shifted:
-        name = result.setting.problem.equations.about.name
+    if not solution.setting.shifted:
+        name = solution.setting.problem.equations.about.name
         lines.append(f"tier {name} is not exact: the centre is that of the flow, without its shift of order 1/d")
-    if result.setting.clock.batch > 0.1 * d:
+    if solution.setting.clock.batch > 0.1 * d:
         lines.append("the batch is above d/10: terms of order B/d are left out")
     return tuple(lines)
 
@@ -343,7 +316,7 @@ def _ways(count: int) -> str:
 
 def _hitting_sentence(result: _Result, one: HittingTimes) -> str:
     """One hitting time in words."""
-    told = [result.told(one.quantiles[k]) for k in (0, 2, 4)]
+    told = [result.user_time(one.quantiles[k]) for k in (0, 2, 4)]
     values = [f"{value:.4g}" if np.isfinite(value) else "later" for value in told]
     text = f"first time {one.name} {one.sign} {one.level:g}: {' .. '.join(values)} (5, 50, 95 %)"
     if one.kind == "escape":
