@@ -4,22 +4,10 @@ from typing import Annotated, Any
 
 import typer
 
-from odesim.cli.options import (
-    DRY,
-    FOLDER,
-    SAID,
-    Config,
-    InitialFile,
-    NoFigures,
-    Parameters,
-    Preset,
-    Seed,
-    SystemName,
-    Threads,
-    Until,
-    takes,
-)
+from odesim.cli.options import CASE, DRAWN, DRY, FOLDER, SAID, Group, Parameters, SystemName, of, takes
 
+FLOW: Group = {name: option for name, option in CASE.items() if name != "stage"}
+"""Without the stage: a model with several stages has no schedule of its own."""
 Vary = Annotated[str, typer.Option("--vary", metavar="step|decay|noise", help="The parameter that gets a schedule.")]
 Minimise = Annotated[
     str, typer.Option("--minimise", metavar="MEASURE", help="'final R', or 'first time R <= c' for the least time.")
@@ -34,7 +22,7 @@ Budget = Annotated[
 ]
 
 
-@takes(FOLDER, DRY, SAID)
+@takes(FLOW, FOLDER, DRAWN, DRY, SAID)
 def optimise(
     system: SystemName,
     parameter: Parameters = None,
@@ -43,30 +31,20 @@ def optimise(
     knots: Knots = "20",
     between: Between = None,
     budget: Budget = None,
-    preset: Preset = None,
-    config: Config = None,
-    initial: InitialFile = None,
-    seed: Seed = None,
-    until: Until = None,
-    no_figures: NoFigures = False,
-    threads: Threads = None,
     **given: Any,
 ) -> int:
     """Find the schedule of the step, decay or noise with the least final value or the least time to a level."""
     from odesim.machine import device
 
-    device.set_threads(threads)
+    device.set_threads(given["threads"])
     from odesim.cli.answer import answer
     from odesim.request.case import Case
     from odesim.request.parse import parse_assignments
     from odesim.study.answers import optimise as study
 
-    case = Case.build(
-        system, parse_assignments(parameter or []), preset=preset, config=config, initial=initial, seed=seed,
-        until=until,
-    )  # fmt: skip
+    case = Case.build(system, parse_assignments(parameter or []), **of(given, FLOW))
     asked = study.wish(case, vary, minimise, knots, between, budget)
     return answer(
         study.question(case, asked), lambda progress: study.answer(case, asked, progress),
-        f"optimising {case.name}", {**given, "no_figures": no_figures},
+        f"optimising {case.name}", given,
     )  # fmt: skip

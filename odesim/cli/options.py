@@ -146,14 +146,22 @@ PopulationLoss = Annotated[
     bool,
     typer.Option("--population-loss", help="Save the population loss even if it costs as much as training (chen)."),
 ]
+Measures = Annotated[
+    list[str] | None,
+    typer.Option("--of", metavar="MEASURE", help="'final R' or 'first time R >= c'; repeatable."),
+]
 TwoRuns = Annotated[list[str] | None, typer.Argument(metavar="[RUN_DIR RUN_DIR]", help="Two stored runs.")]
 
 Group = Mapping[str, tuple[Any, Any]]
 """Options by name: what they are, and their default."""
-REQUEST: Group = {
+CASE: Group = {
     "preset": (Preset, None), "config": (Config, None), "initial": (InitialFile, None), "seed": (Seed, None),
-    "stage": (StageName, None), "until": (Until, None), "save_points": (SavePoints, None), "save_at": (SaveAt, None),
-    "rtol": (Rtol, None), "atol": (Atol, None), "backend": (Backend, None), "solver": (Solver, None),
+    "stage": (StageName, None), "until": (Until, None),
+}  # fmt: skip
+"""What says which flow is meant, from where and how far."""
+SAVED: Group = {"save_points": (SavePoints, None), "save_at": (SaveAt, None)}
+REQUEST: Group = {
+    **CASE, **SAVED, "rtol": (Rtol, None), "atol": (Atol, None), "backend": (Backend, None), "solver": (Solver, None),
 }  # fmt: skip
 """What a run of a system is asked for by, beside its parameters: the options of `Case.build`."""
 CONTINUED: Group = {**REQUEST, "seed": (SeedOrFrom, None)}
