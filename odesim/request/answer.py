@@ -9,9 +9,9 @@ import numpy as np
 import derivations
 from derivations.contract import System
 from odesim.request.case import digest_of
-from odesim.request.shown import load_view
+from odesim.request.shown import Stored, load_view
 from odesim.request.stored_system import short_name
-from odesim.request.trajectory import COUNTED, Variable
+from odesim.request.trajectory import Variable, data_set, places_of
 
 if TYPE_CHECKING:
     import xarray
@@ -70,7 +70,7 @@ class Question:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Answer:
+class Answer(Stored):
     """Answer to a question about a model: labelled arrays by name, headline numbers, and sentences for a reader.
 
     Each verb has a subclass in the module of its name in `odesim.study.answers`, called `RESULT` there.
@@ -133,25 +133,17 @@ class Answer:
             from 1.
         """
         named = {name: v for name, v in self.variables.items() if v.dims == (name,)}
-        sizes = {d: n for v in self.variables.values() for d, n in zip(v.dims, v.shape, strict=True)}
-        counted = {d: Variable((d,), np.arange(1, n + 1), COUNTED) for d, n in sizes.items() if d not in named}
         others = {name: v for name, v in self.variables.items() if name not in named}
-        return others, {**named, **counted}, {"system": self.asked.system, "verb": self.asked.verb}
+        attributes = {"system": self.asked.system, "verb": self.asked.verb}
+        return others, {**named, **places_of(others, named)}, attributes
 
     def dataset(self) -> "xarray.Dataset":
         """Return the arrays as an `xarray.Dataset`; every variable says what it is in its attribute `meaning`.
 
         Returns:
-            A data set with headline numbers and question in the attributes of the folder, not in its own.
+            The data set. Headline numbers and the question stand beside it in the folder.
         """
-        import xarray
-
-        variables, coordinates, attributes = self.labelled()
-
-        def described(group: Mapping[str, Variable]) -> dict[str, Any]:
-            return {name: (v.dims, v.values, {"meaning": v.meaning}) for name, v in group.items()}
-
-        return xarray.Dataset(described(variables), described(coordinates), attributes)
+        return data_set(*self.labelled())
 
     def pictures(self) -> Mapping[str, Any]:
         """Return the pictures of the answer, as its folder holds them.
@@ -168,22 +160,6 @@ class Answer:
             The first of its `pictures`.
         """
         return next(iter(self.pictures().values()))
-
-    def save(self, folder: Any, *, overwrite: bool = False, pictures: bool = True) -> Any:
-        """Store the answer in a folder that `load` and `odesim show` take, as `odesim.save` does.
-
-        Arguments:
-            folder: The folder, made with those above it.
-            overwrite: Replace a finished folder.
-            pictures: Draw the pictures beside it.
-
-        Returns:
-            The path of the folder.
-
-        Raises:
-            UsageError: A folder that is finished already, or in use.
-        """
-        return load_view("save")(self, folder, overwrite=overwrite, pictures=pictures)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} of {self.asked.system_name}", *(f"  {line}" for line in self.sentences)]

@@ -62,7 +62,27 @@ def said(value: Any, most: int = 120) -> str:
     return text if len(text) <= most else f"{text[: most - 2]}.."
 
 
-class Result:
+class Stored:
+    """Base of everything that a folder can hold: runs, comparisons and answers."""
+
+    def save(self, folder: Any, *, overwrite: bool = False, pictures: bool = True) -> Any:
+        """Store the result in a folder that `load` and every command take, as `odesim.save` does.
+
+        Arguments:
+            folder: The folder, made with those above it.
+            overwrite: Replace a finished folder.
+            pictures: Draw the pictures beside it.
+
+        Returns:
+            The path of the folder.
+
+        Raises:
+            UsageError: A folder that is finished already, or in use.
+        """
+        return load_view("save")(self, folder, overwrite=overwrite, pictures=pictures)
+
+
+class Result(Stored):
     """Base of runs, stored runs and comparisons: display and storage."""
 
     def plot(self, name: Any = None, *, ax: Any = None) -> Any:
@@ -101,22 +121,6 @@ class Result:
             MissingError: pandas is not installed.
         """
         return load_view("table")(self)
-
-    def save(self, folder: Any, *, overwrite: bool = False, pictures: bool = True) -> Any:
-        """Store the result in a folder that `load` and every command take, as `odesim.save` does.
-
-        Arguments:
-            folder: The folder, made with those above it.
-            overwrite: Replace a finished folder.
-            pictures: Draw the pictures beside it.
-
-        Returns:
-            The path of the folder.
-
-        Raises:
-            UsageError: A folder that is finished already, or in use.
-        """
-        return load_view("save")(self, folder, overwrite=overwrite, pictures=pictures)
 
     def explore(self, out: Any = "explore.html", *, overwrite: bool = False) -> Any:
         """Write the result as an interactive page, as `odesim.explore` does.

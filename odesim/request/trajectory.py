@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -178,6 +178,24 @@ class Variable(np.ndarray):
         return self.view(np.ndarray)
 
 
+def data_set(
+    variables: Mapping[str, Variable], coordinates: Mapping[str, Variable], attributes: Mapping[str, Any]
+) -> "xarray.Dataset":
+    """Return labelled arrays as an `xarray.Dataset`, each with what it means in its attribute `meaning`."""
+    import xarray
+
+    def described(group: Mapping[str, Variable]) -> dict[str, Any]:
+        return {name: (v.dims, v.values, {"meaning": v.meaning}) for name, v in group.items()}
+
+    return xarray.Dataset(described(variables), described(coordinates), attributes)
+
+
+def places_of(variables: Mapping[str, Variable], named: Container[str]) -> dict[str, Variable]:
+    """Return the numbers 1, 2, .. of the entries of every dimension of some arrays that is not `named`."""
+    sizes = {d: n for v in variables.values() for d, n in zip(v.dims, v.shape, strict=True)}
+    return {dim: Variable((dim,), np.arange(1, n + 1), COUNTED) for dim, n in sizes.items() if dim not in named}
+
+
 @dataclasses.dataclass(frozen=True)
 class Trajectory(RunMapping):
     """A run of this session: a mapping of names to arrays, labelled, with everything needed to ask for it again.
@@ -293,14 +311,7 @@ class Trajectory(RunMapping):
             >>> run.dataset()["gamma2"].sel(teacher=1).dims
             ('time', 'expert')
         """
-        import xarray
-
-        variables, coordinates, attributes = self.labelled()
-
-        def described(group: Mapping[str, Variable]) -> dict[str, Any]:
-            return {name: (v.dims, v.values, {"meaning": v.meaning}) for name, v in group.items()}
-
-        data = xarray.Dataset(described(variables), described(coordinates), attributes)
+        data = data_set(*self.labelled())
         data["time"].attrs["long_name"] = TIME
         return data
 
@@ -311,12 +322,7 @@ class Trajectory(RunMapping):
             A coordinate by the name of the dimension.
         """
         variables = {**self.state, **self.extras}
-        sizes = {d: n for v in variables.values() for d, n in zip(v.dims, v.shape, strict=True)}
-        return {
-            dim: Variable((dim,), np.arange(1, size + 1), COUNTED)
-            for dim, size in sizes.items()
-            if dim not in UNNUMBERED and dim not in variables
-        }
+        return places_of(variables, (*UNNUMBERED, *variables))
 
     def __repr__(self) -> str:
         origin, end = self.origin, self.outcome

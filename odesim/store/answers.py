@@ -10,11 +10,11 @@ from derivations.contract import load as load_object
 from odesim.errors import UsageError
 from odesim.machine import device
 from odesim.request.answer import Answer, Question, Table
-from odesim.request.trajectory import COUNTED, Variable
 from odesim.store.files import ANSWER, MANIFEST, SUMMARY, TABLES, read_json, write_json
 from odesim.store.folder import SCHEMA, manifest_of, require, write_manifest
 from odesim.store.manifest import file_hashes, git_state, versions
 from odesim.store.netcdf import netcdf
+from odesim.store.read import read_variables
 from odesim.store.write import installed, write_pictures
 
 RESULT = "odesim.study.answers.{verb}:RESULT"
@@ -65,18 +65,10 @@ def load(folder: Path) -> Answer:
 
     Raises `UsageError` for a folder that holds no answer, or a damaged one.
     """
-    import xarray
-
     require(folder, "answer")
     manifest = manifest_of(folder)
     try:
-        with xarray.open_dataset(folder / ANSWER, engine="h5netcdf") as stored:
-            dataset = stored.load()
-        variables = {
-            str(name): Variable(tuple(map(str, array.dims)), array.values, array.attrs.get("meaning", ""))
-            for name, array in dataset.variables.items()
-            if array.attrs.get("meaning") != COUNTED
-        }
+        variables = read_variables(folder / ANSWER)
         verb = manifest["verb"]
         asked = Question(verb, manifest["system"], manifest["details"], manifest.get("declaration", ""))
         result = load_object(RESULT.format(verb=verb))

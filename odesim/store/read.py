@@ -112,21 +112,27 @@ def read_headline(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise UsageError(f"{folder} is damaged: its {SUMMARY} cannot be read.") from None
 
 
-def _trajectory(folder: Path, manifest: dict[str, Any], summary: dict[str, Any]) -> Trajectory:
-    """The trajectory of a run, rebuilt from its data set and manifest."""
+def read_variables(path: Path) -> dict[str, Variable]:
+    """Return the labelled arrays of a NetCDF file by name, without the coordinates that only count."""
     import xarray
 
-    with xarray.open_dataset(folder / TRAJECTORY, engine="h5netcdf") as stored:
+    with xarray.open_dataset(path, engine="h5netcdf") as stored:
         dataset = stored.load()
-    variables = {
+    return {
         str(name): Variable(tuple(map(str, array.dims)), array.values, array.attrs.get("meaning", ""))
         for name, array in dataset.variables.items()
-        if name not in ("time", "step")  # a name per place of a dimension (`criterion`) is a variable like others
-        and array.attrs.get("meaning") != COUNTED
+        if array.attrs.get("meaning") != COUNTED
     }
+
+
+def _trajectory(folder: Path, manifest: dict[str, Any], summary: dict[str, Any]) -> Trajectory:
+    """The trajectory of a run, rebuilt from its data set and manifest."""
+    every = read_variables(folder / TRAJECTORY)
+    axes = ("time", "step")  # a name per place of a dimension (`criterion`) is a variable like others
+    variables = {name: variable for name, variable in every.items() if name not in axes}
     origin = manifest["origin"]
     return Trajectory(
-        time=dataset["time"].values,
+        time=every["time"].values,
         state={name: variable for name, variable in variables.items() if "time" in variable.dims},
         extras={name: variable for name, variable in variables.items() if "time" not in variable.dims},
         clock=manifest["clock"],
@@ -140,7 +146,7 @@ def _trajectory(folder: Path, manifest: dict[str, Any], summary: dict[str, Any])
         statistics=manifest["statistics"],
         summary=summary,
         invariants=manifest["invariants"],
-        step=dataset["step"].values if "step" in dataset.coords else None,
+        step=every["step"].values if "step" in every else None,
     )
 
 
