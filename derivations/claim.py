@@ -96,6 +96,10 @@ class Lab(Protocol):
         """The bands of SGD without a simulation (`odesim.bands`), with the law of hitting times that `of` asks for."""
         ...
 
+    def gradient(self, of: Sequence[str], *, seed: int = 0, until: float | None = None, **request: Any) -> Any:
+        """The derivatives of measures of the flow by its parameters (`odesim.gradient`)."""
+        ...
+
     def functions(self, initial: Initial, tier: str | None = None, stage: str | None = None) -> "Evaluator":
         """The compiled right-hand side and loss of a tier of a stage (the first) at the sizes of `initial`."""
         ...

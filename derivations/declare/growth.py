@@ -219,6 +219,15 @@ def require_rules(declared: Declaration, values: Mapping[str, float], noise: flo
             require_finite(rule.tree, f"the rule {rule.text!r}", known, values, degree)
 
 
+def of_step(declared: Declaration, values: Mapping[str, float], noise: float) -> float:
+    """Return the degree in the fields of what a sample moves a vector by, l'(f, y) phi'(w) x; rules are left out."""
+    f, y = _answers(declared, values, noise)
+    both = f.most + y.most
+    error = {"squared": max(f.most, y.most), "correlation": y.most}.get(declared.loss, both if declared.own_loss else 0)
+    units = [require_unit(group.unit, group.text, group.slots, values).most for group in declared.students]
+    return error + max(max(unit - 1.0, 0.0) for unit in units) + 1.0
+
+
 HEAVY = Growth(1e12, 1e12)
 """The growth that stands for a label whose noise has no moments."""
 

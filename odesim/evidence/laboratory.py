@@ -20,8 +20,9 @@ from odesim.request.saved_times import SAVED
 from odesim.request.trajectory import Trajectory
 from odesim.sgd import course, families, simulation
 from odesim.sgd.beginning import Beginning
-from odesim.study.answers import bands
+from odesim.study.answers import bands, sensitivity
 from odesim.study.answers.bands import Bands
+from odesim.study.answers.sensitivity import Gradient
 
 SGD = ("seeds", "device", "precision", "fresh_initial")
 """Options of a simulation that a claim may give, beside step and batch."""
@@ -37,7 +38,11 @@ would ask first for the run that was dropped first.
 
 
 class Laboratory:
-    """Implements `derivations.claim.Lab` for one system, back end and effort."""
+    """Implements `derivations.claim.Lab` for one system, back end and effort.
+
+    Parameters of the system are given by name; one that has the name of an option, such as `batch`, in a mapping
+    `parameters`.
+    """
 
     def __init__(self, system: System, effort: Effort = "quick", backend: str = "numba", seed: int = 0) -> None:
         self.system, self.effort, self.backend, self.seed = system, effort, backend, seed
@@ -94,11 +99,19 @@ class Laboratory:
         """The bands of SGD with hitting times `of`; `level`, `fresh_initial`, `step_size` and `batch` may be given."""
         level = request.pop("level", 0.9)
         options = {name: request.pop(name) for name in ("fresh_initial", "step_size", "batch") if name in request}
-        case = self._case(seed, until, {"save_points": BANDS, **request, "backend": None})
+        times = None if "save_at" in request else BANDS
+        case = self._case(seed, until, {"save_points": times, **request, "backend": None})
         wanted = simulation.Simulation.build(case, method="compressed", **options)
         asked = bands.question(wanted, level=level, of=of)
         self.evidence[asked.digest] = asked.request()
         return bands.answer(wanted, level=level, of=of)
+
+    def gradient(self, of: Sequence[str], *, seed: int = 0, until: float | None = None, **request: Any) -> Gradient:
+        """The derivatives of measures of the flow by every parameter that it has a derivative by."""
+        case = self._case(seed, until, {**request, "backend": None})
+        asked = sensitivity.question(case, of, ())
+        self.evidence[asked.digest] = asked.request()
+        return sensitivity.answer(case, of)
 
     def initial(self, *, seed: int = 0, stage: str | None = None, **parameters: Any) -> Initial:
         """The initial condition that `integrate` would start from."""
@@ -221,6 +234,7 @@ class Laboratory:
     def _case(self, seed: int, until: float | None, request: Mapping[str, Any]) -> Case:
         options = {name: value for name, value in request.items() if name in (*OPTIONS, "preset", "initial")}
         parameters = {name: value for name, value in request.items() if name not in options}
+        parameters |= parameters.pop("parameters", {})
         options = {
             "backend": self.backend,
             "save_points": None if "save_at" in options else SAVED,

@@ -40,8 +40,14 @@ class Points:
     weights: np.ndarray
 
 
-def sobol_points(spaces: Eigenspaces | None, size: int, noise: tuple[int, int], power: int, seed: int = 0) -> Points:
-    """Return 2^power scrambled Sobol points of `size` normals of the span and the uniforms and normals of labels."""
+def sobol_points(
+    spaces: Eigenspaces | None, size: int, noise: tuple[int, int], power: int, seed: int = 0, width: float = 1.0
+) -> Points:
+    """Return 2^power scrambled Sobol points of `size` normals of the span and the uniforms and normals of labels.
+
+    Normals of the span are spread by `width`, and the weights make up for it: a sum that rare samples decide is known
+    better where more points lie among these.
+    """
     from scipy.special import ndtri
     from scipy.stats import qmc
 
@@ -54,7 +60,9 @@ def sobol_points(spaces: Eigenspaces | None, size: int, noise: tuple[int, int], 
         cluster = np.searchsorted(np.cumsum(spaces.probability)[:-1], unit[:, -1], side="right")
     gaussian = ndtri(unit[:, : size + normals])
     last = unit[:, size + normals : size + normals + uniforms]
-    return Points(gaussian[:, :size], last, gaussian[:, size:], cluster, np.full(len(unit), 1 / len(unit)))
+    span = width * gaussian[:, :size]
+    weights = np.exp(-(width**2 - 1) / 2 * (gaussian[:, :size] ** 2).sum(1))
+    return Points(span, last, gaussian[:, size:], cluster, weights / weights.sum())
 
 
 def tensor_points(size: int, noise: tuple[int, int], nodes: int) -> Points:
@@ -70,7 +78,7 @@ def tensor_points(size: int, noise: tuple[int, int], nodes: int) -> Points:
     return Points(points[:, :size], np.empty((count, 0)), points[:, size:], np.zeros(count, int), weights)
 
 
-def points_of(model: Model, parameters: Any, power: int = POINTS) -> Points:
+def points_of(model: Model, parameters: Any, power: int = POINTS, width: float = 1.0) -> Points:
     """Return the quadrature points of a model: exact ones for polynomials of few fields, else 2^power Sobol points.
 
     Increments of units of degree k are of degree 4k - 2 in the fields.  Rules that are exact for the fourth moments are
@@ -83,7 +91,7 @@ def points_of(model: Model, parameters: Any, power: int = POINTS) -> Points:
             if nodes ** (trained + fixed) * 3 ** model.noise[1] <= MOST:
                 return tensor_points(trained + fixed, model.noise, nodes)
     stacked = 1 if spaces is None else spaces.eigenvalue.shape[1]
-    return sobol_points(spaces, stacked * (trained + fixed), model.noise, power)
+    return sobol_points(spaces, stacked * (trained + fixed), model.noise, power, width=width)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

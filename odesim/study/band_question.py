@@ -17,6 +17,7 @@ from odesim.sgd.simulation import Simulation
 from odesim.study.bands import Setting
 from odesim.study.fresh_starts import fresh_start
 from odesim.study.local_dynamics import Clock
+from odesim.study.sample_points import known_best
 
 COARSE_POINTS = 10
 """Sobol points of the parts of a mixture as a power of two."""
@@ -91,9 +92,14 @@ def _setting(simulation: Simulation, problem: Problem, power: int) -> tuple[Sett
     stage = case.system.dynamics(case.stage)
     model: Any = stage.truth(case.parameters)
     d, eps = float(case.parameters.d), simulation.tick
-    points = steps.points_of(model, case.parameters, power)
-    increments = Increments(model, case.parameters, points, float(simulation.batch))
-    coarse = dataclasses.replace(increments, points=steps.points_of(model, case.parameters, COARSE_POINTS))
+    increments, width = known_best(
+        lambda power, width: Increments(
+            model, case.parameters, steps.points_of(model, case.parameters, power, width), float(simulation.batch)
+        ),
+        problem.initial, (d, simulation.step_size), power,
+    )  # fmt: skip
+    coarse_points = steps.points_of(model, case.parameters, COARSE_POINTS, width)
+    coarse = dataclasses.replace(increments, points=coarse_points)
     online = stage.tick(case.parameters, 2 * simulation.step_size) == eps  # a flow's step takes longer, if it is longer
     if online and stage.usual is not None and simulation.batch != (usual := stage.usual(case.parameters)[1]):
         raise UsageError(

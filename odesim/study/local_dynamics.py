@@ -11,6 +11,13 @@ from odesim.machine.device import in_double
 from odesim.sgd.increments import LARGE, Increments
 from odesim.study import linearisation, rebuild
 
+LEAST = 1e-10
+"""The shortest step that stands for the limit: rounding of the state is 1e-6 of what it changes."""
+
+
+HELD = 1e-12
+"""Part of the largest variance, and of the largest rate, that is rounding."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
@@ -28,10 +35,10 @@ class Clock:
 
     @property
     def limit(self) -> "Clock":
-        """The same clock near its limit, where terms of order eps are gone."""
-        if self.online:
-            return dataclasses.replace(self, d=self.d * LARGE, step_size=self.step_size / LARGE, eps=self.eps / LARGE)
-        return dataclasses.replace(self, step_size=self.step_size / LARGE, eps=self.eps / LARGE)
+        """The same clock near its limit, where terms of order eps are gone, and a step still exceeds rounding."""
+        factor = min(LARGE, max(1.0, self.eps / LEAST))
+        nearer = dataclasses.replace(self, step_size=self.step_size / factor, eps=self.eps / factor)
+        return dataclasses.replace(nearer, d=self.d * factor) if self.online else nearer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +55,13 @@ class Local:
     excess: np.ndarray
     kurtosis: np.ndarray
     bias: float = 0.0
+
+    @property
+    def held(self) -> np.ndarray:
+        """True (P,) for what moves neither by noise nor in the mean, such as norms on the sphere."""
+        variance = np.diag(self.covariance)
+        scale = max(float(np.abs(self.slope).max(initial=0.0)), float(np.sqrt(variance.max(initial=0.0))))
+        return (variance <= HELD * variance.max(initial=0.0)) & (np.abs(self.slope) <= HELD * scale)
 
 
 class Map:
@@ -127,7 +141,7 @@ def local(
     variance = clock.batch * np.diag(covariance)
     fourth = weights @ (moves**2) ** 2
     # What a constraint holds (a norm on the sphere) moves by rounding alone, which has a kurtosis too.
-    moving = variance > 1e-12 * variance.max(initial=0.0)
+    moving = variance > HELD * variance.max(initial=0.0)
     kurtosis = np.divide(fourth, variance**2, out=np.zeros_like(fourth), where=moving)
     if not shifted:
         return Local(y, slope(t, y), jacobian, covariance, np.zeros_like(y), kurtosis)
@@ -138,7 +152,7 @@ def local(
     straight, here = turned @ first / limit.eps, slope(t, y)
     excess = (moved - straight) / clock.eps
     scale = max(float(np.abs(here).max(initial=0.0)), float(np.sqrt(variance.max(initial=0.0))))
-    error = np.sqrt(variance / len(weights)) + 1e-6 * scale
+    error = np.sqrt(weights**2 @ moves**2) + 1e-6 * scale
     off = np.abs(straight - np.where(_is_clock(problem, y), 0.0, here))
     bias = float(np.divide(off, error, out=np.zeros_like(off), where=error > 0).max(initial=0.0))
     return Local(y, here, jacobian, covariance, excess, kurtosis, bias)

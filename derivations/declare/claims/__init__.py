@@ -9,13 +9,15 @@ def claims(system: System) -> tuple[Claim, ...]:
 
     Raises `UsageError` for a claim of the author's that has the name of another.
     """
-    from derivations.declare.claims import generated, growing, in_stages, stated
+    from derivations.declare.claims import fluctuations, generated, growing, in_stages, stated
 
     def of_one(system: System) -> tuple[Claim, ...]:
         return (*generated.claims(system), *growing.claims(system))
 
     several = system.parameters.declaration.stages  # type: ignore[attr-defined]
-    made, own = tuple(in_stages.claims(system, of_one)) if several else of_one(system), stated.claims(system)
+    # Bands are those of one stage: a later one begins where runs of SGD have spread already.
+    made = tuple(in_stages.claims(system, of_one)) if several else (*of_one(system), *fluctuations.claims(system))
+    own = stated.claims(system)
     taken = {claim.id for claim in made}
     for claim in own:
         if claim.id in taken:

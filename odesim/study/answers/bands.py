@@ -264,6 +264,7 @@ def _numbers(result: _Result) -> dict[str, Any]:
     numbers: dict[str, Any] = {
         "d": clock.d, "step_size": clock.step_size, "batch": clock.batch, "level": result.level,
         "time": result.user_time(course.time[-1]), "start": result.ready.source, "gaussian": not solution.rare,
+        "rare": solution.rare,
         "kurtosis": float(course.kurtosis.max(initial=0.0)), "shifted": solution.setting.shifted, "bias": course.bias,
         "nodes": course.nodes, "linear_until": result.user_time(last), "flows": len(solution.parts),
     }  # fmt: skip

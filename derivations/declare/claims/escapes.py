@@ -1,0 +1,80 @@
+"""Generated claim on the law of the time in which SGD leaves a saddle, from random starts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.broken import once
+from derivations.claim import Claim
+from derivations.contract import System, UsageError
+from derivations.declare import leading, schedules
+from derivations.declare.claims import stated
+from derivations.declare.claims.states import generated_claim, horizon
+from derivations.declare.declaration import Declaration
+from derivations.declare.system import rows
+from derivations.laws import Agrees
+from derivations.laws.agreement import Score, score
+
+DIMENSION, RUNS = 300, 1000
+FOUND = 0.5
+"""Overlap at which a teacher is found."""
+FLOW_RATE = 0.1
+"""Step size times the dimension of SGD on a gradient flow."""
+PATIENCE, SAVED = 2.0, 401
+"""How long runs are followed, in units of the time of the flow from an overlap of 1/sqrt(d), and how finely."""
+HORIZONS, DOUBLINGS = 10.0, 8
+"""How long that flow is followed, in units of the time in which the state moves, and how often it is given longer."""
+PROBABILITIES = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Those of the quantiles of a hitting time that bands tell."""
+
+
+def from_a_saddle(parameters: Any) -> bool:
+    """True where random starts lie at a saddle: the lowest degree that student and teacher share is two."""
+    declared: Declaration = parameters.declaration
+    if declared.weights == "free" or declared.loss not in ("squared", "correlation") or declared.rules:
+        return False
+    if declared.look is not None or declared.several or declared.predicted or schedules.active(parameters):
+        return False
+    try:
+        return leading.shared_degree(parameters)[0] == 2
+    except UsageError:
+        return False
+
+
+def escape_claim(system: System) -> Claim:
+    text = "The time in which SGD finds the teacher from random starts has the law of an escape from a saddle"
+    law = Agrees(0.1, "share of runs", "times that are a quarter longer differ by more")
+    return generated_claim(system, "escape", text, escapes, law, once({"d": DIMENSION, "seeds": RUNS}), 0.25, (8,))
+
+
+def escapes(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> Score:
+    """The share of fresh runs of SGD that have found the teacher by the quantiles of the law of escapes."""
+    parameters: Any = lab.system.parameters()
+    (name,) = [b.name for b in rows(parameters).moving if b.name.split("_")[-2] == "M"]
+    asked = {"d": point["d"], "overlap": None, "seed": seed, "until": patience(lab, name, point["d"], seed)}
+    asked |= {"fresh_initial": True}
+    asked |= {"step_size": FLOW_RATE / point["d"]} if parameters.declaration.limit == "flow" else {}
+    measure = f"first time max(abs({name})) >= {FOUND}"
+    quantiles = np.array(lab.bands(of=[measure], **asked).summary()["hitting"][0]["quantiles"]) / (1 + twist)
+    run = lab.simulate(method="compressed", seeds=point["seeds"], save_points=SAVED, **asked)
+    overlaps = np.abs(np.asarray(run[name])).reshape(point["seeds"], SAVED, -1).max(axis=2)
+    times = np.array([stated.crossed(np.asarray(run.time), path - FOUND) for path in overlaps])
+    seen = np.isfinite(quantiles)
+    if not seen.any():  # SGD never finds the teacher
+        return score(np.isfinite(times).mean(), np.sqrt(0.25 / len(times)), 0.0, size=1.0)
+    probabilities = np.array(PROBABILITIES)[seen]
+    shares = (times[:, None] <= quantiles[seen]).mean(axis=0)
+    return score(shares, np.sqrt(probabilities * (1 - probabilities) / len(times)), probabilities, size=1.0)
+
+
+def patience(lab: Any, name: str, d: int, seed: int) -> float:
+    """How long fresh runs are followed: some times as long as the flow takes from an overlap of 1/sqrt(d)."""
+    until = HORIZONS * horizon(lab.system)
+    for _ in range(DOUBLINGS):
+        run = lab.integrate(overlap=d**-0.5, seed=seed, until=until, save_points=SAVED)
+        found = stated.crossed(np.asarray(run.time), np.abs(np.asarray(run[name])).reshape(SAVED, -1).max(1) - FOUND)
+        if np.isfinite(found):
+            return PATIENCE * found
+        until *= 2
+    return until

@@ -1,0 +1,167 @@
+"""Generated claims on the spread of SGD around the flow: one step's covariance, the band, and the law of escapes."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from derivations.broken import once
+from derivations.claim import Claim
+from derivations.contract import System
+from derivations.declare import data, growth
+from derivations.declare.claims import escapes, parameter_derivatives
+from derivations.declare.claims.states import generated_claim, horizon, state
+from derivations.declare.declaration import Declaration
+from derivations.declare.system import numbers, rows
+from derivations.declare.tiers import settled
+from derivations.laws import Agrees
+from derivations.laws.agreement import Score, score
+
+LARGE = 10**6
+"""The dimension of one step: the terms of order 1/d that the covariance of the limit leaves out are not seen."""
+RATE = 0.5
+"""Step size times d of one step on a gradient flow: its noise beside its mean is that of online SGD."""
+STEPS, GROUPS = 2**14, 64
+"""Replicas of one step, and the groups that tell the error of their covariance."""
+LEVELLED = 0.5
+"""Excess of the kurtosis of a step that a batch leaves: the error of a covariance is then that of Gaussian steps."""
+LEAST = 1e-3
+"""Standard deviation of an entry, beside the largest, below which it moves by terms of order 1/d alone."""
+LARGEST_BATCH = 4096
+ENTRIES = 25
+"""Entries of the state whose covariance is compared: the largest of more differences is less known."""
+LEVEL, RUNS = 0.9, 400
+"""Probability of the band, and runs of SGD that are held against it."""
+DIMENSION, STEPS_OF_A_RUN = 10_000, (300, 4000)
+"""The dimension of these runs, and how many steps they have at least and at most."""
+FLOW_RATE = 0.1
+"""Step size times the dimension of SGD on a gradient flow."""
+ENOUGH = 10.0
+"""Samples of a run, in units of those above which bands are drawn: the coverage is then known to one per cent."""
+HEAVY = 5.0
+"""Degree of the motion by a sample at which its kurtosis is 5,000: a million samples a run then make a Gaussian sum."""
+LARGEST_STATE = 40
+"""Entries of the state beyond which a band takes minutes."""
+
+
+def claims(system: System) -> tuple[Claim, ...]:
+    """The claims on fluctuations, where bands are derived for a declaration and its state is not too large."""
+    parameters: Any = system.parameters()
+    declared: Declaration = parameters.declaration
+    if declared.limit == "batch" or declared.momentum is not None or declared.episode is not None:
+        return ()
+    if declared.inputs is not None and declared.inputs.data is not None:
+        return ()
+    if rows(dataclasses.replace(parameters, d=DIMENSION)).layout.least > LARGEST_STATE:
+        return ()
+    found = [parameter_derivatives.derivatives_claim(system)] if settled(parameters) == "exact" else []
+    degree = growth.of_step(
+        declared, dict(zip(declared.names, numbers(parameters), strict=True)), parameters.noise or 0.0
+    )
+    found += [_covariance(system)] if degree <= HEAVY else []
+    found += [_band(system)] if degree < HEAVY else []
+    if escapes.from_a_saddle(parameters):
+        found.append(escapes.escape_claim(system))
+    return tuple(found)
+
+
+def _covariance(system: System) -> Claim:
+    text = "The covariance of a step of SGD is that of its increments, sample by sample"
+    law = Agrees(0.1, "correlation", "a tenth of the variances")
+    return generated_claim(system, "covariance", text, covariance, law, once({}), 0.25, (8,))
+
+
+def _band(system: System) -> Claim:
+    text = f"{LEVEL:.0%} of the runs of SGD lie inside the {LEVEL:.0%} band"
+    law = Agrees(0.04, "share of runs", "a band of half the variance covers 76 %")
+    return generated_claim(system, "band", text, covered, law, once({"seeds": RUNS}), 1 - 0.5**0.5, (8,))
+
+
+def arrays(initial: Any) -> dict[str, np.ndarray]:
+    """The overlaps and trained numbers of a start, as they are given to a run."""
+    at = rows(initial.parameters)
+    names = {block.name for block in at.blocks}
+    names |= {at.declaration.students[group].named(word) for group, word, _ in at.scalars}
+    return {name: values for name, values in {**initial.state, **initial.constants}.items() if name in names}
+
+
+def setting(system: System, seed: int, d: int) -> dict[str, Any]:
+    """The dimension of a run, and a random state with overlaps that can be seen.
+
+    Where the eigenvalues of the inputs depend on the dimension, SGD starts as the declaration says.
+    """
+    parameters: Any = system.parameters()
+    fixed = data.dimension(parameters.declaration.inputs)
+    d, small = d if fixed is None else fixed, state(system.parameters, seed)
+    same = rows(dataclasses.replace(parameters, d=d)).spaces == rows(small.parameters).spaces
+    return {"d": d, "seed": seed} | ({"initial": arrays(small)} if same else {})
+
+
+def covariance(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> Score:
+    """The covariance of one step of SGD by its increments against that of many steps, as correlations."""
+    request = setting(lab.system, seed, LARGE)
+    asked, span = of_one_step(lab.system, request["d"], 1)
+    answer = lab.bands(until=span, save_at=[span], **asked, **request)
+    batch = min(LARGEST_BATCH, int(np.ceil(answer.summary()["kurtosis"] / LEVELLED)))
+    if batch > 1:
+        asked, span = of_one_step(lab.system, request["d"], batch)
+        answer = lab.bands(until=span, save_at=[span], **asked, **request)
+    run = lab.simulate(method="compressed", until=span, seeds=STEPS, save_points=2, **asked, **request)
+    expected = answer["covariance"][-1]
+    scale = np.sqrt(np.diag(expected))
+    kept = np.flatnonzero(scale > LEAST * scale.max())
+    if len(kept) > ENTRIES:
+        kept = np.sort(np.random.default_rng(seed).choice(kept, ENTRIES, replace=False))
+    moved = entries_of(run, answer["entry"][kept].tolist()) / scale[kept]
+    groups = np.array([np.cov(part.T).reshape(-1) for part in np.split(moved, GROUPS)])
+    wanted = (1 + twist) * (expected[np.ix_(kept, kept)] / np.outer(scale[kept], scale[kept])).reshape(-1)
+    return score(groups.mean(0), groups.std(0, ddof=1) / np.sqrt(GROUPS), wanted, GROUPS - 1, 1.0)
+
+
+def of_one_step(system: System, d: int, batch: int) -> tuple[dict[str, Any], float]:
+    """What a run of one step is asked for, and its duration on the clock of the model."""
+    if system.parameters.declaration.limit == "flow":
+        return {"step_size": RATE / d, "batch": batch}, RATE / d
+    return {"parameters": {"batch": batch}}, 1.0 / d
+
+
+def entries_of(run: Any, names: list[str]) -> np.ndarray:
+    """The last values (replica, entry) of the entries of a state, by their names such as "M_ww[1,2]"."""
+    found = []
+    for name in names:
+        bare, _, numbers = name.partition("[")
+        place = tuple(int(n) - 1 for n in numbers.rstrip("]").split(",")) if numbers else ()
+        found.append(np.asarray(run[bare])[(slice(None), -1, *place)])
+    return np.stack(found, axis=1)
+
+
+def covered(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> Score:
+    """The share of runs of SGD inside their 90 % band, over the entries of the state, the losses and three times."""
+    request = setting(lab.system, seed, DIMENSION)
+    until, asked = span(lab.system, request["d"])
+    times = [until / 3, 2 * until / 3, until]
+    answer = lab.bands(until=until, save_at=times, level=LEVEL, **asked, **request)
+    if not answer.summary()["gaussian"]:
+        batch = int(np.ceil(ENOUGH * answer.summary()["rare"]))
+        asked |= {"batch": batch} if "step_size" in asked else {"parameters": {"batch": batch}}
+        answer = lab.bands(until=until, save_at=times, level=LEVEL, **asked, **request)
+    run = lab.simulate(method="compressed", until=until, save_at=times, seeds=point["seeds"], **asked, **request)
+    inside = []
+    for name in sorted(key.removesuffix("_low") for key in answer.keys() if key.endswith("_low")):
+        centre, low, high = (np.asarray(answer[f"{name}_{part}"])[1:] for part in ("centre", "low", "high"))
+        low, high = (centre + (1 - twist) * (end - centre) for end in (low, high))
+        values = np.asarray(run[name])[:, -3:]
+        here = ((values >= low) & (values <= high)).reshape(len(values), -1)
+        spread = (high - low).reshape(-1)
+        inside.append(here[:, spread > 1e-9 * np.abs(values).max()])
+    shares = np.concatenate(inside, axis=1).mean(axis=1)
+    return score(shares.mean(), shares.std(ddof=1) / np.sqrt(len(shares)), LEVEL, len(shares) - 1, 1.0)
+
+
+def span(system: System, d: int) -> tuple[float, dict[str, Any]]:
+    """How long SGD is followed, in whole thirds of steps, and the step size that it has on a gradient flow."""
+    flow = system.parameters.declaration.limit == "flow"
+    tick = FLOW_RATE / d if flow else 1.0 / d
+    thirds = round(float(np.clip(horizon(system) / tick, *STEPS_OF_A_RUN)) / 3)
+    return 3 * thirds * tick, {"step_size": tick} if flow else {}

@@ -1,0 +1,46 @@
+"""Generated claim on the derivatives of a flow by its parameters, beside differences of flows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from derivations.broken import once
+from derivations.claim import Claim
+from derivations.contract import System
+from derivations.declare.claims.states import generated_claim, horizon
+from derivations.laws import Vanishes
+
+LENGTH = 1e-3
+"""The step of differences by a parameter, in units of it."""
+CENTRAL, CENTRAL_WEIGHTS = (-2, -1, 1, 2), (1 / 12, -2 / 3, 2 / 3, -1 / 12)
+ABOVE, ABOVE_WEIGHTS = (0, 1, 2, 3, 4), (-25 / 12, 4, -3, 4 / 3, -1 / 4)
+"""Nodes and weights of derivatives of the fourth order, on both sides of a value and on one."""
+
+
+def derivatives_claim(system: System) -> Claim:
+    text = "The derivatives of the final loss by every parameter are those of differences of flows"
+    law = Vanishes(1e-5, meaning="relative difference")
+    return generated_claim(system, "gradient-differences", text, slopes, law, once({}), 1e-3, (3,))
+
+
+def slopes(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:
+    """The largest difference of derivatives of the final loss from differences of flows, relative to the largest."""
+    until, parameters = horizon(lab.system), lab.system.parameters()
+    answer = lab.gradient(of=["final loss"], seed=seed, until=until)
+    found = answer.of("final loss")
+    at = dict(zip(answer["parameter"].tolist(), answer["at"].tolist(), strict=True))
+    wanted = {}
+
+    def loss(name: str, value: float) -> float:
+        run = lab.integrate(seed=seed, until=until, rtol=1e-12, save_points=2, parameters={name: value})
+        return float(run["loss"][-1])
+
+    for name, value in at.items():
+        if isinstance(getattr(parameters, name), int):  # a batch, which flows know in whole numbers
+            continue
+        # At 0, where the domain of a parameter may end, the nodes lie on one side.
+        nodes, weights = (CENTRAL, CENTRAL_WEIGHTS) if value else (ABOVE, ABOVE_WEIGHTS)
+        step = LENGTH * (abs(value) or 1.0)
+        wanted[name] = sum(w * loss(name, value + k * step) for k, w in zip(nodes, weights, strict=True)) / step
+    scale = {name: abs(at[name]) or 1.0 for name in wanted}
+    size = max(abs(slope) * scale[name] for name, slope in wanted.items())
+    return max(abs((1 + twist) * found[name] - wanted[name]) * scale[name] for name in wanted) / max(size, 1e-300)
