@@ -60,7 +60,9 @@ def request(
         return check.Request(judged, None, str(error).rstrip("."))
     seconds = cost.least_seconds(pair.simulation, sum(v.size for v in condition_of(pair.simulation).state.values()))
     if seconds > PATIENCE:
-        return check.Request(judged, None, f"SGD would take {cost.spoken(seconds)} or more; give --step-size and --batch")
+        return check.Request(
+            judged, None, f"SGD would take {cost.spoken(seconds)} or more; give --step-size and --batch"
+        )
     return check.Request(judged, pair)
 
 

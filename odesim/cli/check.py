@@ -119,9 +119,7 @@ def _again(folder: Path, earlier: "Check") -> "Request":
                        compared=asked["comparison"] is not None)  # fmt: skip
 
 
-def _make(
-    asked: "Request", given: dict[str, Any], workers: int | None, threads: int | None
-) -> "tuple[Check, Path]":
+def _make(asked: "Request", given: dict[str, Any], workers: int | None, threads: int | None) -> "tuple[Check, Path]":
     """Make a check in its folder: verdicts, which a ledger keeps, then SGD beside the flow, then the page."""
     from odesim.ask import check as ask
     from odesim.ask.progress import Progress

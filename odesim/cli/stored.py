@@ -16,7 +16,7 @@ AsSvg = Annotated[bool, typer.Option("--svg", help="Also as SVG, beside the PNG 
 
 
 def show(folder: AnyFolder, json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> int:
-    """Show what a folder holds (a run, a sweep, verdicts, figures, an answer or a check): what was asked, and what came out."""
+    """Show what a folder holds (a run, a sweep, verdicts, figures, an answer, a check): the request, what came out."""
     from odesim.store.folder import kind_of
 
     kinds = {"run": _run, "sweep": _sweep, "verdicts": _verdicts, "figures": _figures, "answer": _answer}

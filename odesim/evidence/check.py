@@ -92,7 +92,9 @@ def overall(verdicts: Sequence[Mapping[str, Any]]) -> Overall:
     refuted = _claims(v for v in verdicts if v["answer"] == "refuted" and disagrees(v))
     left = _claims(v for v in verdicts if v["answer"] == "inconclusive" and disagrees(v))
     known = _claims(v for v in verdicts if v["answer"] == "refuted" and not disagrees(v))
-    counts = f"Of {len(verdicts)} forms of {len({v['claim'] for v in verdicts})} claims: {counted_answers(verdicts)}."
+    forms, claims = len(verdicts), len({v["claim"] for v in verdicts})
+    many = f"{forms} form{'s' * (forms != 1)} of {claims} claim{'s' * (claims != 1)}"
+    counts = f"Of {many}: {counted_answers(verdicts)}."
     expected = f" The refutations of {_named(known)} were expected." if known else ""
     if refuted:
         said = f"Refuted, against what was expected: {_named(refuted)}."

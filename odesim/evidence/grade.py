@@ -22,8 +22,8 @@ MEANINGS = {
 }
 OURS = re.compile(r"\bour(s| )|, (corrected|repaired)\b")
 """Places of claims that are no statements of the paper."""
-CORRECTED = re.compile(r"\b(corrected|repaired|own)\b")
-"""Names of forms that the paper does not print."""
+CORRECTED = re.compile(r"\b(corrected|repaired|own|attained|sharp)\b")
+"""Names of forms that the paper does not print: corrections, and bounds that are attained or sharper than printed."""
 NAMED = 4
 """Claims that a sentence names."""
 

@@ -62,8 +62,8 @@ def _saved(result: Any, folder: str | os.PathLike[str], overwrite: bool, picture
     if isinstance(result, Sequence) and result and all(isinstance(run, Trajectory) for run in result):
         return _run(result, folder, overwrite, pictures)
     raise UsageError(
-        f"save takes a run, a list of stages, a comparison, verdicts, a check or an answer, but got {type(result).__name__}; "
-        "odesim.sweep(.., folder=..) keeps a sweep"
+        "save takes a run, a list of stages, a comparison, verdicts, a check or an answer, but got "
+        f"{type(result).__name__}; odesim.sweep(.., folder=..) keeps a sweep"
     )
 
 

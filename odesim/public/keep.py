@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from odesim.evidence.verification import Verdict
 
 CHECK = (
-    "claims", "effort", "seed", "backend", "workers", "compared", "preset", "stage", "until", "step_size", "batch", "seeds",
+    "claims", "effort", "seed", "backend", "workers", "compared", "preset", "stage", "until", "step_size", "batch",
+    "seeds",
 )  # fmt: skip
 """The options of `check`, which are no parameters of a system."""
 
@@ -71,7 +72,7 @@ def verify(
 
 
 def _judged(lab: "Laboratory", forms: "list[tuple[Claim, Variant]]", crew: int) -> "list[Verdict]":
-    """Return the verdicts on some forms in their order.  Raises `InterruptedRun` at Ctrl-C, which holds those by then."""
+    """Return the verdicts on some forms, in order.  Raises `InterruptedRun` at Ctrl-C, which holds those by then."""
     from odesim.evidence.verdicts import Verdicts
     from odesim.evidence.workers import judged
 
@@ -116,8 +117,8 @@ def check(
             that shows something within seconds.
 
     Returns:
-        A `Check`: `.answer`, `.grade`, `.summary()`, `.record` in the form of the published schema, `.changes(earlier)`,
-        and `.save(folder)`, which writes the page.
+        A `Check`: `.answer`, `.grade`, `.summary()`, `.record` in the form of the published schema,
+        `.changes(earlier)`, and `.save(folder)`, which writes the page.
 
     Raises:
         UsageError: A claim that is not there, or a comparison that cannot be made.

@@ -67,8 +67,8 @@ def check(result: Check) -> str:
         ("grade", found["grade"], f"because {found['because']}"),
         ("SGD beside the flow", "", found["comparison"]),
     ]
-    table = table_html(("what", "answer", "reason"), [[a, b, html_text] for a, b, html_text in rows])
-    return f"<p><b>Check of {html.escape(str(result.record['system']['name']))}</b></p>{table}{result.verdicts._repr_html_()}"
+    title = f"<p><b>Check of {html.escape(str(result.record['system']['name']))}</b></p>"
+    return title + table_html(("what", "answer", "reason"), rows) + result.verdicts._repr_html_()
 
 
 def _folded(title: str, content: str) -> str:

@@ -70,7 +70,10 @@ def prepare(asked: Any, out: str | os.PathLike[str] | None, *, overwrite: bool, 
 
 def _clear(folder: Path) -> None:
     """Remove what odesim wrote into a finished folder, the manifest first."""
-    for name in (MANIFEST, *(entry.name for entry in folder.iterdir() if is_ours(entry.name) and entry.name != MANIFEST)):
+    for name in (
+        MANIFEST,
+        *(entry.name for entry in folder.iterdir() if is_ours(entry.name) and entry.name != MANIFEST),
+    ):
         path = folder / name
         if path.is_dir():
             shutil.rmtree(path)

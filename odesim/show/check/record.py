@@ -26,7 +26,9 @@ from odesim.store.manifest import git_state, versions
 
 FORMAT, VERSION = "odesim-check", 1
 """Name and version of the form of `check.json`."""
-HEADS = re.compile(r"^(Loss|Derivation|Equations of motion|Recursion|Rates|Kernels|Observables|where)\b.*$", re.MULTILINE)
+HEADS = re.compile(
+    r"^(Loss|Derivation|Equations of motion|Recursion|Rates|Kernels|Observables|where)\b.*$", re.MULTILINE
+)
 """Titles of the parts of a derivation page that are equations; what stands before them is the model."""
 KEPT = (
     "claim", "variant", "statement", "claim_statement", "source", "published", "reproduces", "law", "predicted",
@@ -126,7 +128,8 @@ def _model(system: System) -> dict[str, Any]:
         case = Case.build(system, {})
         text = render(system, case.parameters, "text", case.stage)
     except UsageError as error:
-        return {"stage": None, "tier": None, "sheet": "", "text": "", "equations": "", "closure": "", "missing": str(error)}
+        nothing = dict.fromkeys(("clock", "sheet", "text", "equations", "closure"), "")
+        return {"stage": None, "tier": None, "parameters": {}, **nothing, "missing": str(error)}
     head = HEADS.search(text)
     stage = system.stage(case.stage)
     return {

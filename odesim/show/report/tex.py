@@ -21,11 +21,30 @@ SIGNS = {
     "mapsto": "↦", "langle": "⟨", "rangle": "⟩", "lVert": "‖", "rVert": "‖", "Vert": "‖", "lvert": "|", "rvert": "|",
     "mid": "∣", "sum": "∑", "prod": "∏", "int": "∫", "ldots": "…", "dots": "…", "cdots": "⋯", "circ": "∘",
     "perp": "⊥", "forall": "∀", "exists": "∃", "{": "{", "}": "}", "|": "‖", "%": "%", "&": "&", "_": "_",
-    "$": "$", "#": "#", "lfloor": "⌊", "rfloor": "⌋", "oint": "∮", "ne": "≠", "star": "⋆", "odot": "⊙",
+    "$": "$", "#": "#", "lfloor": "⌊", "rfloor": "⌋", "star": "⋆", "odot": "⊙",
 }  # fmt: skip
 NAMES = {"infty": "∞", "nabla": "∇", "partial": "∂", "top": "⊤", "emptyset": "∅"}
-WORDS = ("log", "ln", "exp", "max", "min", "sup", "inf", "tanh", "cosh", "sinh", "sin", "cos", "arcsin", "lim", "det",
-         "arctan", "arccos", "cos", "tan")
+WORDS = (
+    "log",
+    "ln",
+    "exp",
+    "max",
+    "min",
+    "sup",
+    "inf",
+    "tanh",
+    "cosh",
+    "sinh",
+    "sin",
+    "cos",
+    "arcsin",
+    "lim",
+    "det",
+    "arctan",
+    "arccos",
+    "cos",
+    "tan",
+)
 ACCENTS = {"bar": "¯", "hat": "^", "tilde": "~", "dot": "˙", "ddot": "¨", "overline": "¯", "vec": "→"}
 SPACES = {",": 0.17, ":": 0.22, ";": 0.28, " ": 0.3, "quad": 1, "qquad": 2, "!": 0}
 LIMITS = ("∑", "∏")
