@@ -70,12 +70,21 @@ class Findings:
 
 @dataclasses.dataclass(frozen=True)
 class Overall:
-    """Answer of a whole check, with the sentence that gives its reason."""
+    """Answer of a whole check, with the sentence that gives its reason.
+
+    Attributes:
+        answer: "confirmed", "consistent", "refuted" or "inconclusive".
+        sentence: The reason.
+        refuted: Claims that are refuted against what was expected.
+        open: Claims that are open against what was expected.
+        known: Claims with a form that is refuted as it was expected, such as errata and rivals.
+    """
 
     answer: str
     sentence: str
     refuted: tuple[str, ...] = ()
     open: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
 
 
 def overall(verdicts: Sequence[Mapping[str, Any]]) -> Overall:
@@ -98,13 +107,14 @@ def overall(verdicts: Sequence[Mapping[str, Any]]) -> Overall:
     expected = f" The refutations of {_named(known)} were expected." if known else ""
     if refuted:
         said = f"Refuted, against what was expected: {_named(refuted)}."
-        return Overall("refuted", f"{said} {counts}{expected}", refuted, left)
+        return Overall("refuted", f"{said} {counts}{expected}", refuted, left, known)
     if left:
-        return Overall("inconclusive", f"Open, against what was expected: {_named(left)}. {counts}{expected}", (), left)
+        said = f"Open, against what was expected: {_named(left)}."
+        return Overall("inconclusive", f"{said} {counts}{expected}", (), left, known)
     answers = {v["answer"] for v in verdicts if not is_identity(v)}
     answer = next((name for name in ("confirmed", "consistent") if name in answers), "inconclusive")
     said = "Every claim came out as expected." if not any(map(disagrees, verdicts)) else "No claim is refuted."
-    return Overall(answer, f"{said} {counts}{expected}")
+    return Overall(answer, f"{said} {counts}{expected}", (), (), known)
 
 
 def _claims(verdicts: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -128,6 +138,12 @@ class Check(Stored):
         comparison: The comparison of flow and SGD as a run, or None.
         findings: The verdicts with their evidence, where the check was made in this process.
         asked: The request, where the check was made in this process.
+
+    Example:
+        >>> import odesim
+        >>> found = odesim.check("simsek_2023", ["loss", "readout"], compared=False)
+        >>> found.summary()["grade"], found.record["claims"][1]["published"]
+        ('number reproduced', 'the closed form of the optimum of one neuron for erf')
     """
 
     record: Mapping[str, Any]

@@ -104,7 +104,7 @@ def grade(verdicts: Iterable[Mapping[str, Any]]) -> Grade:
 def _shortfall(listed: Sequence[Mapping[str, Any]], counted: Sequence[Mapping[str, Any]]) -> str:
     """Return the reason why some verdicts reproduce neither a number nor a law."""
     if not listed:
-        return "no claim was judged"
+        return "it states no claim"
     if not counted:
         return "no claim states a number or a law at a place where its source prints it"
     able = [v for v in counted if v.get("reproduces")]

@@ -65,6 +65,7 @@ def record(asked: Request, found: Findings) -> dict[str, Any]:
             "sentence": whole.sentence,
             "refuted": whole.refuted,
             "open": whole.open,
+            "known": whole.known,
             "counts": counts,
             "unexpected": sum(map(disagrees, found.verdicts)),
             "identities": sum(map(is_identity, found.verdicts)),

@@ -56,6 +56,8 @@ DOUBLE = {"C": "ℂ", "H": "ℍ", "N": "ℕ", "P": "ℙ", "Q": "ℚ", "R": "ℝ"
 """The double-struck capitals that Unicode had before the others."""
 BEFORE_A_SIGN = re.compile(r"[=<>≤≥≠∼≈≲≳→∈,(\[{⋅×]</mo>$")
 """What a minus comes after that is the sign of a number, not a difference."""
+ESCAPED = re.compile(r"\\(?:(?P<sign>[_%&#{}])|(?P<hat>\^)\{\}|textasciitilde\{\})")
+"""Signs in words that mean something to TeX."""
 BELOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 TOKEN = re.compile(r"\\text\{(?:[^{}]|\{[^{}]*\})*\}|\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\.\d+|'+|\S", re.DOTALL)
 
@@ -254,11 +256,16 @@ class _Reader:
 def _words(text: str) -> str:
     """Words within a formula, with the formulas between dollar signs in them."""
     parts = [
-        _Reader(part).row() if k % 2 else f"<mtext>{html.escape(part).replace(' ', '&#160;')}</mtext>"
+        _Reader(part).row() if k % 2 else f"<mtext>{html.escape(_unescaped(part)).replace(' ', '&#160;')}</mtext>"
         for k, part in enumerate(text.split("$"))
         if part
     ]
     return f"<mrow>{''.join(parts)}</mrow>" if len(parts) != 1 else parts[0]
+
+
+def _unescaped(text: str) -> str:
+    """Words with the signs that TeX reads as something else."""
+    return ESCAPED.sub(lambda found: found["sign"] or found["hat"] or "~", text)
 
 
 def _named(name: str) -> str:

@@ -59,7 +59,7 @@ def test_what_is_derived_here_corrected_or_our_own_is_not_printed():
         ([verdict(answer="refuted")], "qualitative", "published claim plateau is refuted"),
         ([verdict(answer="inconclusive")], "qualitative", "published claim plateau is open"),
         ([verdict(identity="by definition")], "qualitative", "no claim states"),
-        ([], "qualitative", "no claim was judged"),
+        ([], "qualitative", "it states no claim"),
     ],
 )
 def test_the_grade_is_that_of_the_best_published_claim_that_is_confirmed(verdicts, name, words):
