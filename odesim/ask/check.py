@@ -21,7 +21,7 @@ COMPARED = ("preset", "stage", "until", "step_size", "batch", "seeds", "method")
 """Options of the comparison of a check."""
 STEPS = 2000
 """Steps of SGD over the horizon of a model that has no step of its own."""
-NOISE = 0.01
+NOISE = 0.005
 """Step x dimension / batch of that SGD: the flow is its limit at 0."""
 SAMPLES = 10_000_000
 """Most samples of one replica; where they end before the horizon, so does the picture."""
