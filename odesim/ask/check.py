@@ -130,13 +130,19 @@ def judge(
 
 
 def compare(asked: check.Request, progress: Any = None, threads: int | None = None) -> tuple[Trajectory | None, str]:
-    """Return SGD beside the flow as a run, or None and the reason why there is none."""
+    """Return SGD beside the flow as a run, or None and the reason why there is none.
+
+    Raises `KeyboardInterrupt` at Ctrl-C: half a picture is none.
+    """
     if asked.pair is None:
         return None, asked.missing
     try:
-        return asked.pair.run(progress, threads).trajectory(), ""
+        found = asked.pair.run(progress, threads)
     except (NumericalError, UsageError) as error:
         return None, str(error).rstrip(".")
+    if any(run.outcome.kind == "interrupted" for run in (found.first, found.second)):
+        raise KeyboardInterrupt
+    return found.trajectory(), ""
 
 
 def timed(job: Callable[[], Any]) -> tuple[Any, float]:

@@ -128,6 +128,41 @@ def test_ctrl_c_keeps_verdicts_and_the_same_command_goes_on(command, model, tmp_
     assert record["claims"][0]["seconds"] == kept["seconds"]
 
 
+def test_ctrl_c_in_sgd_keeps_the_verdicts_and_a_finished_comparison_is_not_made_again(command, model, monkeypatch):
+    from odesim.study.pair import Pair
+
+    real, made = Pair.run, []
+
+    def run(self, progress=None, threads=None):
+        made.append(self)
+        if len(made) == 1:
+            raise KeyboardInterrupt
+        return real(self, progress, threads)
+
+    monkeypatch.setattr(Pair, "run", run)
+    words = (
+        "check",
+        model,
+        "--claim",
+        "floor",
+        "--until",
+        "0.2",
+        "-p",
+        "d=20",
+        "--out",
+        "here",
+        "--workers",
+        "1",
+        "--quiet",
+    )
+    stopped = command(*words)
+    assert stopped.code == 130 and "the verdicts are kept" in stopped.err
+    assert command(*words).code == 0 and len(made) == 2
+    assert command(*words, "--resume").code == 0 and len(made) == 2
+    record = command("show", "here", "--json").json
+    assert record["comparison"]["replicas"] == 5 and record["request"]["comparison"]["simulation"]["until"] == 0.2
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
