@@ -6,7 +6,7 @@ A test reads each of the examples as the command would.
 from collections.abc import Mapping, Sequence
 
 CODES = (
-    "Exit codes: 0 done; 1 `odesim verify --strict` or `check --strict`: an answer differs from the expected one; "
+    "Exit codes: 0 done; 1 `odesim verify --strict`, `odesim check --strict`: an answer differs from the expected one; "
     "2 usage; 3 numerical or storage failure; 4 missing device or extra; 70 a mistake of ours; 130 interrupted."
 )
 SUMMARIES: Mapping[str, str] = {
