@@ -176,6 +176,7 @@ class Claim:
     the claim cannot be decided at that effort.  `rungs` are the rungs of the ladder of evidence it stands on
     (1 identity, 2 expectation, 3 back ends, 4 integrators, 5 invariants, 6 drift, 7 trajectory, 8 law, 9 control).
     `erratum` points to the errata where the printed statement is wrong.
+    `derived` claims are printed nowhere in the source: they were derived here, or are generated for every model.
     `seconds` is what a claim costs that takes more than ten core-seconds at quick effort and shares no runs with other
     claims of its module (0 for all others).  Such a claim is judged by itself, so that several processes end together.
     """
@@ -193,3 +194,4 @@ class Claim:
     slow_control: bool = False
     erratum: str = ""
     seconds: float = 0.0
+    derived: bool = False

@@ -10,7 +10,7 @@ Importing this package is light: JAX, SymPy, numba, diffrax and matplotlib load 
 
 To look: `systems`, `system`, `derive`, `declare`, `derivatives`, `linearise`, `predict`.  To compute: `integrate`,
 `simulate`, `compare`, `observe`, `sweep`, `Flow`.  To answer: `bands`, `exponents`, `atlas`, `gradient`, `optimise`.
-To judge and keep: `verify`, `figures`, `report`, `explore`, `save`, `load`.  What they return is a `System`,
+To judge and keep: `verify`, `check`, `figures`, `report`, `explore`, `save`, `load`.  What they return is a `System`,
 `Trajectory`, `Run`, `Comparison`, `Verdicts` or an answer such as `Bands`; a mistake of the caller is a `UsageError`,
 one sentence.  In a notebook what takes long shows its progress, and Ctrl-C (the stop button) raises `InterruptedRun`,
 which holds what there was.
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from odesim.public.answers import atlas, bands, exponents, gradient, optimise
 from odesim.public.comparisons import compare, observe
 from odesim.public.grids import sweep
-from odesim.public.keep import explore, figures, load, report, save, verify
+from odesim.public.keep import check, explore, figures, load, report, save, verify
 from odesim.public.look import declare, derivatives, derive, linearise, predict, system, systems
 from odesim.public.make import integrate, simulate
 from odesim.version import __version__
@@ -29,6 +29,7 @@ from odesim.version import __version__
 if TYPE_CHECKING:
     from derivations.contract import System, UsageError
     from odesim.errors import InterruptedRun, MissingError, NumericalError
+    from odesim.evidence.check import Check
     from odesim.evidence.verdicts import Verdicts
     from odesim.request.trajectory import Trajectory
     from odesim.small.hitting import Flow
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from odesim.study.comparison import Comparison
 
 __all__ = [
+    "Check",
     "Comparison",
     "Flow",
     "InterruptedRun",
@@ -49,6 +51,7 @@ __all__ = [
     "__version__",
     "atlas",
     "bands",
+    "check",
     "compare",
     "declare",
     "derivatives",
@@ -73,6 +76,7 @@ __all__ = [
 ]
 
 _TYPES = {
+    "Check": "odesim.evidence.check",
     "Comparison": "odesim.study.comparison",
     "Flow": "odesim.small.hitting",
     "InterruptedRun": "odesim.errors",

@@ -175,6 +175,8 @@ class System:
             `derivations.drawing.Reference`.
         bare: Options of a run for which the user gives no parameters, preset or file, where the defaults show little or
             take long. Claims do not use them.
+        beside: Options of `odesim.compare` at which SGD beside the flow shows something and takes seconds, for the
+            picture of a check. Claims do not use them.
         headlines: Names a mapping from the keys of its summaries to their descriptions.
         about: A few sentences on what the model shows.
         declaration: The text of a declared model, from which `derivations.restored` makes the system again.
@@ -206,6 +208,7 @@ class System:
     sizes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     references: str = ""
     bare: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    beside: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     headlines: str = ""
     about: str = ""
     declaration: str = dataclasses.field(default="", repr=False)

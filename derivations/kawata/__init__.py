@@ -113,4 +113,5 @@ SYSTEM = System(
     claims="derivations.kawata.claims:CLAIMS",
     numbered="derivations.kawata.numbered:STATEMENTS",
     bare={"preset": "phases"},
+    beside={"d": 20, "step_size": 1.0, "batch": 20000},
 )

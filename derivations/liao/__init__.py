@@ -71,4 +71,5 @@ SYSTEM = System(
     sizes={"d": "d", "m": "m", "m_star": "m*"},
     claims="derivations.liao.claims:CLAIMS",
     numbered="derivations.liao.numbered:STATEMENTS",
+    beside={"m": 2, "m_star": 1, "d": 100, "step_size": 0.01, "batch": 4000, "until": 20.0},
 )

@@ -87,4 +87,5 @@ SYSTEM = System(
     numbered="derivations.pmoe.numbered:STATEMENTS",
     course=course,
     begin=begin,
+    beside={"step_size": 0.02, "batch": 100},
 )

@@ -93,4 +93,5 @@ SYSTEM = System(
     predict="derivations.pruning.answers:predict",
     claims="derivations.pruning.claims:CLAIMS",
     numbered="derivations.pruning.numbered:STATEMENTS",
+    beside={"step_size": 20.0, "batch": 951475},
 )  # fmt: skip

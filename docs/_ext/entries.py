@@ -32,6 +32,8 @@ def _made(name: str, folder: Path, sgd: bool) -> dict[str, Any]:
     import derivations
     import odesim
     from derivations.declare.claims import stated
+    from odesim.evidence.grade import grade
+    from odesim.evidence.verdicts import told as as_mapping
 
     system = derivations.system(name)
     claims = stated.claims(system)
@@ -40,6 +42,7 @@ def _made(name: str, folder: Path, sgd: bool) -> dict[str, Any]:
     alt, sampled = draw(system, name, panels(system, claims, first), folder / f"{name}.png", sgd)
     return {
         "claims": [_claim(verdict) for verdict in verdicts],
+        "grade": grade(map(as_mapping, verdicts)).record(),
         "runs": [_run(name, None, "", {})] + [
             _run(name, preset.name, preset.meaning, dict(preset.parameters))
             for preset in system.parameters.declaration.presets
@@ -53,7 +56,7 @@ def _made(name: str, folder: Path, sgd: bool) -> dict[str, Any]:
 
 
 def _claim(verdict: Any) -> dict[str, Any]:
-    kept = ("claim", "statement", "answer", "predicted", "estimate", "bound", "reason", "expected")
+    kept = ("claim", "statement", "published", "answer", "predicted", "estimate", "bound", "reason", "expected")
     seen = [dataclasses.asdict(found)["sentence"] for found in verdict.sensitivity]
     return {**{key: getattr(verdict, key) for key in kept}, "seen": seen[:1]}
 

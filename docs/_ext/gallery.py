@@ -26,7 +26,9 @@ def write(workers: int, sgd: bool) -> list[str]:
     rows = [row for name, facts in every.items() for row in _rows(name, facts)]
     head = ("entry", "claim", "predicted", "found", "answer")
     page(PAGES / "table.txt", table(head, rows))
-    of_papers = papers()
+    of_papers, grades_of_papers = papers()
+    grades = {name: facts["grade"] for name, facts in every.items()} | grades_of_papers
+    page(PAGES / "grades.txt", _grades(grades))
     only(PAGES, [*every, *of_papers])
     only(PAGES, [*every, *of_papers], "*.png")
     return [*every, *of_papers]
@@ -41,6 +43,19 @@ def _rows(name: str, facts: Mapping[str, Any]) -> Iterable[tuple[str, ...]]:
         yield entry, "no number: the claims that are generated for it", "", "", ""
 
 
+def _grades(grades: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The table of all entries and papers with their grades, the best first, and how many have which."""
+    from odesim.evidence.grade import MEANINGS
+
+    counts = {name: sum(found["name"] == name for found in grades.values()) for name in MEANINGS}
+    said = ", ".join(f"{count} *{name}*" for name, count in counts.items())
+    order = sorted(grades, key=lambda name: (list(MEANINGS).index(grades[name]["name"]), name))
+    rows = [(f"[`{name}`](gallery/{name}.md)", grades[name]["name"], grades[name]["because"]) for name in order]
+    meanings = [f"- *{name}*: {meaning}." for name, meaning in MEANINGS.items()]
+    head = ("entry", "grade", "because")
+    return [f"Of {len(grades)} entries and papers: {said}.", "", *meanings, "", *table(head, rows)]
+
+
 def _page(name: str, facts: Mapping[str, Any]) -> list[str]:
     import derivations
 
@@ -50,10 +65,18 @@ def _page(name: str, facts: Mapping[str, Any]) -> list[str]:
     lines = [f"# {system.title}", "", f"`{name}` · {source}", "", system.about, ""]
     lines += [f"```{{image}} {name}.png", f":alt: {cell(facts['alt'])}", "```", ""]
     lines += [_caption(name, facts), ""]
+    lines += [f"**Grade: {facts['grade']['name']}**, because {cell(facts['grade']['because'])}.", ""]
     if facts["claims"]:
-        head = ("claim", "statement", "predicted", "found", "answer")
+        head = ("claim", "statement", "printed in the source", "predicted", "found", "answer")
         rows = [
-            (f"`{c['claim']}`", c["statement"], _predicted(c), _number(c["estimate"]), c["answer"])
+            (
+                f"`{c['claim']}`",
+                c["statement"],
+                c["published"] or "no: derived here",
+                _predicted(c),
+                _number(c["estimate"]),
+                c["answer"],
+            )
             for c in facts["claims"]
         ]
         lines += ["## The claims, and what comes out", "", *table(head, rows), ""]

@@ -13,19 +13,43 @@ ROW = re.compile(
 )
 
 
-def papers() -> list[str]:
-    """Write the page of every system with stored verdicts, and a table of all; their names."""
+def papers() -> tuple[list[str], dict[str, Any]]:
+    """Write the page of every system with stored verdicts, and a table of all; their names, and the grade of each."""
     import derivations
 
-    counted = []
+    counted, grades = [], {}
     names = [name for name in derivations.folders() if (DOCS / "verdicts" / f"{name}.md").is_file()]
     for name in names:
         rows = _verdicts(name)
-        page(PAGES / f"{name}.md", _page(name, rows))
+        grades[name] = _grade(name, rows)
+        page(PAGES / f"{name}.md", _page(name, rows, grades[name]))
         counts = Counter(row["answer"] for row in rows)
         counted.append((f"[`{name}`](gallery/{name}.md)", derivations.system(name).title, *_counts(counts)))
     page(PAGES / "papers.txt", table(("paper", "model", *_answers()), counted))
-    return names
+    return names, grades
+
+
+def _grade(name: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The grade of a paper, of its stored verdicts and of the laws of its claims."""
+    import derivations
+    from odesim.evidence.grade import grade, printed_at, reproduces
+    from odesim.evidence.verification import claims_of
+
+    answers = {(row["claim"], row["variant"] or "main"): row["answer"] for row in rows}
+    verdicts = [
+        {
+            "claim": claim.id,
+            "variant": form.name,
+            "answer": answers[claim.id, form.name],
+            "identity": form.identity,
+            "published": printed_at(claim, form),
+            "reproduces": reproduces(form.law or claim.law),
+        }
+        for claim in claims_of(derivations.system(name))
+        for form in claim.variants
+        if (claim.id, form.name) in answers
+    ]
+    return grade(verdicts).record()
 
 
 def _answers() -> tuple[str, ...]:
@@ -48,7 +72,7 @@ def _verdicts(name: str) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _page(name: str, rows: list[dict[str, Any]]) -> list[str]:
+def _page(name: str, rows: list[dict[str, Any]], graded: Mapping[str, Any]) -> list[str]:
     import derivations
     from odesim.evidence.verification import claims_of
 
@@ -65,6 +89,9 @@ def _page(name: str, rows: list[dict[str, Any]]) -> list[str]:
               f"[errata](../reference/errata.md#errata-{name})", ""]  # fmt: skip
     lines += _figure(name)
     said = ", ".join(f"{number} {answer}" for answer, number in zip(_answers(), _counts(counts), strict=True))
+    lines += [f"**Grade: {graded['name']}**, because {graded['because']}.", ""]
+    if graded["against"]:
+        lines += [f"Published claims that are refuted: {', '.join(graded['against'])}.", ""]
     lines += ["## What holds", "", f"Of {len(rows)} forms of {len({r['claim'] for r in rows})} claims: {said}.", ""]
     for answer, title in (("refuted", "Refuted"), ("inconclusive", "Open"), ("confirmed", "Confirmed")):
         chosen = [row for row in rows if row["answer"] == answer]

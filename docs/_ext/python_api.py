@@ -24,7 +24,7 @@ GROUPS = (
             "Comparison",
         ),
     ),
-    ("Theorems", ("verify", "Verdicts")),
+    ("Theorems", ("verify", "check", "Check", "Verdicts")),
     ("Files, figures and pages", ("save", "load", "figures", "report", "explore")),
     ("Errors", ("UsageError", "NumericalError", "MissingError", "InterruptedRun")),
 )

@@ -13,6 +13,7 @@ import typer
 from odesim.cli import (
     atlas,
     bands,
+    check,
     examples,
     exponents,
     figures,
@@ -73,6 +74,7 @@ for command, name in (
     (optimise.optimise, "optimise"),
     (observe.observe, "observe"),
     (verify.verify, "verify"),
+    (check.check, "check"),
     (sweep.sweep, "sweep"),
     (atlas.atlas, "atlas"),
     (figures.figures, "figures"),

@@ -6,8 +6,8 @@ A test reads each of the examples as the command would.
 from collections.abc import Mapping, Sequence
 
 CODES = (
-    "Exit codes: 0 done; 1 `odesim verify --strict`: an answer differs from the expected one; 2 usage; 3 numerical or "
-    "storage failure; 4 missing device or extra; 70 a mistake of ours; 130 interrupted."
+    "Exit codes: 0 done; 1 `odesim verify --strict`, `odesim check --strict`: an answer differs from the expected one; "
+    "2 usage; 3 numerical or storage failure; 4 missing device or extra; 70 a mistake of ours; 130 interrupted."
 )
 SUMMARIES: Mapping[str, str] = {
     "systems": "List all systems, or describe one of them.",
@@ -20,6 +20,7 @@ SUMMARIES: Mapping[str, str] = {
     "optimise": "Find the best schedule of the step, decay or noise.",
     "observe": "Measure the order parameters of your own weights.",
     "verify": "Test the theorems of a paper against ODE and SGD.",
+    "check": "Check a model: one page with verdict and grade.",
     "sweep": "Integrate or simulate at every point of a grid.",
     "atlas": "Find all stationary points and bifurcations of a model.",
     "figures": "Draw the figures of the papers, and ours.",
@@ -75,6 +76,12 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "odesim verify --system liao --explain lem-1",
         "odesim verify --system liao --effort full --strict --quiet",
     ),
+    "check": (
+        "odesim check saad_solla_1995",
+        "odesim check liao --claim thm-1 --claim thm-2 --workers 2",
+        "odesim check liao --step-size 1e-2 --batch 1000 --seeds 8 -p d=100 --until 30",
+        "odesim check --compare runs/check-liao-quick-0123456789ab",
+    ),
     "sweep": (
         "odesim sweep --system liao --over d=1e3,1e4 --over seed=0..9 --until '2*sqrt(d)'",
         "odesim sweep --system liao --method compressed --over step_size=1e-3,1e-2 --batch 64 --seeds 4",
@@ -98,7 +105,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "plot": ("odesim plot runs/liao-0123456789ab --svg",),
     "doctor": ("odesim doctor", "odesim doctor --json"),
     "warm": ("odesim warm", "odesim warm liao kawata"),
-    "cite": ("odesim cite --system liao >> references.bib",),
+    "cite": ("odesim cite --system liao >> references.bib", "odesim cite runs/check-liao-quick-0123456789ab"),
 }  # fmt: skip
 
 

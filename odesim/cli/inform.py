@@ -2,6 +2,7 @@
 
 import dataclasses
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -193,13 +194,30 @@ def doctor(json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> 
     return max((finding.code for finding in bad), default=0)
 
 
-def cite(system: SystemName, json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> int:
-    """Print the BibTeX entries of a system's paper and of odesim."""
+def cite(
+    check: Annotated[str | None, typer.Argument(metavar="[DIR]", help="The folder of a check.")] = None,
+    system: Annotated[
+        str, typer.Option("--system", "-s", metavar="NAME|FILE", help="The system (see `odesim systems`).")
+    ] = "",
+    json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> int:
+    """Print the BibTeX entries of a system's paper and of odesim; of a check also its own."""
     from odesim.cli.output import print_json
+    from odesim.errors import UsageError
     from odesim.request.case import find_system
-    from odesim.show.cite import bibtex
+    from odesim.show.cite import bibtex, entries_of_check
 
-    entries = bibtex(find_system(system))
+    if (check is None) == (not system):
+        raise UsageError("cite takes the folder of a check, or --system NAME: give one of the two")
+    if check is not None:
+        from odesim.store.checks import stored
+
+        record = stored(Path(check))
+        system, entries = str(record["system"]["name"]), entries_of_check(record)
+    else:
+        entries = bibtex(find_system(system))
     if json:
         print_json({"system": system, "bibtex": entries})
     else:

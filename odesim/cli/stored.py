@@ -16,10 +16,11 @@ AsSvg = Annotated[bool, typer.Option("--svg", help="Also as SVG, beside the PNG 
 
 
 def show(folder: AnyFolder, json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> int:
-    """Show what a folder holds (a run, a sweep, verdicts, figures or an answer): what was asked, and what came out."""
+    """Show what a folder holds (a run, a sweep, verdicts, figures, an answer, a check): the request, what came out."""
     from odesim.store.folder import kind_of
 
     kinds = {"run": _run, "sweep": _sweep, "verdicts": _verdicts, "figures": _figures, "answer": _answer}
+    kinds["check"] = _check
     return kinds[kind_of(folder)](folder, json, quiet)
 
 
@@ -107,6 +108,23 @@ def _answer(folder: str, json: bool, quiet: bool) -> int:
         print(result.sentences[0])
         return 0
     return print_answer(result, Path(folder), json=json, quiet=False)
+
+
+def _check(folder: str, json: bool, quiet: bool) -> int:
+    """A stored check: answer and grade with their reasons; `quiet` prints both in one line."""
+    from odesim.cli.output import print_json
+    from odesim.show.check import load
+    from odesim.store.files import CHECK_PAGE
+
+    found = load(Path(folder))
+    if json:
+        print_json({"folder": folder, **found.record})
+    elif quiet:
+        print(f"{found.answer}; {found.grade}")
+    else:
+        print(found)
+        print(f"page {Path(folder) / CHECK_PAGE}")
+    return 0
 
 
 def plot(

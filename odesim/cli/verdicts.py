@@ -78,6 +78,7 @@ def print_whole(verdicts: Sequence[Mapping[str, Any]], folder: Path) -> None:
         print(f"  source       {verdict['source']}" + (f"; see {verdict['erratum']}" if verdict["erratum"] else ""))
         for number, part in enumerate(verdict["reason"].split("; ")):
             print(f"  {'decided by' if not number else '':12} {part}")
+        print(f"  refuted by   {verdict['refutation']}")
         for number, found in enumerate(verdict["sensitivity"]):
             print(f"  {'sensitivity' if not number else '':12} {found['sentence']}")
         print(f"  rungs        {', '.join(map(str, verdict['rungs']))}; {verdict['seconds']:.1f} s")

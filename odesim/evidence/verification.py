@@ -10,8 +10,10 @@ from typing import Any
 from derivations.broken import twin_of
 from derivations.claim import Answer, Claim, Grid, Judgement, Samples, Sensitivity, Variant
 from derivations.contract import System, load
+from derivations.laws.refutation import refutation
 from derivations.laws.sensitivity import judged
 from odesim.errors import NumericalError, UsageError
+from odesim.evidence.grade import printed_at, reproduces
 from odesim.evidence.laboratory import Laboratory
 from odesim.request.parse import near
 from odesim.store.files import jsonable
@@ -26,7 +28,9 @@ class Verdict:
     `samples` are what was measured, (point, seed, value), and `runs` the requests behind the digests in `evidence`.
     `statement` is that of the form, `claim_statement` that of the claim whose form it is;
     `bound` is "at most" or "at least" where `predicted` is one number that bounds the estimate;
-    `identity` is the reason why the measurement could not come out otherwise, where it could not.
+    `identity` is the reason why the measurement could not come out otherwise, where it could not;
+    `published` is the place at which the source prints the form, "" where it does not;
+    `reproduces` is "number" or "law" where a confirmed form is one, and `refutation` what would refute it.
     """
 
     claim: str
@@ -54,6 +58,9 @@ class Verdict:
     claim_statement: str = ""
     bound: str = ""
     identity: str = ""
+    published: str = ""
+    reproduces: str = ""
+    refutation: str = ""
 
     def __repr__(self) -> str:
         name = self.claim if self.variant == "main" else f"{self.claim} ({self.variant})"
@@ -192,6 +199,9 @@ def _verdict(claim: Claim, variant: Variant, judgement: Judgement) -> Verdict:
         deciding=judgement.deciding,
         sensitivity=judgement.sensitivity,
         law=_law_of(variant.law or claim.law, judgement.deciding),
+        published=printed_at(claim, variant),
+        reproduces=reproduces(variant.law or claim.law),
+        refutation=refutation(variant.law or claim.law),
     )
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from odesim import store
 from odesim.errors import UsageError
+from odesim.evidence.check import Check
 from odesim.evidence.verdicts import Verdicts
 from odesim.request.answer import Answer
 from odesim.request.trajectory import Trajectory
-from odesim.store import answers
+from odesim.store import answers, checks
 from odesim.store import verdicts as records
 from odesim.store.folder import HOLDS, manifest_of, require
 from odesim.study.comparison import Comparison
@@ -26,6 +27,10 @@ def load(folder: str | os.PathLike[str]) -> Any:
         return swept.load(Path(folder))
     if kind == "answer":
         return answers.load(Path(folder))
+    if kind == "check":
+        from odesim.show import check
+
+        return check.load(Path(folder))
     if kind == "verdicts":
         return Verdicts(records.stored(Path(folder))["verdicts"])
     if kind == "figures":
@@ -46,6 +51,8 @@ def _saved(result: Any, folder: str | os.PathLike[str], overwrite: bool, picture
         return _copied(result, Path(folder), overwrite)
     if isinstance(result, Verdicts):
         return _verdicts(result, folder, overwrite)
+    if isinstance(result, Check):
+        return _check(result, folder, overwrite)
     if isinstance(result, Answer):
         return _answer(result, folder, overwrite, pictures)
     if isinstance(result, Comparison):
@@ -55,8 +62,8 @@ def _saved(result: Any, folder: str | os.PathLike[str], overwrite: bool, picture
     if isinstance(result, Sequence) and result and all(isinstance(run, Trajectory) for run in result):
         return _run(result, folder, overwrite, pictures)
     raise UsageError(
-        f"save takes a run, a list of stages, a comparison, verdicts or an answer, but got {type(result).__name__}; "
-        "odesim.sweep(.., folder=..) keeps a sweep"
+        "save takes a run, a list of stages, a comparison, verdicts, a check or an answer, but got "
+        f"{type(result).__name__}; odesim.sweep(.., folder=..) keeps a sweep"
     )
 
 
@@ -86,6 +93,14 @@ def _verdicts(verdicts: Verdicts[Any], folder: str | os.PathLike[str], overwrite
     place = records.prepare(verdicts.asked, folder, overwrite=overwrite, resume=False)
     records.finish(verdicts.asked, place, [verdict.as_dict() for verdict in verdicts])
     return place
+
+
+def _check(check: Check, folder: str | os.PathLike[str], overwrite: bool) -> Path:
+    from odesim.show.check import write
+
+    if check.asked is None:
+        raise UsageError("this check was read from a folder: copy that, with its evidence")
+    return write(check, checks.prepare(check.asked, folder, overwrite=overwrite, resume=False))
 
 
 def _copied(run: store.Run, folder: Path, overwrite: bool) -> Path:

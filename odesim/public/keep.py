@@ -4,15 +4,24 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from odesim.public.speak import chosen, speaking
+from odesim.public.speak import chosen, known, speaking
 from odesim.public.watch import stop, watched
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from derivations.claim import Claim, Variant
     from derivations.contract import System
+    from odesim.evidence.check import Check
+    from odesim.evidence.laboratory import Laboratory
     from odesim.evidence.verdicts import Verdicts
     from odesim.evidence.verification import Verdict
+
+CHECK = (
+    "claims", "effort", "seed", "backend", "workers", "compared", "preset", "stage", "until", "step_size", "batch",
+    "seeds",
+)  # fmt: skip
+"""The options of `check`, which are no parameters of a system."""
 
 
 @speaking
@@ -49,7 +58,6 @@ def verify(
     """
     from odesim.evidence import laboratory, verification
     from odesim.evidence.verdicts import Verdicts
-    from odesim.evidence.workers import judged
     from odesim.request.case import BACKENDS
     from odesim.request.parse import choice, seed_number, whole_number
     from odesim.store.verdicts import Request
@@ -59,17 +67,91 @@ def verify(
     lab = laboratory.Laboratory(own, level, choice(backend, BACKENDS, "--backend"), number)
     asked = [claims] if isinstance(claims, str) else list(claims or ())
     forms = [(claim, form) for claim in verification.claims_of(own, asked) for form in claim.variants]
-    crew, found = whole_number(workers, "--workers"), {}
+    found = _judged(lab, forms, whole_number(workers, "--workers"))
+    return Verdicts(found, Request(own, level, backend, number, tuple(asked)))
+
+
+def _judged(lab: "Laboratory", forms: "list[tuple[Claim, Variant]]", crew: int) -> "list[Verdict]":
+    """Return the verdicts on some forms, in order.  Raises `InterruptedRun` at Ctrl-C, which holds those by then."""
+    from odesim.evidence.verdicts import Verdicts
+    from odesim.evidence.workers import judged
+
+    found: dict[tuple[str, str], Verdict] = {}
     try:
-        with watched(f"judging claims of {own.name}") as progress:
+        with watched(f"judging claims of {lab.system.name}") as progress:
             for verdict in judged(lab, forms, crew, "local"):
                 found[verdict.claim, verdict.variant] = verdict
                 if progress is not None:
                     progress(len(found), len(forms))
     except KeyboardInterrupt:
         stop(f"interrupted; {len(found)} of {len(forms)} verdicts are kept", Verdicts(found.values()))
-    request = Request(own, level, backend, number, tuple(asked))
-    return Verdicts([found[claim.id, form.name] for claim, form in forms], request)
+    return [found[claim.id, form.name] for claim, form in forms]
+
+
+@speaking
+def check(
+    system: "str | System",
+    claims: "Iterable[str] | str | None" = None,
+    *,
+    effort: str = "quick",
+    seed: int = 0,
+    backend: str = "numba",
+    workers: int = 1,
+    compared: bool = True,
+    preset: str | None = None,
+    stage: str | None = None,
+    until: Any = None,
+    step_size: Any = None,
+    batch: Any = None,
+    seeds: Any = None,
+    **parameters: Any,
+) -> "Check":
+    """Check a model: verdicts, grade, equations, and SGD beside the flow, as one citable object. Nothing is written.
+
+    Arguments:
+        system: Its name, a file that declares it, or a `System`.
+        claims: The id of a claim or a list of ids; by default all.
+        effort, seed, backend, workers: As of `verify`.
+        compared: Run SGD beside the flow.
+        preset, stage, until, step_size, batch, seeds, parameters: Those of SGD beside the flow; by default a setting
+            that shows something within seconds.
+
+    Returns:
+        A `Check`: `.answer`, `.grade`, `.summary()`, `.record` in the form of the published schema,
+        `.changes(earlier)`, and `.save(folder)`, which writes the page.
+
+    Raises:
+        UsageError: A claim that is not there, or a comparison that cannot be made.
+        InterruptedRun: Ctrl-C; its `result` are the verdicts by then.
+
+    Example:
+        >>> import odesim
+        >>> found = odesim.check("saad_solla_1995_step", ["below", "above"], compared=False)
+        >>> found.answer, found.grade
+        ('consistent', 'qualitative')
+    """
+    from odesim.ask import check as ask
+    from odesim.evidence import check as evidence
+    from odesim.evidence import laboratory, verification
+    from odesim.request.parse import whole_number
+    from odesim.show.check import made
+
+    own = chosen(system)
+    known(own, parameters, CHECK, "check")
+    asked = ask.request(
+        own, claims if isinstance(claims, str) or claims is None else list(claims), effort=effort, seed=seed,
+        backend=backend, compared=compared, parameters=parameters, preset=preset, stage=stage, until=until,
+        step_size=step_size, batch=batch, seeds=seeds,
+    )  # fmt: skip
+    of = asked.judged
+    level: Any = of.effort
+    lab = laboratory.Laboratory(own, level, of.backend, of.seed)
+    forms = [(claim, form) for claim in verification.claims_of(own, of.claims) for form in claim.variants]
+    verdicts, judged = ask.timed(lambda: _judged(lab, forms, whole_number(workers, "--workers")))
+    with watched(f"SGD beside the flow of {own.name}") as progress:
+        (run, missing), compare = ask.timed(lambda: ask.compare(asked, progress))
+    told = [verdict.as_dict() for verdict in verdicts]
+    return made(asked, evidence.Findings(told, run, missing, {"verdicts": judged, "comparison": compare}))
 
 
 @speaking
@@ -184,8 +266,8 @@ def load(folder: "str | os.PathLike[str]") -> Any:
         folder: Its path.
 
     Returns:
-        A `Run`; of a sweep an `xarray.Dataset`; of `odesim verify` the `Verdicts`, as dictionaries; of `odesim figures`
-        the paths of the pictures.
+        A `Run`; of a sweep an `xarray.Dataset`; of `odesim verify` the `Verdicts`, as dictionaries; of `odesim check` a
+        `Check`; of `odesim figures` the paths of the pictures.
 
     Raises:
         UsageError: A folder that is missing, unfinished or damaged.
@@ -208,7 +290,7 @@ def save(result: Any, folder: "str | os.PathLike[str]", *, overwrite: bool = Fal
     """Store a result of this session in a folder, as the commands do.
 
     Arguments:
-        result: A run, a list of stages, a comparison or verdicts.
+        result: A run, a list of stages, a comparison, verdicts, a check or another answer.
         folder: The folder, made with those above it.  `load`, `odesim show`, `compare`, `report` and `after=` take it.
         overwrite: Replace a finished folder.
         pictures: Draw a run's pictures beside it.

@@ -25,6 +25,7 @@ WHOLE = (
     ("Missing option '--system'", "a system is missing: give its name"),
     ("--stage all", 'stage="all"'),
     ("--until NAME=T,NAME=T", 'until={"NAME": T, ..}'),
+    ("--no-compare makes", "compared=False makes"),
     ("--overwrite replaces", "overwrite=True replaces"),
     ("--save-points 101", "save_points=101"),
     ("--step-size 1e-3 --batch 256", "step_size=1e-3, batch=256"),
@@ -135,7 +136,7 @@ WORD_ARGUMENTS = (
     "minimise",
 )
 NUMBER_ARGUMENTS = ("step_size", "rtol", "atol")
-FLAG_ARGUMENTS = ("band", "fresh_initial", "population_loss", "overwrite", "pictures", "quick")
+FLAG_ARGUMENTS = ("band", "fresh_initial", "population_loss", "overwrite", "pictures", "quick", "compared")
 PATH_ARGUMENTS = ("folder", "out")
 OF_TABLES = ("declare",)
 """Functions whose arguments are tables of a declaration, called like options."""

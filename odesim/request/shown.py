@@ -13,6 +13,7 @@ from derivations.contract import load
 VIEWS = {
     "answer": "odesim.show.notebook:answer",
     "answer_pictures": "odesim.show.answers:figures",
+    "check": "odesim.show.notebook:check",
     "picture": "odesim.show.notebook:picture",
     "plot": "odesim.show.notebook:plot",
     "pictures": "odesim.show.notebook:pictures",

@@ -1,22 +1,47 @@
-"""BibTeX of what a run rests on."""
+"""BibTeX of a system, of a check and of odesim."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from derivations.contract import Source, System
 from odesim.version import __version__
 
+OWN = (
+    "@software{odesim,\n"
+    "  title   = {odesim: exact learning dynamics of teacher-student models, and tests "
+    "of theorems about them},\n"
+    "  author  = {{The odesim authors}},\n"
+    f"  version = {{{__version__}}},\n"
+    "}"
+)
+"""The entry of odesim."""
+
 
 def bibtex(system: System) -> list[str]:
     """The BibTeX entries of the paper of `system` and of odesim itself."""
-    own = (
-        "@software{odesim,\n"
-        "  title   = {odesim: exact learning dynamics of teacher-student models, and tests "
-        "of theorems about them},\n"
-        "  author  = {{The odesim authors}},\n"
-        f"  version = {{{__version__}}},\n"
-        "}"
-    )
-    return [system.source.bibtex.strip() or _entry(system.name, system.source), own]
+    return [system.source.bibtex.strip() or _entry(system.name, system.source), OWN]
+
+
+def entries_of_check(record: Mapping[str, Any]) -> list[str]:
+    """Return the BibTeX entries of a check, of the paper it is of, and of odesim."""
+    return [of_check(record), str(record["system"]["bibtex"]), OWN]
+
+
+def of_check(record: Mapping[str, Any]) -> str:
+    """Return the BibTeX entry of a check: what was checked, what came out, and how it is made again."""
+    system, request, digest = record["system"], record["request"], record["digest"]
+    said = f"{record['verdict']['answer']}; {record['grade']['name']}"
+    made = f"odesim {record['versions']['odesim']}, effort {request['effort']}, seed {request['seed']}, check {digest}"
+    fields = {
+        "title": f"Check of {system['name']} ({system['source']}) by odesim: {said}",
+        "note": made,
+        "year": record["created"][:4],
+        "date": record["created"][:10],
+        "url": system["link"],
+    }
+    lines = [f"  {key:<6} = {{{_escaped(value)}}},\n" for key, value in fields.items() if value]
+    return f"@misc{{check-{system['name']}-{digest},\n{''.join(lines)}}}"
 
 
 def _entry(name: str, source: Source) -> str:

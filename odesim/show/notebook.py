@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from odesim.errors import MissingError, UsageError
+from odesim.evidence.check import Check
 from odesim.request.answer import Answer
 from odesim.request.parse import nearest
 from odesim.request.shown import said, table_html
@@ -56,6 +57,18 @@ def answer(result: Answer) -> str:
         *[_image(name, figure) for name, figure in list(result.pictures().items())[:1]],
     ]
     return "".join(parts)
+
+
+def check(result: Check) -> str:
+    """A check as HTML: answer and grade with their reasons, and the table of its claims."""
+    found = result.summary()
+    rows = [
+        ("verdict", found["answer"], found["reason"]),
+        ("grade", found["grade"], f"because {found['because']}"),
+        ("SGD beside the flow", "", found["comparison"]),
+    ]
+    title = f"<p><b>Check of {html.escape(str(result.record['system']['name']))}</b></p>"
+    return title + table_html(("what", "answer", "reason"), rows) + result.verdicts._repr_html_()
 
 
 def _folded(title: str, content: str) -> str:

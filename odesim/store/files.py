@@ -26,11 +26,18 @@ EVIDENCE = "evidence.json"
 FIGURES = "figures.json"
 ANSWER = "answer.nc"
 TABLES = "tables"
+JUDGED = "verdicts"
+BESIDE = "comparison"
+CHECK, CHECK_PAGE = "check.json", "check.html"
+"""Files of a check; its verdicts and its comparison are in folders of their own."""
 
 
 def is_ours(name: str) -> bool:
     """Whether odesim writes files of this name into a run folder."""
-    ours = (MANIFEST, SUMMARY, TRAJECTORY, CHECKPOINT, STAGES, SWEEP, CELLS, VERDICTS, LEDGER, EVIDENCE, ANSWER, TABLES)
+    ours = (
+        MANIFEST, SUMMARY, TRAJECTORY, CHECKPOINT, STAGES, SWEEP, CELLS, VERDICTS, LEDGER, EVIDENCE, ANSWER, TABLES,
+        JUDGED, BESIDE, CHECK, CHECK_PAGE,
+    )  # fmt: skip
     written = name in ours or name.endswith((".png", ".svg", ".partial"))
     return written or (name.startswith(".") and (".partial-" in name or name.endswith(".lock")))
 

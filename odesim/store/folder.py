@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from odesim.errors import UsageError
-from odesim.store.files import FIGURES, LEDGER, MANIFEST, VERDICTS, jsonable, read_json, sha256, write_json
+from odesim.store.files import FIGURES, JUDGED, LEDGER, MANIFEST, VERDICTS, jsonable, read_json, sha256, write_json
 
 SCHEMA = 1
 SEAL = "seal"
-HOLDS = {"run": "a run", "sweep": "a sweep", "verdicts": "verdicts", "figures": "figures", "answer": "an answer"}
+HOLDS = {
+    "run": "a run", "sweep": "a sweep", "verdicts": "verdicts", "figures": "figures", "answer": "an answer",
+    "check": "a check",
+}  # fmt: skip
 """The kinds of folders, in words."""
 NEEDED = {
     "run": ("request", "outcome", "origin", "files", "versions"),
@@ -20,6 +23,7 @@ NEEDED = {
     "verdicts": (),
     "figures": (),
     "answer": ("verb", "digest", "request", "sentences", "files"),
+    "check": ("digest", "request", "files"),
 }
 """What the manifest of a kind must hold."""
 
@@ -46,6 +50,8 @@ def kind_of(folder: str | os.PathLike[str]) -> str:
     for name, kind in ((VERDICTS, "verdicts"), (FIGURES, "figures")):
         if (folder / name).is_file():
             return kind
+    if (folder / JUDGED / LEDGER).is_file():
+        raise UsageError(f"the check in {folder} is unfinished; `odesim check` with the same options goes on")
     if (folder / LEDGER).is_file():
         raise UsageError(f"the verdicts in {folder} are unfinished; `odesim verify` with the same options goes on")
     inside = sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}"))

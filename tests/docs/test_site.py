@@ -109,3 +109,29 @@ def test_the_panels_of_an_entry_have_the_lines_of_its_claims():
     first, second = panels(system, stated.claims(system), odesim.integrate("ren_2025", save_points=11))
     assert [value for value, _ in first.times] == [2.087970568376, 12.527823410257] and first.thresholds == [0.5]
     assert len(first.curves) == 6 and second.variable == "error"
+
+
+def test_the_table_of_grades_counts_them_and_begins_with_the_best():
+    from odesim.evidence.grade import grade
+
+    import gallery  # isort: skip
+
+    verdict = {"claim": "floor", "variant": "main", "answer": "confirmed", "published": "eq. (7)"}
+    found = {
+        "zeta": grade([{**verdict, "reproduces": "number"}]).record(),
+        "alpha": grade([]).record(),
+        "beta": grade([{**verdict, "reproduces": "law"}]).record(),
+    }
+    lines = gallery._grades(found)
+    assert lines[0] == "Of 3 entries and papers: 1 *number reproduced*, 1 *law reproduced*, 1 *qualitative*."
+    rows = [line for line in lines if line.startswith("| [`")]
+    assert [row.split("`")[1] for row in rows] == ["zeta", "beta", "alpha"]
+    assert "it states no claim" in rows[-1] and "eq. (7)" in rows[0]
+
+
+def test_the_page_of_a_paper_has_its_grade():
+    from papers import _grade, _verdicts  # isort: skip
+
+    found = {name: _grade(name, _verdicts(name)) for name in derivations.folders()}
+    assert {record["name"] for record in found.values()} == {"number reproduced"}
+    assert "eq-5-sol (printed)" in found["liao"]["against"]

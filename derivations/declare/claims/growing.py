@@ -61,7 +61,7 @@ def _law(system: System, k: int) -> Claim:
     return Claim(
         id="leading-law", statement=text + said.get(k, f"m0^{power:g}"), source=system.source.at("generated"),
         measure=measure, law=law, sweep={"quick": grid(*points)},
-        control=break_measure(functools.partial(measure, twist=1.0)), rungs=(3,),
+        control=break_measure(functools.partial(measure, twist=1.0)), rungs=(3,), derived=True,
     )  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def _rate(system: System, k: int) -> Claim:
     return Claim(
         id="leading-rate", statement=text, source=system.source.at("generated"), measure=rate,
         law=Vanishes(2e-2, meaning="relative difference"), sweep={"quick": grid({"overlap": farthest})},
-        control=break_measure(functools.partial(rate, twist=0.3)), rungs=(3,),
+        control=break_measure(functools.partial(rate, twist=0.3)), rungs=(3,), derived=True,
     )  # fmt: skip
 
 

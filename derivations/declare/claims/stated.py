@@ -21,6 +21,7 @@ from derivations.scaling import Form
 
 KEYS = (
     "id", "statement", "measure", "engine", "over", "law", "expected", "until", "step", "batch", "parameters",
+    "published",
 )  # fmt: skip
 LAWS = ("power", "equals", "at_most", "at_least")
 REASONS = ("short", "no_log_rival")
@@ -55,19 +56,36 @@ def claim(system: System, entry: Mapping[str, Any], number: int) -> Claim:
     law, broken = _law(entry, over, seeds, name)
     _require_parameters(system, entry, over, name)
     expected: Any = fields.choice(entry, "expected", ANSWERS, "confirmed", "claim")
+    published = _published(entry, name)
     if isinstance(law, Power):
         _require_enough(over[law.over], seeds, law.over, name)
     return Claim(
         id=name,
         statement=fields.text(entry, "statement", "claim", name),
-        source=system.source.at("stated"),
+        source=system.source.at(published or "stated"),
         measure=measure,
         law=law,
         sweep={"quick": Grid(_points(over), seeds)},
         control=break_law(**broken),
         rungs=(7,) if entry.get("engine", "flow") == "flow" else (8,),
         variants=(Variant("main", expected=expected),),
+        derived=not published,
     )
+
+
+def _published(entry: Mapping[str, Any], name: str) -> str:
+    """Return where the source prints what is claimed; "" for a claim that was derived by the author of the file."""
+    if "published" not in entry:
+        return ""
+    place = fields.text(entry, "published", "claim", "").strip()
+    if not place:
+        raise fields.Mistake(
+            f'claim {name}: published says where the source prints the number, as in published = "eq. (23)"; leave it '
+            "out for a number that you derived",
+            "claim",
+            "published",
+        )
+    return place
 
 
 def _require_enough(values: Any, seeds: int, coordinate: str, name: str) -> None:

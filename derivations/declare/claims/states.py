@@ -28,7 +28,7 @@ def generated_claim(
 ) -> Claim:  # fmt: skip
     return Claim(
         id=id, statement=statement, source=system.source.at("generated"), measure=measure, law=law, sweep=sweep,
-        control=break_measure(functools.partial(measure, twist=twist)), rungs=rungs,
+        control=break_measure(functools.partial(measure, twist=twist)), rungs=rungs, derived=True,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from odesim.show.report.runs import by_stage, read_answer, read_run, read_sweep
 from odesim.show.report.sections import FigureSection, RunSection, Section, VerdictSection
 from odesim.show.report.verdicts import read_verdicts
 from odesim.show.report.words import instant, shown
+from odesim.store.files import JUDGED
 from odesim.store.folder import kind_of
 
 __all__ = ["errata", "page", "read", "read_answer", "read_figures", "read_run", "read_sweep", "read_verdicts", "write"]
@@ -74,5 +75,7 @@ def read(folder: str, number: int = 0) -> Section:
     kind = kind_of(path)
     if kind == "figures":
         return read_figures(folder)
+    if kind == "check":  # which has a page of its own; beside others its verdicts are shown
+        return read_verdicts(str(path / JUDGED), number)
     readers = {"verdicts": read_verdicts, "sweep": read_sweep, "answer": read_answer}
     return readers.get(kind, read_run)(folder, number)

@@ -37,6 +37,7 @@ RUNGS = {
 FIELDS = {
     "claimed": "the predicted value or bound, with the margin that still confirms it; the margin comes from the "
     "statement, the next order or the numerical error, never from the result",
+    "refuted by": "the finding that would refute the claim, made of its law and margin",
     "found": "the estimate of the deciding part, with its 95 % interval or the range of its cases",
     "slack": "how far a bound is from being touched",
     "sensitivity": "a deviation from the claim at which a measurement of this design loses its answer in nine of ten "

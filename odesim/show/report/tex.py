@@ -21,19 +21,45 @@ SIGNS = {
     "mapsto": "↦", "langle": "⟨", "rangle": "⟩", "lVert": "‖", "rVert": "‖", "Vert": "‖", "lvert": "|", "rvert": "|",
     "mid": "∣", "sum": "∑", "prod": "∏", "int": "∫", "ldots": "…", "dots": "…", "cdots": "⋯", "circ": "∘",
     "perp": "⊥", "forall": "∀", "exists": "∃", "{": "{", "}": "}", "|": "‖", "%": "%", "&": "&", "_": "_",
-    "$": "$", "#": "#",
+    "$": "$", "#": "#", "lfloor": "⌊", "rfloor": "⌋", "star": "⋆", "odot": "⊙",
 }  # fmt: skip
 NAMES = {"infty": "∞", "nabla": "∇", "partial": "∂", "top": "⊤", "emptyset": "∅"}
-WORDS = ("log", "ln", "exp", "max", "min", "sup", "inf", "tanh", "cosh", "sinh", "sin", "cos", "arcsin", "lim", "det")
+WORDS = (
+    "log",
+    "ln",
+    "exp",
+    "max",
+    "min",
+    "sup",
+    "inf",
+    "tanh",
+    "cosh",
+    "sinh",
+    "sin",
+    "cos",
+    "arcsin",
+    "lim",
+    "det",
+    "arctan",
+    "arccos",
+    "cos",
+    "tan",
+)
 ACCENTS = {"bar": "¯", "hat": "^", "tilde": "~", "dot": "˙", "ddot": "¨", "overline": "¯", "vec": "→"}
 SPACES = {",": 0.17, ":": 0.22, ";": 0.28, " ": 0.3, "quad": 1, "qquad": 2, "!": 0}
 LIMITS = ("∑", "∏")
+BRACKETS = ("left", "right", *(size + side for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r")))
+"""Commands that set the size of the bracket after them."""
 SCRIPT = {"B": "ℬ", "E": "ℰ", "F": "ℱ", "H": "ℋ", "I": "ℐ", "L": "ℒ", "M": "ℳ", "R": "ℛ"}
 """The script capitals that Unicode had before the others got a block of their own."""
+DOUBLE = {"C": "ℂ", "H": "ℍ", "N": "ℕ", "P": "ℙ", "Q": "ℚ", "R": "ℝ", "Z": "ℤ"}
+"""The double-struck capitals that Unicode had before the others."""
 BEFORE_A_SIGN = re.compile(r"[=<>≤≥≠∼≈≲≳→∈,(\[{⋅×]</mo>$")
 """What a minus comes after that is the sign of a number, not a difference."""
+ESCAPED = re.compile(r"\\(?:(?P<sign>[_%&#{}])|(?P<hat>\^)\{\}|textasciitilde\{\})")
+"""Signs in words that mean something to TeX."""
 BELOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\.\d+|'+|\S", re.DOTALL)
+TOKEN = re.compile(r"\\text\{(?:[^{}]|\{[^{}]*\})*\}|\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\.\d+|'+|\S", re.DOTALL)
 
 
 def mathml(source: str, *, display: bool = False) -> str:
@@ -124,6 +150,8 @@ class _Reader:
         self.at += 1
         if token == "{":
             return _one(self.row("}"))
+        if token.startswith("\\text{"):
+            return _words(token[6:-1])
         if token.startswith("\\"):
             return self.command(token[1:])
         if token[0].isdigit() or (token[0] == "." and len(token) > 1):
@@ -134,19 +162,63 @@ class _Reader:
 
     def command(self, name: str) -> str:
         """What a command stands for, with its arguments."""
+        if name == "begin":
+            return self.cases()
+        if name in ("displaystyle", "textstyle", "notag", "nonumber"):
+            return "<mrow></mrow>"
+        if name in ("tbinom", "binom"):
+            over, under = self.argument(), self.argument()
+            return f'<mrow>{sign("(")}<mfrac linethickness="0">{over}{under}</mfrac>{sign(")")}</mrow>'
         if name in ("frac", "tfrac", "dfrac"):
             return f"<mfrac>{self.argument()}{self.argument()}</mfrac>"
         if name == "sqrt":
             return f"<msqrt>{self.argument()}</msqrt>"
         if name in ACCENTS:
             return f'<mover accent="true">{self.argument()}<mo>{ACCENTS[name]}</mo></mover>'
-        if name in ("mathrm", "text", "operatorname", "mathbf", "mathcal"):
+        if name in ("mathrm", "operatorname", "mathbf", "mathcal", "mathbb", "mathit"):
             return self.letters(name)
         if name == "rm":
             return identifier(self.upright())
-        if name in ("left", "right", "big", "Big", "bigl", "bigr"):
+        if name in BRACKETS:
             return "<mrow></mrow>" if self.peek() == "." and self.take() else self.atom()
         return _named(name)
+
+    def cases(self) -> str:
+        """The environment `cases` (or another): rows of cells, with a brace before those of `cases`."""
+        environment = self.name_of_environment()
+        rows: list[list[str]] = [[""]]
+        while self.at < len(self.tokens):
+            token = self.peek()
+            if token == "\\\\":
+                self.take()
+                self.skip_length()
+                rows.append([""])
+            elif token == "&":
+                self.take()
+                rows[-1].append("")
+            elif token == "\\end":
+                self.take()
+                self.name_of_environment()
+                break
+            else:
+                rows[-1][-1] += self.scripted()
+        cells = ["".join(f"<mtd><mrow>{cell}</mrow></mtd>" for cell in row) for row in rows]
+        table = "".join(f"<mtr>{row}</mtr>" for row in cells)
+        brace = '<mo stretchy="true">{</mo>' if environment == "cases" else ""
+        return f'<mrow>{brace}<mtable columnalign="left">{table}</mtable></mrow>'
+
+    def name_of_environment(self) -> str:
+        """The name in braces after the begin or the end of an environment, which is passed."""
+        self.take()
+        word = self.upright()
+        self.at += 1
+        return word
+
+    def skip_length(self) -> None:
+        """Pass the optional distance after the end of a row, as in [2pt]."""
+        if self.peek() == "[":
+            while self.peek() and self.take() != "]":
+                pass
 
     def peek(self) -> str:
         """The next token, or nothing."""
@@ -174,11 +246,26 @@ class _Reader:
             word = self.take() if self.peek() else ""
         if name == "mathcal":
             return identifier("".join(SCRIPT.get(c, chr(0x1D49C + ord(c) - 65) if c.isupper() else c) for c in word))
-        return (
-            f'<mi mathvariant="normal">{html.escape(word)}</mi>'
-            if name != "text"
-            else f"<mtext>{html.escape(word)}</mtext>"
-        )
+        if name == "mathbb":
+            return identifier("".join(DOUBLE.get(c, chr(0x1D538 + ord(c) - 65) if c.isupper() else c) for c in word))
+        if name == "mathit":
+            return identifier(word)
+        return f'<mi mathvariant="normal">{html.escape(word)}</mi>'
+
+
+def _words(text: str) -> str:
+    """Words within a formula, with the formulas between dollar signs in them."""
+    parts = [
+        _Reader(part).row() if k % 2 else f"<mtext>{html.escape(_unescaped(part)).replace(' ', '&#160;')}</mtext>"
+        for k, part in enumerate(text.split("$"))
+        if part
+    ]
+    return f"<mrow>{''.join(parts)}</mrow>" if len(parts) != 1 else parts[0]
+
+
+def _unescaped(text: str) -> str:
+    """Words with the signs that TeX reads as something else."""
+    return ESCAPED.sub(lambda found: found["sign"] or found["hat"] or "~", text)
 
 
 def _named(name: str) -> str:

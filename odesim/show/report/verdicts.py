@@ -9,6 +9,7 @@ from typing import Any
 
 from derivations.claim import ANSWERS
 from odesim.errors import UsageError
+from odesim.evidence.grade import OURS
 from odesim.evidence.verification import disagrees
 from odesim.request.stored_system import short_name
 from odesim.show.report.errata import errata
@@ -20,7 +21,6 @@ from odesim.store.files import MANIFEST, VERDICTS, read_json
 from odesim.store.folder import manifest_of
 
 NEEDED = ("claim", "variant", "answer", "predicted", "estimate", "interval", "rungs", "reason", "evidence")
-OURS = re.compile(r"\bour(s| )|, (corrected|repaired)\b")
 RESULTS = re.compile(r"\b(Theorem|Proposition|Corollary|Corollarie)s?\b")
 LEMMAS = re.compile(r"\b(Lemma|Claim|Fact)s?\b")
 
@@ -135,6 +135,7 @@ def _facts(verdict: Mapping[str, Any]) -> Rows:
         ("decided by", verdict.get("deciding") and f"{verdict['deciding']}, the weakest of its parts"),
         ("law", law and f"{law}: {LAWS.get(law, 'a law of its own')}"),
         ("claimed", claimed(verdict)),
+        ("refuted by", verdict.get("refutation")),
         ("found", found(verdict)),
         ("slack", shown(verdict["slack"]) if verdict.get("slack") is not None else ""),
         ("sensitivity", "; ".join(seen["sentence"] for seen in sensitivity)),

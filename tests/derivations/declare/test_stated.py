@@ -45,11 +45,19 @@ def test_a_hitting_time_early_in_a_long_run_is_resolved():
         ({"over": {"d": [1e3, 1e4, 1e5, 1e6], "seeds": 5}}, "at least 6"),
         ({"margin": 0.1}, "unknown key 'margin'"),
         ({"measure": "first time max(M_vv) >= 0.5"}, "what a run holds is Q_ww, M_ww"),
+        ({"published": " "}, 'published says where the source prints the number, as in published = "eq. .23."'),
+        ({"published": True}, "published"),
     ],
 )
 def test_what_can_decide_nothing_is_refused(changed, words):
     with pytest.raises(odesim.UsageError, match=words):
         stated.claims(index(**changed))
+
+
+def test_a_claim_says_whether_its_source_prints_it():
+    own, printed = only(index()), only(index(published="eq. (23)"))
+    assert own.derived and own.source.place == "stated"
+    assert not printed.derived and printed.source.place == "eq. (23)"
 
 
 def test_a_declared_source_has_no_year_of_its_own():

@@ -198,7 +198,7 @@ def test_the_list_names_every_claim_with_its_forms_and_measures_nothing(verify, 
 
 def test_an_explanation_holds_statement_decision_sensitivity_and_samples(verify):
     answer = verify("--explain", "prop-S", "--quiet")
-    for word in ("statement ", "source ", "decided by ", "sensitivity ", "samples "):
+    for word in ("statement ", "source ", "decided by ", "refuted by ", "sensitivity ", "samples "):
         assert f"  {word}" in answer.out
     assert "would have been seen" in answer.out
     assert "rho = -0.7: {values: " in answer.out

@@ -31,6 +31,7 @@ def calls(run, tmp_path, monkeypatch):
     return {
         "atlas": {"system": "arnaboldi_2023", "starts": 4},
         "bands": {"system": "collins_woodfin_2023", "until": 0.1, "save_points": 3},
+        "check": {"system": "liao", "claims": "eq-5-sol", "step_size": 1e-2, "batch": 4, "seeds": 2, **TINY},
         "compare": {"first": "liao", "step_size": 1e-2, "batch": 4, "seeds": 2, **TINY},
         "declare": {"student": {"unit": "erf(w)"}, "teacher": {}},
         "derivatives": {"system": "pruning", "tier": "homogeneous"},

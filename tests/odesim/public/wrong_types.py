@@ -15,6 +15,7 @@ TINY = {"m": 2, "m_star": 1, "d": 100, "until": 0.1}
 def calls(run):
     """A good call of every public function with options."""
     return {
+        "check": {"system": "liao", "claims": "eq-5-sol", "step_size": 1e-2, "batch": 4, "seeds": 2, **TINY},
         "compare": {"first": "liao", "step_size": 1e-2, "batch": 4, "seeds": 2, **TINY},
         "derivatives": {"system": "pruning", "tier": "homogeneous"},
         "derive": {"system": "pruning", "tier": "homogeneous"},

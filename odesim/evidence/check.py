@@ -1,0 +1,210 @@
+"""A check of a model: all its verdicts with their grade, and SGD beside the flow."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from derivations.contract import System
+from odesim.evidence.verdicts import Verdicts, counted_answers, is_identity
+from odesim.evidence.verification import disagrees
+from odesim.request.case import digest_of
+from odesim.request.shown import Stored, load_view
+from odesim.request.trajectory import Trajectory
+from odesim.store import verdicts as records
+from odesim.study.pair import Pair
+
+MOST = 6
+"""Claims that a sentence names."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """Request of `odesim check`.
+
+    Attributes:
+        judged: The request of its verdicts.
+        pair: SGD with the flow that it is compared with, or None.
+        missing: The reason why nothing is compared, where `pair` is None.
+    """
+
+    judged: records.Request
+    pair: Pair | None = None
+    missing: str = ""
+
+    @property
+    def of(self) -> System:
+        """The system."""
+        return self.judged.of
+
+    @property
+    def system(self) -> str:
+        """The reference of the system."""
+        return self.judged.system
+
+    @property
+    def name(self) -> str:
+        """The beginning of the name of the folder."""
+        return f"check-{self.of.name}-{self.judged.effort}"
+
+    def request(self) -> dict[str, Any]:
+        """Everything that was asked, as plain data."""
+        judged = {name: value for name, value in self.judged.request().items() if name != "method"}
+        compared = self.pair.request() if self.pair is not None else None
+        return {"method": "check", **judged, "comparison": compared}
+
+    @property
+    def digest(self) -> str:
+        """Twelve hexadecimal characters that name the request."""
+        return digest_of(self.request())
+
+
+@dataclasses.dataclass(frozen=True)
+class Findings:
+    """What a check found: verdicts with their evidence, the comparison as a run, or the reason why there is none."""
+
+    verdicts: Sequence[Mapping[str, Any]]
+    comparison: Trajectory | None
+    missing: str
+    seconds: Mapping[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Overall:
+    """Answer of a whole check, with the sentence that gives its reason.
+
+    Attributes:
+        answer: "confirmed", "consistent", "refuted" or "inconclusive".
+        sentence: The reason.
+        refuted: Claims that are refuted against what was expected.
+        open: Claims that are open against what was expected.
+        known: Claims with a form that is refuted as it was expected, such as errata and rivals.
+    """
+
+    answer: str
+    sentence: str
+    refuted: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+
+
+def overall(verdicts: Sequence[Mapping[str, Any]]) -> Overall:
+    """Return the answer of a check as a whole.
+
+    A claim that is refuted although it was expected to hold refutes the check.  A claim that is open although it was
+    expected to be decided leaves it inconclusive.  Otherwise the check confirms, if at least one claim is confirmed.
+
+    Example:
+        >>> one = {"claim": "plateau", "variant": "main", "answer": "refuted", "expected": "confirmed"}
+        >>> overall([one]).answer, overall([{**one, "answer": "confirmed"}]).answer
+        ('refuted', 'confirmed')
+    """
+    refuted = _claims(v for v in verdicts if v["answer"] == "refuted" and disagrees(v))
+    left = _claims(v for v in verdicts if v["answer"] == "inconclusive" and disagrees(v))
+    known = _claims(v for v in verdicts if v["answer"] == "refuted" and not disagrees(v))
+    forms, claims = len(verdicts), len({v["claim"] for v in verdicts})
+    many = f"{forms} form{'s' * (forms != 1)} of {claims} claim{'s' * (claims != 1)}"
+    counts = f"Of {many}: {counted_answers(verdicts)}."
+    expected = f" The refutations of {_named(known)} were expected." if known else ""
+    if refuted:
+        said = f"Refuted, against what was expected: {_named(refuted)}."
+        return Overall("refuted", f"{said} {counts}{expected}", refuted, left, known)
+    if left:
+        said = f"Open, against what was expected: {_named(left)}."
+        return Overall("inconclusive", f"{said} {counts}{expected}", (), left, known)
+    answers = {v["answer"] for v in verdicts if not is_identity(v)}
+    answer = next((name for name in ("confirmed", "consistent") if name in answers), "inconclusive")
+    said = "Every claim came out as expected." if not any(map(disagrees, verdicts)) else "No claim is refuted."
+    return Overall(answer, f"{said} {counts}{expected}", (), (), known)
+
+
+def _claims(verdicts: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the claims of some verdicts, each once."""
+    return tuple(dict.fromkeys(str(verdict["claim"]) for verdict in verdicts))
+
+
+def _named(names: Sequence[str]) -> str:
+    """Return some names of claims, and how many there are more."""
+    more = len(names) - MOST
+    return ", ".join(names[:MOST]) + (f" and {more} more" if more > 0 else "")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Check(Stored):
+    """Check of a model: verdict, grade, claims with what would refute them, equations, and SGD beside the flow.
+
+    Attributes:
+        record: Everything that the page shows, as plain data in the form of the published schema (`check.json`).
+        verdicts: The verdicts.
+        comparison: The comparison of flow and SGD as a run, or None.
+        findings: The verdicts with their evidence, where the check was made in this process.
+        asked: The request, where the check was made in this process.
+
+    Example:
+        >>> import odesim
+        >>> found = odesim.check("simsek_2023", ["loss", "readout"], compared=False)
+        >>> found.summary()["grade"], found.record["claims"][1]["published"]
+        ('number reproduced', 'the closed form of the optimum of one neuron for erf')
+    """
+
+    record: Mapping[str, Any]
+    verdicts: Verdicts[Any]
+    comparison: Trajectory | None = None
+    findings: Findings | None = dataclasses.field(default=None, compare=False)
+    asked: Request | None = dataclasses.field(default=None, compare=False)
+
+    @property
+    def answer(self) -> str:
+        """The answer as a whole: "confirmed", "consistent", "refuted" or "inconclusive"."""
+        return str(self.record["verdict"]["answer"])
+
+    @property
+    def grade(self) -> str:
+        """The grade: "number reproduced", "law reproduced" or "qualitative"."""
+        return str(self.record["grade"]["name"])
+
+    def summary(self) -> dict[str, Any]:
+        """Return the headline of the check.
+
+        Returns:
+            The answer with its reason, the grade with its reason, how many claims have which answer, and the agreement
+            of SGD with the flow.
+        """
+        verdict, grade = self.record["verdict"], self.record["grade"]
+        compared = self.record["comparison"]
+        return {
+            "answer": verdict["answer"],
+            "reason": verdict["sentence"],
+            "grade": grade["name"],
+            "because": grade["because"],
+            **verdict["counts"],
+            "unexpected": verdict["unexpected"],
+            "comparison": compared.get("agreement") or compared.get("missing", ""),
+        }
+
+    def changes(self, earlier: "Check") -> Any:
+        """Return what changed since an earlier check.
+
+        Arguments:
+            earlier: The earlier check.
+
+        Returns:
+            A `Changes` (`odesim.evidence.check_changes`): claims added and removed, answers that changed, numbers that
+            moved beyond their intervals, versions.
+        """
+        from odesim.evidence.check_changes import changes
+
+        return changes(earlier.record, self.record)
+
+    def __repr__(self) -> str:
+        found = self.summary()
+        lines = [
+            f"Check of {self.record['system']['name']}: {found['answer']}; {found['grade']}",
+            f"  {found['reason']}",
+            f"  grade: {found['grade']}, because {found['because']}",
+            f"  SGD beside the flow: {found['comparison']}",
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The first screen of the page, and the table of claims."""
+        return load_view("check")(self)

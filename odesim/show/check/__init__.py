@@ -1,0 +1,51 @@
+"""Checks as people read and keep them: the record, one self-contained page, and the folder of both."""
+
+from pathlib import Path
+from typing import Any
+
+from odesim.evidence.check import Check, Findings, Request
+from odesim.evidence.verdicts import Verdicts
+from odesim.show.check.page import page
+from odesim.show.check.record import record, schema
+from odesim.store import checks, save
+from odesim.store import verdicts as records
+from odesim.store.files import JUDGED
+from odesim.store.read import Run
+
+__all__ = ["load", "made", "page", "record", "save_comparison", "schema", "write"]
+
+
+def made(asked: Request, found: Findings) -> Check:
+    """Return the check of a request and its findings."""
+    shown = records.without_evidence(found.verdicts)
+    return Check(record(asked, found), Verdicts(shown), found.comparison, found, asked)
+
+
+def load(folder: Path) -> Check:
+    """Return the check that a folder holds, its files verified.  Raises `UsageError` where it holds none."""
+    content = checks.stored(folder)
+    run = checks.comparison_of(folder)
+    verdicts = records.stored(folder / JUDGED)["verdicts"]
+    return Check(content, Verdicts(verdicts), run.trajectory if run is not None else None)
+
+
+def save_comparison(asked: Request, found: Any, folder: Path, seconds: float) -> None:
+    """Store the comparison of a check as a run, with its picture, in the folder of the check."""
+    from odesim.show import plot
+
+    place = checks.place_of_comparison(asked, folder)
+    assert asked.pair is not None
+    save(found, asked.pair.wanted, place, {"solve": seconds}, plot.draw)
+
+
+def write(check: Check, folder: Path, comparison: Run | None = None) -> Path:
+    """Write a check whose folder is prepared: verdicts, comparison, record, page, and the manifest last.
+
+    `comparison` is the stored one, where the folder has it already.
+    """
+    asked, found = check.asked, check.findings
+    assert asked is not None and found is not None
+    records.finish(asked.judged, folder / JUDGED, found.verdicts)
+    if found.comparison is not None and comparison is None:
+        save_comparison(asked, found.comparison, folder, found.seconds.get("comparison", 0.0))
+    return checks.finish(asked, folder, check.record, lambda: page(check.record, folder), found.seconds)

@@ -1,0 +1,195 @@
+"""Everything that a check says, as plain data in the form of the published schema."""
+
+import datetime
+import json
+import re
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+from derivations.claim import ANSWERS
+from derivations.contract import Dynamics, System
+from derivations.outside import last_name
+from odesim.errors import UsageError
+from odesim.evidence.check import Findings, Request, overall
+from odesim.evidence.grade import grade
+from odesim.evidence.verdicts import is_identity
+from odesim.evidence.verification import disagrees
+from odesim.machine import device
+from odesim.request.case import Case
+from odesim.request.trajectory import Trajectory
+from odesim.show.cite import bibtex
+from odesim.show.page.render import explain, render
+from odesim.show.report.errata import errata
+from odesim.store.files import BESIDE, jsonable
+from odesim.store.manifest import git_state, versions
+
+FORMAT, VERSION = "odesim-check", 1
+"""Name and version of the form of `check.json`."""
+HEADS = re.compile(
+    r"^(Loss|Derivation|Equations of motion|Recursion|Rates|Kernels|Observables|where)\b.*$", re.MULTILINE
+)
+"""Titles of the parts of a derivation page that are equations; what stands before them is the model."""
+KEPT = (
+    "claim", "variant", "statement", "claim_statement", "source", "published", "reproduces", "law", "predicted",
+    "bound", "margin", "refutation", "answer", "expected", "estimate", "interval", "reason", "slack", "identity",
+    "erratum", "rejected", "rungs", "evidence", "seconds",
+)  # fmt: skip
+"""Fields of a verdict that the record has."""
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of the record, as the package has it.
+
+    Example:
+        >>> schema()["title"]
+        'Check of a model by odesim'
+    """
+    text = resources.files("odesim.show.check").joinpath("check.schema.json").read_text(encoding="utf-8")
+    return json.loads(text)
+
+
+def record(asked: Request, found: Findings) -> dict[str, Any]:
+    """Return what a check says, of its request and findings."""
+    whole, system = overall(found.verdicts), asked.of
+    counts = {answer: sum(v["answer"] == answer for v in found.verdicts) for answer in ANSWERS}
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "digest": asked.digest,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "system": _system(system),
+        "request": _request(asked),
+        "verdict": {
+            "answer": whole.answer,
+            "sentence": whole.sentence,
+            "refuted": whole.refuted,
+            "open": whole.open,
+            "known": whole.known,
+            "counts": counts,
+            "unexpected": sum(map(disagrees, found.verdicts)),
+            "identities": sum(map(is_identity, found.verdicts)),
+        },
+        "grade": grade(found.verdicts).record(),
+        "model": _model(system),
+        "claims": [_claim(verdict) for verdict in found.verdicts],
+        "comparison": _comparison(found.comparison, found.missing),
+        "errata": _errata(system, found.verdicts),
+        "versions": versions(),
+        "git": git_state(),
+        "device": device.describe(),
+        "seconds": dict(found.seconds),
+    }
+    plain: dict[str, Any] = jsonable(content)
+    return plain
+
+
+def _system(system: System) -> dict[str, Any]:
+    source = system.source
+    return {
+        "name": system.name,
+        "title": system.title,
+        "about": system.about,
+        "source": str(source),
+        "paper": source.title,
+        "venue": source.venue,
+        "link": source.link,
+        "bibtex": bibtex(system)[0],
+        "declaration": system.declaration or None,
+        "declaration_digest": system.digest or None,
+    }
+
+
+def _request(asked: Request) -> dict[str, Any]:
+    """The request without paths of this machine: the record may be read by others."""
+    of = asked.judged
+    compared = asked.pair.request() if asked.pair is not None else None
+    return {
+        "effort": of.effort,
+        "backend": of.backend,
+        "seed": of.seed,
+        "claims": sorted(set(of.claims)) or "all",
+        "comparison": _without_paths(compared) if compared is not None else None,
+    }
+
+
+def _without_paths(content: Any) -> Any:
+    """Plain data in which every system is called by its name."""
+    if isinstance(content, Mapping):
+        return {
+            name: last_name(str(value)) if name == "system" else _without_paths(value)
+            for name, value in content.items()
+        }
+    return content
+
+
+def _model(system: System) -> dict[str, Any]:
+    """The page of the first stage with a clock: the model with its conventions, its equations, and why they close."""
+    try:
+        case = Case.build(system, {})
+        text = render(system, case.parameters, "text", case.stage)
+    except UsageError as error:
+        nothing = dict.fromkeys(("clock", "sheet", "text", "equations", "closure"), "")
+        return {"stage": None, "tier": None, "parameters": {}, **nothing, "missing": str(error)}
+    head = HEADS.search(text)
+    stage = system.stage(case.stage)
+    return {
+        "stage": case.stage,
+        "tier": case.tier,
+        "clock": stage.clock if isinstance(stage, Dynamics) else "",
+        "parameters": case.by_name,
+        "sheet": text[: head.start()].strip() if head is not None else text.strip(),
+        "text": text,
+        "equations": _optional(system, case, "latex-fragment"),
+        "closure": _optional(system, case, "explanation"),
+        "missing": "",
+    }
+
+
+def _optional(system: System, case: Case, format: str) -> str:
+    """A format that a model may not have; then nothing."""
+    try:
+        if format == "explanation":
+            return explain(system, case.parameters, case.stage)
+        return render(system, case.parameters, format, case.stage)
+    except UsageError:
+        return ""
+
+
+def _claim(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    seen = sorted(verdict.get("sensitivity") or [], key=lambda one: one["part"] != verdict.get("deciding"))
+    return {name: verdict.get(name) for name in KEPT} | {"sensitivity": [one["sentence"] for one in seen]}
+
+
+def _comparison(run: Trajectory | None, missing: str) -> dict[str, Any]:
+    """The comparison of SGD with the flow in numbers and sentences, and the folder of its picture."""
+    if run is None:
+        return {"missing": missing}
+    summary = run.summary
+    kept = ("agreement", "replicas", "distance_median", "distance_median_interval_95", "band", "inside_90", "notes")
+    return {
+        **{name: summary.get(name) for name in kept},
+        "components": {name: judged["sentence"] for name, judged in summary.get("judgements", {}).items()},
+        "method": run.origin.options.get("second"),
+        "step_size": run.origin.options.get("step_size"),
+        "batch": run.origin.options.get("batch"),
+        "until": float(run.time[-1]),
+        "parameters": dict(run.origin.parameters),
+        "folder": BESIDE,
+    }
+
+
+def _errata(system: System, verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The errata that the claims point to, with the claims that show them."""
+    import derivations
+
+    used: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if verdict.get("erratum"):
+            claims = used.setdefault(str(verdict["erratum"]), [])
+            claims += [verdict["claim"]] * (verdict["claim"] not in claims)
+    known = errata(derivations.reference(system)) if used else {}
+    return [
+        {"name": name, "title": known.get(name, ("", ""))[0], "text": known.get(name, ("", ""))[1], "claims": claims}
+        for name, claims in used.items()
+    ]
