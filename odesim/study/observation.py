@@ -124,12 +124,14 @@ class Observation:
         initials = replicas[0]
         saved = np.array([[self._saved(initial) for initial in each] for each in replicas])
         found = self.model.observe(initials[0].parameters, saved)
+        unknown = self._unknown(initials[0])
         state = {name: Variable(("seed", "time", *dims), values, text) for name, (dims, values, text) in found.items()}
         for name, values in state.items():
             bad = values.values if self.others is not None else values.values[0]
             if not np.isfinite(bad).all():
                 raise UsageError(f"{name} is not finite{_where(bad)}: is a weight vector zero there?")
         state |= self._population_values(initials[0], found)
+        state = {name: values for name, values in state.items() if name not in unknown}
         if self.others is None:
             state = {name: Variable(v.dims[1:], v.values[0], v.meaning) for name, v in state.items()}
         fixed = self.model.fixed(initials[0]) if isinstance(self.model, ScalarModel) else {}
@@ -152,10 +154,26 @@ class Observation:
             invariants={},
         )
 
-    def _saved(self, initial: Initial) -> np.ndarray:
-        """What a simulation would save of these weights."""
+    def _saved(self, initial: Initial, velocity: float = 0.0) -> np.ndarray:
+        """What a simulation would save of these weights; velocities, which no snapshot has, are a number."""
         gram = self.model.place(initial)
-        return packed(gram, self.model.scalars(initial)) if isinstance(self.model, ScalarModel) else gram
+        if not isinstance(self.model, ScalarModel):
+            return gram
+        scalars = self.model.scalars(initial)
+        if self.model.velocities is not None:
+            extended, pushes = self.model.velocities(initial)
+            widened, n = np.full(extended.shape, velocity), gram.shape[-1]
+            widened[..., :n, :n] = gram
+            gram, scalars = widened, np.concatenate([scalars, np.full(pushes.shape, velocity)])
+        return packed(gram, scalars)
+
+    def _unknown(self, initial: Initial) -> set[str]:
+        """The names of order parameters that depend on velocities, which weights do not show."""
+        known, other = (
+            self.model.observe(initial.parameters, np.array([[self._saved(initial, velocity)]]))
+            for velocity in (0.0, 1.0)
+        )
+        return {name for name, (_, values, _) in known.items() if not np.array_equal(values, other[name][1])}
 
     def _population_values(self, initial: Initial, found: Labelled) -> dict[str, Variable]:
         """The population loss (seed, time) and what the flow watches, by the flow's first tier."""

@@ -1,13 +1,15 @@
 """The constants of a training script with their meaning, and the sentences and the command of its first comment."""
 
+import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import derivations
 from derivations.contract import System
 from derivations.declare import batches, schedules
 from derivations.declare.declaration import Declaration
 from odesim.request.case import Case
-from odesim.request.trajectory import COUNTED as COUNTED
 from odesim.show.training_script.names import word
 from odesim.show.training_script.starts import Start
 
@@ -16,8 +18,6 @@ LOSSES = {
     "hinge": "max(0, 1 - f sign(y))",
 }  # fmt: skip
 OUTPUTS = {"sum": "sum_i", "mean": "1/K sum_i", "root": "1/sqrt(K) sum_i", "trained": "sum_i a_i"}
-SAVES = 101
-"""Snapshots of a script where --save-points does not say another number."""
 
 
 def title(system: System) -> str:
@@ -28,14 +28,12 @@ def title(system: System) -> str:
 
 def conventions(declared: Declaration, parameters: Any) -> Iterator[str]:
     """The conventions of a script, a line each."""
-    for groups, letter, star in ((declared.students, "f", ""), (declared.teachers, "y", "*")):
+    for groups, letter in ((declared.students, "f"), (declared.teachers, "y")):
         for group in groups:
             if letter == "y" and declared.labelling and group.name not in declared.labelling:
                 continue
-            one = group.readouts[0]
-            said = OUTPUTS.get(one.output, "sum_i a_i")
-            who = ("student" if not star else "teacher") + (f" {group.name}" if group.name else "")
-            yield f"{who + ':':<9} {letter} = {said} {group.text}" + (f", readouts a_i {_own(one)}" * (one.output == "own"))
+            who = ("student" if letter == "f" else "teacher") + (f" {group.name}" if group.name else "")
+            yield f"{who + ':':<9} {letter} = {OUTPUTS.get(group.readouts[0].output, 'sum_i a_i')} {group.text}"
     yield f"fields:   {_fields(declared)}"
     yield f"inputs:   {_inputs(declared)}"
     yield f"loss:     {LOSSES.get(declared.loss, 'as declared')}, the mean over a batch of fresh samples"
@@ -46,10 +44,6 @@ def conventions(declared: Declaration, parameters: Any) -> Iterator[str]:
         yield "weights:  on spheres: the tangential part of the gradient, then the norm is put back"
     if declared.weights == "normalised":
         yield "weights:  the network divides every vector by its norm"
-
-
-def _own(one: Any) -> str:
-    return "as declared"
 
 
 def _fields(declared: Declaration) -> str:
@@ -71,7 +65,7 @@ def constants(case: Case, start: Start) -> Iterator[tuple[str, Any, str]]:
     parameters = case.parameters
     declared: Declaration = parameters.declaration
     named = {name: value for name, value in case.by_name.items() if value is not None}
-    meaning = {p.name: p.metadata.get("meaning", "") for p in _fields_of(parameters)}
+    meaning = {f.name: f.metadata.get("meaning", "").partition(" (none")[0] for f in dataclasses.fields(parameters)}
     yield "seed", case.seed, "of the start and the samples"
     yield "d", int(parameters.d), "input dimension"
     for groups, what in ((declared.students, "units"), (declared.teachers, "teachers")):
@@ -95,16 +89,8 @@ def constants(case: Case, start: Start) -> Iterator[tuple[str, Any, str]]:
     yield "saves", case.save_points, "number of snapshots in the log"
 
 
-def _fields_of(parameters: Any) -> Any:
-    import dataclasses
-
-    return dataclasses.fields(parameters)
-
-
 def command(case: Case) -> str:
     """The command that reads the log of a script."""
-    import derivations
-
-    given = "".join(f" -p {name}={case.by_name[name]:g}" for name in sorted(case.explicit) if name != "d")
+    given = "".join(f" -p {name}={case.by_name[name]}" for name in sorted(case.explicit) if name != "d")
     reference = derivations.reference(case.system)
-    return f"--system {reference}{given}" if "/" not in reference else f"--system {case.system.name}.toml{given}"
+    return f"--system {Path(reference).name}{given}"

@@ -95,6 +95,7 @@ def describe(case: Case) -> Script:
     at = rows(parameters)
     initial = load(system.stage(case.stage).enter)(parameters, None, streams.generator(case.seed, "initial"))
     parts = [_part(at, initial, number) for number in range(len(declared.groups)) if number in declared.answering]
+    parts = _shared(parts)
     count, start = len(declared.students), Start.build(initial)
     vectors = [name for name, number, _ in weight_names(at) if number < count]
     trained = _trained(declared)
@@ -169,6 +170,16 @@ def _part(at: Rows, initial: Initial, number: int) -> Part:
         readout=group.named(one.word) if trained else "",
         output=one.output if values is None or one.output in ("sum", "mean", "root") else str(values.tolist()),
     )
+
+
+def _shared(parts: list[Part]) -> list[Part]:
+    """The groups with one function for all that have the same unit."""
+    found: dict[Any, str] = {}
+    made = []
+    for part in parts:
+        key = (part.phi, part.gate, part.share, part.arguments)
+        made.append(dataclasses.replace(part, function=found.setdefault(key, part.function)))
+    return made
 
 
 def _trained(declared: Declaration) -> dict[str, str]:

@@ -36,8 +36,11 @@ class Words:
         return code(expression, self.backend)
 
     def distinct(self, script: Script) -> list[Part]:
-        """The groups whose unit is a function of its own."""
-        return [*script.students, *script.teachers]
+        """The groups whose unit is a function of its own: not those whose unit another group has already."""
+        found: dict[str, Part] = {}
+        for part in (*script.students, *script.teachers):
+            found.setdefault(part.function, part)
+        return list(found.values())
 
     def called(self, part: Part) -> str:
         """The unit's function at the fields of the samples."""

@@ -59,9 +59,9 @@ class Start:
         names = weight_names(at)
         places = {name: _rows(at, number, slot, drawn) for name, number, slot in names}
         students = [name for name, number, _ in names if at.is_student(number)]
-        held = [f'"{name}": rows[{places[name]}]' for name in places if name not in students]
+        held = [f'"{name}": rows{places[name]}' for name in places if name not in students]
         if stated:
-            body, texts = [], {name: f"rows[{places[name]}].copy()" for name in students}
+            body, texts = [], {name: f"rows{places[name]}.copy()" for name in students}
         else:
             body, texts = _students(at, aligned, shares, firsts)
         texts |= {name: _numbers(initial.state[name], size) for name, size in _scalars(at)}
@@ -94,11 +94,10 @@ def _scalars(at: Rows) -> list[tuple[str, str]]:
 
 
 def _rows(at: Rows, number: int, slot: str, drawn: int) -> str:
-    """The rows of a slot among those that are written, as a slice."""
+    """The rows of a slot among those that are written, as a slice; "" for all of them."""
     own = at.of(number, slot)
     begin, end = own.start - drawn, own.stop - drawn
-    last = at.total - drawn
-    return f"{begin or ''}:{'' if end == last else end}"
+    return "" if end - begin == at.total - drawn else f"[{begin}:{end}]"
 
 
 def _vectors(grams: np.ndarray, shares: np.ndarray, firsts: list[int]) -> str:
