@@ -191,7 +191,7 @@ def _fields(n: _Numbers) -> Iterator[Convention]:
     own = {one: (float(n.d), math.sqrt(n.d)) for one in n.vectors}
     yield n.row(
         "fields_over_sqrt_d", "fields w.x / sqrt(d), weights sqrt(d) times as long", own=own, kind="rate",
-        factor=1.0 / n.d, question="are your fields divided by sqrt(d)?",
+        factor=1.0 / n.d if len(n.rates) == len(n.vectors) else None, question="are your fields divided by sqrt(d)?",
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from odesim.request.case import Case, digest_of, plain
 from odesim.request.initial_arrays import read_arrays
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 from odesim.sgd.observed import flow_of, population_values
+from odesim.study.observed_clock import speed
 
 FIXED = 1e-9
 """How far a teacher given at every time may be from that of the first, relative to its largest entry: float32 moves."""
@@ -31,7 +32,7 @@ class Observation:
     """What `odesim observe` is asked for: the case whose start is the first snapshot, all snapshots, and their times.
 
     `snapshots[k]` holds the arrays of an initial file at `times[k]`; `others` are those of further replicas, None
-    where the arrays have no axis of replicas; `source` is the digest of all that was given, and
+    where the arrays have no axis of replicas; `timed` says whether the times were given; `source` is the digest of all that was given, and
     `given` is what messages call it.
     """
 
@@ -42,6 +43,7 @@ class Observation:
     source: str
     given: str
     others: tuple[tuple[Mapping[str, np.ndarray], ...], ...] | None = None
+    timed: bool = False
 
     @classmethod
     def build(
@@ -81,7 +83,7 @@ class Observation:
         case = Case.build(system, parameters, initial=divided[0], stage=bare.stage)
         return cls(
             case, case.system.dynamics(case.stage).truth(case.parameters), divided, _times(times, len(divided)), source,
-            name, tuple(others) if replicas else None,
+            name, tuple(others) if replicas else None, times is not None,
         )  # fmt: skip
 
     @property
@@ -137,6 +139,7 @@ class Observation:
         fixed = self.model.fixed(initials[0]) if isinstance(self.model, ScalarModel) else {}
         end = float(self.times[-1])
         counted = {} if self.others is None else {"replicas": len(replicas)}
+        seen = {name: np.asarray(values) for name, (_, values, _) in found.items() if name not in unknown}
         final = {name: float(v.values[-1]) for name, v in state.items() if v.values.ndim == 1}
         return Trajectory(
             time=self.times,
@@ -150,9 +153,23 @@ class Observation:
                 "snapshots": len(self.times),
                 **counted,
                 **{f"final_{name}": value for name, value in final.items()},
+                **self._speed(seen),
             },
             invariants={},
         )
+
+    def _speed(self, observed: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """The speed of the log beside the flow, or why there is none; nothing for systems that are not declared."""
+        if not self.system.declaration:
+            return {}
+        if not self.timed:
+            return {"clock": "not judged: the log has no time"}
+        try:
+            found = speed(self.case, (self.snapshots, *(self.others or ())), self.times, observed)
+        except UsageError as reason:
+            return {"clock": f"not judged: {reason}"}
+        interval = {"speed": found.value, "speed_low": found.low, "speed_high": found.high}
+        return {"clock": found.sentence(), **interval, "explained": found.explained}
 
     def _saved(self, initial: Initial, velocity: float = 0.0) -> np.ndarray:
         """What a simulation would save of these weights; velocities, which no snapshot has, are a number."""
