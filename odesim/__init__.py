@@ -10,15 +10,16 @@ Importing this package is light: JAX, SymPy, numba, diffrax and matplotlib load 
 
 To look: `systems`, `system`, `derive`, `declare`, `derivatives`, `linearise`, `predict`.  To compute: `integrate`,
 `simulate`, `compare`, `observe`, `sweep`, `Flow`.  To answer: `bands`, `exponents`, `atlas`, `gradient`, `optimise`.
-To judge and keep: `verify`, `figures`, `report`, `explore`, `save`, `load`.  What they return is a `System`,
-`Trajectory`, `Run`, `Comparison`, `Verdicts` or an answer such as `Bands`; a mistake of the caller is a `UsageError`,
-one sentence.  In a notebook what takes long shows its progress, and Ctrl-C (the stop button) raises `InterruptedRun`,
+To meet other codes: `export`, `conventions`.  To judge and keep: `verify`, `figures`, `report`, `explore`, `save`,
+`load`.  What they return is a `System`, `Trajectory`, `Run`, `Comparison`, `Verdicts` or an answer such as `Bands`; a
+mistake of the caller is a `UsageError`, one sentence.  In a notebook what takes long shows its progress, and Ctrl-C (the stop button) raises `InterruptedRun`,
 which holds what there was.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from odesim.public.answers import atlas, bands, exponents, gradient, optimise
+from odesim.public.bridge import conventions, export
 from odesim.public.comparisons import compare, observe
 from odesim.public.grids import sweep
 from odesim.public.keep import explore, figures, load, report, save, verify
@@ -50,11 +51,13 @@ __all__ = [
     "atlas",
     "bands",
     "compare",
+    "conventions",
     "declare",
     "derivatives",
     "derive",
     "explore",
     "exponents",
+    "export",
     "figures",
     "gradient",
     "integrate",

@@ -22,13 +22,15 @@ def export(
 ) -> int:  # fmt: skip
     """Write a training script of a declared model for PyTorch, NumPy or JAX, with its start and its conventions."""
     from odesim.cli.output import print_json
+    from odesim.errors import UsageError
     from odesim.request.case import Case
-    from odesim.request.parse import choice, parse_assignments
+    from odesim.request.parse import parse_assignments
     from odesim.show.training_script.printers import BACKENDS
     from odesim.show.training_script.render import training_script
     from odesim.show.writing import write
 
-    choice(to, BACKENDS, "--to")
+    if to not in BACKENDS:
+        raise UsageError(f"--to must be one of {', '.join(BACKENDS)}, but {to!r} was given")
     options = {name: given[name] for name in (*CASE, *SAVED)}
     text = training_script(Case.build(system, parse_assignments(parameter or []), **options), to)
     path = None if out is None else write(lambda: text, out, overwrite, "training script")

@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterator
 from typing import Any, Literal
 
-
 from derivations.contract import UsageError
 from derivations.declare import batches, momentum, responses, schedules, speeds
 from derivations.declare.declaration import Declaration
@@ -209,7 +208,9 @@ def _outputs(n: _Numbers) -> Iterator[Convention]:
     if readout.trained and group.named(readout.word) in n.rates:
         for text, c in sizes.items():
             own = {group.named(readout.word): (c**2, c)}
-            yield n.row(f"readouts_{_word(text)}", f"f = {text} sum of a_i phi_i, readouts {c:g} times as large", own=own)
+            yield n.row(
+                f"readouts_{_word(text)}", f"f = {text} sum of a_i phi_i, readouts {c:g} times as large", own=own
+            )
         return
     present = {"sum": 1.0, "mean": 1.0 / units, "root": units**-0.5}.get(readout.output)
     if present is None or declared.loss not in ("squared", "correlation") or declared.by_cluster:
@@ -219,7 +220,9 @@ def _outputs(n: _Numbers) -> Iterator[Convention]:
         if abs(ratio - 1) < 1e-12:
             continue
         said = f"outputs of student and teacher are {'plain sums' if text == '1' else text + ' sum'}"
-        question = f"are your outputs {'sums without ' + _present(readout.output) if text == '1' else f'scaled by {text}'}?"
+        question = (
+            f"are your outputs {'sums without ' + _present(readout.output) if text == '1' else f'scaled by {text}'}?"
+        )
         noiseless = n.noise == 0
         yield n.row(
             f"outputs_{_word(text)}", said, rate=ratio**2, noise=1 / ratio, kind="rate",
@@ -286,7 +289,13 @@ def _clocks(n: _Numbers) -> Iterator[Convention]:
 def table(found: Conventions) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the table for a reader."""
     arrays = list(found.rows[0].rates)
-    header = ["convention", *(f"rate of {one}" for one in arrays), *(f"{one} x" for one in arrays), "noise", "step's time"]
+    header = [
+        "convention",
+        *(f"rate of {one}" for one in arrays),
+        *(f"{one} x" for one in arrays),
+        "noise",
+        "step's time",
+    ]
     header.append("speed untranslated")
     lines = []
     for row in found.rows:
@@ -295,5 +304,3 @@ def table(found: Conventions) -> tuple[list[str], list[list[str]]]:
         cells += [noise, f"{row.tick:.6g}", "" if row.factor is None else f"{row.factor:.6g}"]
         lines.append(cells)
     return header, lines
-
-

@@ -5,7 +5,8 @@ import dataclasses
 import functools
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,11 @@ from odesim.request.case import Case, digest_of, plain
 from odesim.request.initial_arrays import read_arrays
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 from odesim.sgd.observed import flow_of, population_values
+from odesim.study import checkpoints
 from odesim.study.observed_clock import speed
 
+Snapshots = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, Any]
+"""Weights: a file, several files, or arrays by name."""
 FIXED = 1e-9
 """How far a teacher given at every time may be from that of the first, relative to its largest entry: float32 moves."""
 
@@ -32,8 +36,8 @@ class Observation:
     """What `odesim observe` is asked for: the case whose start is the first snapshot, all snapshots, and their times.
 
     `snapshots[k]` holds the arrays of an initial file at `times[k]`; `others` are those of further replicas, None
-    where the arrays have no axis of replicas; `timed` says whether the times were given; `source` is the digest of all that was given, and
-    `given` is what messages call it.
+    where the arrays have no axis of replicas; `timed` says whether the times were given; `source` is the digest of all
+    that was given, and `given` is what messages call it.
     """
 
     case: Case
@@ -47,28 +51,36 @@ class Observation:
 
     @classmethod
     def build(
-        cls, system: str | System, snapshots: str | os.PathLike[str] | Mapping[str, Any],
-        parameters: Mapping[str, Any] | None = None, *, stage: str | None = None,
+        cls, system: str | System, snapshots: Snapshots, parameters: Mapping[str, Any] | None = None, *,
+        stage: str | None = None, names: Mapping[str, str] | None = None, times: Sequence[float] | None = None,
     ) -> "Observation":  # fmt: skip
         """Check snapshots and divide them by time; what they hold, `observe` says.
+
+        Of several files and of checkpoints `names` are the slots of their arrays, and `times` those of the snapshots
+        (`odesim.study.checkpoints`).
 
         Raises `UsageError` for a system whose model has no weights in d dimensions, for arrays that are missing, of
         shapes that disagree or not finite, for a teacher that moves, and for times that do not increase.
         """
-        name = f"{os.path.basename(snapshots)}" if isinstance(snapshots, str | os.PathLike) else "weights="
+        several = not isinstance(snapshots, str | os.PathLike | Mapping)
+        files = list(snapshots) if several else [snapshots] if not isinstance(snapshots, Mapping) else []
+        name = f"{os.path.basename(files[0])}" if files else "weights="
         with _naming(name):
-            return cls._build(system, snapshots, parameters, stage, name)
+            bare = Case.build(system, parameters, stage=stage)
+            if files and (several or names or times is not None or Path(files[0]).suffix != ".npz"):
+                snapshots = checkpoints.read(files, names or {}, times, _vectors(bare))
+            elif names or times is not None:
+                raise UsageError("names and times are for files: arrays have the names of slots, and `time` among them")
+            return cls._build(bare, system, snapshots, parameters, name)
 
     @classmethod
     def _build(
-        cls, system: str | System, snapshots: str | os.PathLike[str] | Mapping[str, Any],
-        parameters: Mapping[str, Any] | None, stage: str | None, name: str,
+        cls, bare: Case, system: str | System, snapshots: Any, parameters: Mapping[str, Any] | None, name: str,
     ) -> "Observation":  # fmt: skip
         arrays, source = read_arrays(snapshots)
         assert arrays is not None and source is not None
         arrays = dict(arrays)
         times = arrays.pop("time", None)
-        bare = Case.build(system, parameters, stage=stage)
         model = (
             bare.system.dynamics(bare.stage).truth(bare.parameters) if bare.system.dynamics(bare.stage).model else None
         )
@@ -215,8 +227,8 @@ class Observation:
 
 
 def observe(
-    system: str | System, snapshots: str | os.PathLike[str] | Mapping[str, Any],
-    parameters: Mapping[str, Any] | None = None, *, stage: str | None = None,
+    system: str | System, snapshots: Snapshots, parameters: Mapping[str, Any] | None = None, *,
+    stage: str | None = None, names: Mapping[str, str] | None = None, times: Sequence[float] | None = None,
 ) -> Trajectory:  # fmt: skip
     """The order parameters of weights that were trained elsewhere, as a trajectory that `compare` takes.
 
@@ -234,7 +246,7 @@ def observe(
     >>> observe("liao", weights).state["gamma1"].shape
     (5, 3, 2)
     """
-    wanted = Observation.build(system, snapshots, parameters, stage=stage)
+    wanted = Observation.build(system, snapshots, parameters, stage=stage, names=names, times=times)
     return dataclasses.replace(wanted.trajectory(), asked=wanted)
 
 

@@ -78,19 +78,22 @@ class Speed:
 
     def sentence(self) -> str:
         """What a reader is told: agreement, a likely mismatch, or that none fits."""
-        times = f"{self.value:.3g} times ({self.low:.3g} to {self.high:.3g})"
+        interval = f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
         if self.explained < EXPLAINED:
             share = f"{max(self.explained, 0.0):.0%}"
-            return f"not judged: at its best speed the flow explains {share} of the motion, and the rest is chance or " \
+            return (
+                f"not judged: at its best speed the flow explains {share} of the motion, and the rest is chance or "
                 "another model; compare with a larger d or a smaller step"
-        if self.agrees:
-            return f"as fast as the flow, {times}"
+            )
         if not self.known:
-            return f"{times} as fast as the flow, too uncertain to name a convention; take more snapshots or a larger d"
+            return f"not judged: a speed of {interval} is too uncertain; take more snapshots, a larger d or replicas"
+        if self.agrees:
+            return f"as fast as the flow, a speed of {interval}"
         what = "your clock runs" if self.kind == "clock" else "your run learns"
+        said = f"{what} {interval} times as fast as the flow"
         if not self.fits:
-            return f"{what} {times} as fast as the flow, which no convention of this model explains"
-        return f"{what} {times} as fast as the flow: {' Or '.join(one.question for one in self.fits)}"
+            return f"{said}, which no convention of this model explains"
+        return f"{said}: {' Or: '.join(one.question for one in self.fits)}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -192,7 +195,9 @@ def _fit(kind: str, case: Case, segments: list[_Segment], table: list[Convention
             break
     half = _half_width(_slope(flow, value), _deviations(segments, flow(value)))
     motion = sum(float(np.sum((one.after - one.before) ** 2)) for one in segments)
-    made = Speed(value, value * math.exp(-half), value * math.exp(half), kind, 1 - least / motion if motion else 0.0, ())
+    made = Speed(
+        value, value * math.exp(-half), value * math.exp(half), kind, 1 - least / motion if motion else 0.0, ()
+    )
     if made.agrees or not made.known:
         return made
     near = [row for row in table if row.factor is not None and made.contains(row.factor)]
@@ -249,9 +254,12 @@ def _clocked(case: Case, segments: list[_Segment], table: list[Convention]) -> C
 
 def _rated(case: Case, segments: list[_Segment]) -> Callable[[float], np.ndarray]:
     """The flow with the step s eta."""
+
     @functools.cache
     def flow(s: float) -> np.ndarray:
-        faster = dataclasses.replace(case, parameters=dataclasses.replace(case.parameters, step=s * case.parameters.step))
+        faster = dataclasses.replace(
+            case, parameters=dataclasses.replace(case.parameters, step=s * case.parameters.step)
+        )
         found = [_overlaps(faster, one, np.array([one.length]))[-1] for one in segments]
         return np.array(found)
 

@@ -83,8 +83,10 @@ def constants(case: Case, start: Start) -> Iterator[tuple[str, Any, str]]:
         yield name, float(named[name]), meaning[name]
     for name in declared.names:
         yield word(name), float(named[name]), meaning[name]
-    yield "until", float(case.until), "end of the run on the clock, " + (
-        "steps / d" if declared.limit == "online" else "steps x step"
+    yield (
+        "until",
+        float(case.until),
+        "end of the run on the clock, " + ("steps / d" if declared.limit == "online" else "steps x step"),
     )
     yield "saves", case.save_points, "number of snapshots in the log"
 

@@ -22,6 +22,7 @@ from odesim.show.training_script.names import word
 from odesim.show.training_script.schedule_code import Values, values
 from odesim.show.training_script.starts import Start
 
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
     """A group of units as a script has it.

@@ -166,4 +166,7 @@ def _spaced(text: str) -> str:
 
     text = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
     text = re.sub(r"\n{3,}", "\n\n\n", text)
-    return re.sub(r"\n+(?=def |@jax|if __name__)", r"\n\n\n", text).replace("@jax.jit\n\n\ndef", "@jax.jit\ndef").strip() + "\n"
+    return (
+        re.sub(r"\n+(?=def |@jax|if __name__)", r"\n\n\n", text).replace("@jax.jit\n\n\ndef", "@jax.jit\ndef").strip()
+        + "\n"
+    )

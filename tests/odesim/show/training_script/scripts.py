@@ -11,7 +11,7 @@ from odesim.show.training_script.render import training_script
 RUNS, REFERENCE = 60, 2000
 """Runs of a script, and replicas of compressed SGD, which has the law of the weights at any d."""
 LARGEST = 5.0
-"""Standard errors, set before any result: of 400 entries with 59 degrees of freedom one exceeds them with odds 1:200."""
+"""Standard errors, set before any result: of 400 entries at 59 degrees of freedom one exceeds them with odds 1:200."""
 FAULTS = {
     "numpy": ("- rate * ", "- 2 * rate * "),
     "jax": ("- rate * ", "- 2 * rate * "),
@@ -114,7 +114,9 @@ def final_overlaps(name, text, runs=RUNS):
     """The order parameters (run, ..) at the end of runs of a script."""
     made = module(text)
     logs = [made.train(seed) for seed in range(runs)]
-    arrays = {k: v if k in made.fixed or k == "time" else np.array([log[k] for log in logs]) for k, v in logs[0].items()}
+    arrays = {
+        k: v if k in made.fixed or k == "time" else np.array([log[k] for log in logs]) for k, v in logs[0].items()
+    }
     system, parameters, _, _ = CASES[name]
     kept = {k: v for k, v in parameters.items() if k not in ("d", "overlap", "units", "teachers")}
     return ends(odesim.observe(system, arrays, **kept))
