@@ -12,8 +12,8 @@ To look: `systems`, `system`, `derive`, `declare`, `derivatives`, `linearise`, `
 `simulate`, `compare`, `observe`, `sweep`, `Flow`.  To answer: `bands`, `exponents`, `atlas`, `gradient`, `optimise`.
 To meet other codes: `export`, `conventions`.  To judge and keep: `verify`, `figures`, `report`, `explore`, `save`,
 `load`.  What they return is a `System`, `Trajectory`, `Run`, `Comparison`, `Verdicts` or an answer such as `Bands`; a
-mistake of the caller is a `UsageError`, one sentence.  In a notebook what takes long shows its progress, and Ctrl-C (the stop button) raises `InterruptedRun`,
-which holds what there was.
+mistake of the caller is a `UsageError`, one sentence.  In a notebook what takes long shows its progress, and Ctrl-C
+(the stop button) raises `InterruptedRun`, which holds what there was.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -36,6 +36,8 @@ WIDEST = 1.5
 """An interval whose ends are a larger ratio apart names nothing."""
 EXPLAINED = 0.5
 """Least part of the squared motion that the flow must explain at its best speed."""
+ALIKE = 1.05
+"""Two kinds of speed whose misfits differ by a smaller ratio are not told apart: conventions of both are named."""
 LEVEL = 0.95
 AROUND = tuple(2.0 ** (k / 2) for k in range(-6, 7))
 """Speeds that are tried beside those of conventions."""
@@ -125,17 +127,19 @@ def speed(
     """
     _require(case, times)
     table = [row for row in conventions(case).rows if row.factor is not None]
-    best = None
     for count in SEGMENTS:
         segments = _segments(snapshots, times, observed, count)
-        for kind in _kinds(case):
-            found = _fit(kind, case, segments, [row for row in table if _kind(case, row) == kind])
-            best = found if best is None or (found is not None and found.explained > best.explained) else best
-        if best is not None and best.explained >= EXPLAINED:
+        made = [_fit(kind, case, segments, [row for row in table if _kind(case, row) == kind]) for kind in _kinds(case)]
+        fits = sorted((one for one in made if one is not None), key=lambda one: -one.explained)
+        if fits and fits[0].explained >= EXPLAINED:
             break
-    if best is None:
+    if not fits:
         raise UsageError("the flow from its snapshots cannot be followed")
-    return best
+    best, *others = fits
+    alike = [one for one in others if 1 - one.explained <= ALIKE * (1 - best.explained)]
+    if any(one.agrees and one.known for one in alike):
+        return next(one for one in alike if one.agrees and one.known)
+    return dataclasses.replace(best, fits=(*best.fits, *(row for one in alike for row in one.fits)))
 
 
 def _require(case: Case, times: np.ndarray) -> None:
