@@ -8,7 +8,7 @@ import dataclasses
 from typing import Any
 
 from derivations.contract import Initial, load
-from derivations.declare import noise, responses, symbols
+from derivations.declare import noise, responses, spectra, symbols
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.initial import weight_names
 from derivations.declare.rows import Rows
@@ -61,7 +61,8 @@ class Part:
 class Script:
     """Everything that a training script says, in no language.
 
-    `lines` are the conventions for its first comment, `constants` (name, value, comment), `vectors` the arrays of
+    `lines` are the conventions for its first comment, `constants` (name, value, comment), of which `counts` are numbers
+    of units; `held` are (name, value) of numbers that are written out where they act.  `vectors` are the arrays of
     trained weight vectors.  `loss` is an expression in f and y, `law` one of the noise in xi.  With `damped` momentum
     a velocity takes the part 1 - momentum of a gradient.
     """
@@ -71,6 +72,8 @@ class Script:
     lines: tuple[str, ...]
     command: str
     constants: tuple[tuple[str, Any, str], ...]
+    counts: tuple[str, ...]
+    held: tuple[tuple[str, Any], ...]
     students: tuple[Part, ...]
     teachers: tuple[Part, ...]
     loss: Any
@@ -107,6 +110,8 @@ def describe(case: Case) -> Script:
         lines=tuple(conventions(declared, parameters)),
         command=command(case),
         constants=tuple(constants(case, start)),
+        counts=tuple(part.size for part in parts),
+        held=_blocks(parameters),
         students=tuple(parts[:count]),
         teachers=tuple(parts[count:]),
         loss=renamed(responses.loss_of(declared)),
@@ -181,6 +186,13 @@ def _shared(parts: list[Part]) -> list[Part]:
         key = (part.phi, part.gate, part.share, part.arguments)
         made.append(dataclasses.replace(part, function=found.setdefault(key, part.function)))
     return made
+
+
+def _blocks(parameters: Any) -> tuple[tuple[str, Any], ...]:
+    """The coordinates of every block of the inputs, which a script writes out."""
+    blocks = spectra.blocks(parameters)
+    several = blocks is not None and len(blocks.dimension) > 1
+    return (("coordinates of the blocks", blocks.dimension.tolist()),) if several else ()  # type: ignore[union-attr]
 
 
 def _trained(declared: Declaration) -> dict[str, str]:

@@ -31,12 +31,13 @@ class Inputs:
         if clusters and declared.inputs.varied:
             text = f"np.sqrt(np.repeat({law.eigenvalue.tolist()}, {dimensions}, axis=1))"
         elif len(dimensions) == 1:
-            text = f"np.sqrt({float(blocks.eigenvalue[0])!r}) * np.ones(d)"
+            size = f"({len(law.probability)}, d)" if clusters else "d"
+            text = f"np.sqrt({float(blocks.eigenvalue[0])!r}) * np.ones({size})"
         else:
             text = f"np.sqrt(np.repeat({blocks.eigenvalue.tolist()}, {dimensions}))"
         about = "standard deviation of every coordinate" + (", by cluster" if clusters else "")
         lines = [f"scale = {text}  # {about}"]
-        if clusters and not declared.inputs.varied:
+        if clusters and not declared.inputs.varied and len(dimensions) > 1:
             lines.append(f"scale = np.tile(scale, ({len(law.probability)}, 1))  # alike in all clusters")
         if clusters:
             lines.append(f"probability = np.array({law.probability.tolist()})  # of the clusters")

@@ -1,5 +1,7 @@
 """A described training script as the text of a back end: its template, and the words that differ between back ends."""
 
+import dataclasses
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,8 +24,21 @@ def training_script(case: Case, backend: str) -> str:
     """
     script = describe(case)
     template = plain_environment().get_template(f"training/{backend}.py.jinja")
-    text = template.render(s=script, b=Words(backend), who=WHO[backend], copied=COPIED[backend])
-    return _spaced(text)
+
+    def written(described: Script) -> str:
+        return _spaced(template.render(s=described, b=Words(backend), who=WHO[backend], copied=COPIED[backend]))
+
+    # A constant that nothing reads would be one that a user changes in vain.
+    text = written(script)
+    read = [one for one in script.constants if len(re.findall(rf"\b{one[0]}\b", _code(text))) > 1]
+    fixed = [(name, value) for name, value, _ in script.constants if name not in {one[0] for one in read}]
+    held = (*((name, value) for name, value in fixed if name not in script.counts), *script.held)
+    return written(dataclasses.replace(script, constants=tuple(read), held=held))
+
+
+def _code(text: str) -> str:
+    """A script without texts in three quotes and the comments at the ends of lines."""
+    return re.sub(r"  # .*$", "", re.sub(r'""".*?"""', "", text, flags=re.DOTALL), flags=re.MULTILINE)
 
 
 class Words:
@@ -161,12 +176,10 @@ def _expressions(script: Script) -> list[Any]:
 
 
 def _spaced(text: str) -> str:
-    """The text with two empty lines between functions and at most these anywhere."""
-    import re
-
+    """The text with two empty lines around functions, and at most these anywhere."""
     text = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
-    text = re.sub(r"\n{3,}", "\n\n\n", text)
-    return (
-        re.sub(r"\n+(?=def |@jax|if __name__)", r"\n\n\n", text).replace("@jax.jit\n\n\ndef", "@jax.jit\ndef").strip()
-        + "\n"
-    )
+    head, mark, body = text.partition("\ntick = ")
+    body = re.sub(r"(\n(?: {4}|\}|\]).*\n)\n*(?=[A-Za-z#@])", r"\1\n\n", body)
+    body = re.sub(r"\n+(?=def |@jax|if __name__)", r"\n\n\n", body).replace("@jax.jit\n\n\ndef", "@jax.jit\ndef")
+    made = re.sub(r"\n{4,}", "\n\n\n", head + mark + body).strip() + "\n"
+    return made if "math." in _code(made) else made.replace("import math\n\n", "", 1)

@@ -65,7 +65,8 @@ class Start:
         else:
             body, texts = _students(at, aligned, shares, firsts)
         texts |= {name: _numbers(initial.state[name], size) for name, size in _scalars(at)}
-        fixed = [_vectors(grams[:, drawn:, drawn:], shares, firsts), f"fixed = {{{', '.join(held)}}}"]
+        made = _vectors(grams[:, drawn:, drawn:], shares, firsts, _count(at) if not stated else "")
+        fixed = [made, f"fixed = {{{', '.join(held)}}}"]
         norms = [] if stated else [name for name, _ in at.declaration.start.norms]
         return cls(
             ("" if stated else DIRECTIONS) + "\n".join(fixed), _function(body, texts),
@@ -100,14 +101,21 @@ def _rows(at: Rows, number: int, slot: str, drawn: int) -> str:
     return "" if end - begin == at.total - drawn else f"[{begin}:{end}]"
 
 
-def _vectors(grams: np.ndarray, shares: np.ndarray, firsts: list[int]) -> str:
-    """Lines that make `rows`, vectors with the given overlaps in the blocks."""
+def _count(at: Rows) -> str:
+    """The name of the number of fixed vectors, where these are of one slot of one group of teachers; else ""."""
+    fixed = [number for _, number, _ in weight_names(at) if not at.is_student(number)]
+    plain = len(fixed) == 1 and fixed[0] < len(at.declaration.groups)
+    return at.declaration.groups[fixed[0]].named("teachers") if plain else ""
+
+
+def _vectors(grams: np.ndarray, shares: np.ndarray, firsts: list[int], count: str) -> str:
+    """Lines that make `rows`, vectors with the given overlaps in the blocks; `count` names their number."""
     n = grams.shape[-1]
     whole = grams.sum(0)
     if n == 0:
         return "rows = np.zeros((0, d))"
     if len(grams) == 1 and np.array_equal(whole, np.eye(n)):
-        return f"rows = np.eye({n}, d)  # orthonormal"
+        return f"rows = np.eye({count or n}, d)  # orthonormal"
     if np.allclose(grams, shares[:, None, None] * whole, rtol=0, atol=1e-15 * np.abs(whole).max()):
         gram = _text(whole)
         parts = "[gram]" if len(grams) == 1 else f"[share * gram for share in {shares.tolist()}]"
@@ -127,28 +135,39 @@ def _text(gram: np.ndarray) -> str:
             return same
     if gram.size > MOST_NUMBERS:
         raise UsageError(f"the start has {gram.size} overlaps, and a script writes out at most {MOST_NUMBERS}")
-    return f"np.array({gram.tolist()})" if gram.ndim == 2 else f"{gram.tolist()}"
+    return (
+        f"np.array([{_lines(gram)}])" if gram.ndim == 2 else "[" + ", ".join(f"[{_lines(one)}]" for one in gram) + "]"
+    )
+
+
+def _lines(gram: np.ndarray) -> str:
+    """The rows of a matrix, a line each."""
+    return "".join(f"\n    {row}," for row in gram.tolist()) + "\n"
 
 
 def _students(at: Rows, aligned: bool, shares: np.ndarray, firsts: list[int]) -> tuple[list[str], dict[str, str]]:
     """Lines of `start` before what it returns, and the text of every array of student vectors."""
     body, texts, fixed = [], {}, at.total - at.students
+    stated = [one for one in weight_names(at) if at.is_student(one[1])]
+    count, partner = _count(at), partners(at)
+    plain = len(stated) == 1 and bool(count)
     if aligned and len(shares) == 1:
-        body.append(f"own = np.eye(d)[{fixed} : {fixed + at.students}]  # axes outside of all other vectors")
+        units = at.declaration.students[0].named("units")
+        axes = f"{count} : {count} + {units}" if plain else f"{fixed} : {fixed + at.students}"
+        body.append(f"own = np.eye(d)[{axes}]  # axes outside of all other vectors")
     elif aligned:
         body += [
             f"own = np.zeros(({at.students}, d))  # axes outside of all other vectors, in every block",
             f"for share, first in zip({shares.tolist()}, {firsts}):",
             f"    own[:, first + {fixed} : first + {fixed + at.students}] = np.sqrt(share) * np.eye({at.students})",
         ]
-    partner = partners(at)
-    stated = [one for one in weight_names(at) if at.is_student(one[1])]
     for (name, number, slot), (norm, _) in zip(stated, at.declaration.start.norms, strict=True):
         own, size = at.of(number, slot), at.declaration.students[number].named("units")
         if not aligned:
             texts[name] = f"{norm} * directions(rng.normal(size=({size}, d)))"
             continue
-        along = f"overlap * directions(rows)[{partner[own].tolist()}]"
+        which = f"np.arange({size}) % {count}" if plain else f"{partner[own].tolist()}"
+        along = f"overlap * directions(rows)[{which}]"
         mine = "own" if at.students == own.stop - own.start else f"own[{own.start}:{own.stop}]"
         texts[name] = f"{norm} * ({along} + np.sqrt(1 - overlap**2) * {mine})"
     return body, texts

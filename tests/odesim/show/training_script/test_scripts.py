@@ -134,6 +134,26 @@ def test_a_script_names_its_conventions_and_does_not_import_odesim(backend):
     assert max(map(len, text.splitlines())) <= 120 and len(text.splitlines()) < 140
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", CASES)
+def test_every_name_of_a_script_is_used_and_every_used_one_is_there(name, backend, tmp_path):
+    """A constant that nothing reads would be one that a user changes in vain."""
+    text = text_of(name, backend)
+    assert unused(text) == []
+    (tmp_path / "script.py").write_text(text)
+    ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F,E9,I", "script.py"]
+    done = subprocess.run(ruff, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def unused(text):
+    """The names that a script defines at its top and never reads."""
+    tree = ast.parse(text)
+    stored = {one.id for node in tree.body if isinstance(node, ast.Assign) for one in node.targets}
+    loaded = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return sorted(stored - loaded)
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -156,14 +176,14 @@ def test_what_has_no_script_is_one_sentence_that_names_the_feature(name, words):
 
 def test_names_that_a_script_needs_are_left_to_it():
     model = odesim.declare(
-        student={"unit": "erf(scale*x + rows)"},
+        student={"unit": "erf(scale*p + rows)"},
         teacher={},
         parameters={"scale": 0.5, "rows": 0.1},
         training={"limit": "online"},
     )
     made = module(training_script(Case.build(model, {"d": 20}, until=0.5), "numpy"))
     log = made.train(2)
-    assert log["x"].shape == (11, 1, 20)
+    assert log["p"].shape == (11, 1, 20)
     assert (made.scale_, made.rows_) == (0.5, 0.1)
 
 
