@@ -12,7 +12,7 @@ COMMON: Mapping[str, str] = {
     "steps_per_second": "SGD: steps of all replicas a second, compilation left out",
     "batches": "SGD: whether batches were counted by the values that samples take, or drawn, and why",
     "snapshots": "observed weights: number of snapshots",
-    "clock": "observed weights of a declared model: how fast the log is beside the flow, and what explains a difference",
+    "clock": "observed weights of a declared model: its speed beside the flow, and what explains it",
     "speed": "observed weights: speed of the log beside the flow, with its 95 % interval speed_low, speed_high",
     "explained": "observed weights: part of the squared motion that the flow explains at this speed",
     "distance_median": "comparison: median over replicas of the largest distance of any component at any time",

@@ -21,7 +21,7 @@ import numpy as np
 
 from derivations.contract import UsageError, load
 from derivations.declare.declaration import Declaration
-from odesim.flow.solve import solve
+from odesim.flow import solve
 from odesim.machine import streams
 from odesim.request.case import Case
 from odesim.study.conventions import Convention, conventions
@@ -127,6 +127,7 @@ def speed(
     """
     _require(case, times)
     table = [row for row in conventions(case).rows if row.factor is not None]
+    fits: list[Speed] = []
     for count in SEGMENTS:
         segments = _segments(snapshots, times, observed, count)
         made = [_fit(kind, case, segments, [row for row in table if _kind(case, row) == kind]) for kind in _kinds(case)]
@@ -274,7 +275,7 @@ def _overlaps(case: Case, segment: _Segment, times: np.ndarray) -> np.ndarray:
     """The overlaps (time, n) of the flow from the start of a segment; no number where it could not be followed."""
     stage = case.system.dynamics(case.stage)
     initial = load(stage.enter)(case.parameters, segment.arrays, streams.generator(case.seed, "initial"))
-    run = solve(dataclasses.replace(case, until=float(times[-1]), rtol=RTOL), times=times, initial=initial)
+    run = solve.solve(dataclasses.replace(case, until=float(times[-1]), rtol=RTOL), times=times, initial=initial)
     found = np.full((len(times), segment.after.size), np.nan)
     parts = [np.asarray(run.state[name].values).reshape(len(run.time), -1) for name in segment.names]
     found[: len(run.time)] = np.concatenate(parts, axis=1)[: len(times)]
