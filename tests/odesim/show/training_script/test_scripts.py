@@ -176,14 +176,14 @@ def test_what_has_no_script_is_one_sentence_that_names_the_feature(name, words):
 
 def test_names_that_a_script_needs_are_left_to_it():
     model = odesim.declare(
-        student={"unit": "erf(scale*p + rows)"},
+        student={"unit": "erf(scale*g + rows)"},
         teacher={},
         parameters={"scale": 0.5, "rows": 0.1},
         training={"limit": "online"},
     )
     made = module(training_script(Case.build(model, {"d": 20}, until=0.5), "numpy"))
     log = made.train(2)
-    assert log["p"].shape == (11, 1, 20)
+    assert log["g"].shape == (11, 1, 20)
     assert (made.scale_, made.rows_) == (0.5, 0.1)
 
 
