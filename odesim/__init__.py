@@ -10,15 +10,16 @@ Importing this package is light: JAX, SymPy, numba, diffrax and matplotlib load 
 
 To look: `systems`, `system`, `derive`, `declare`, `derivatives`, `linearise`, `predict`.  To compute: `integrate`,
 `simulate`, `compare`, `observe`, `sweep`, `Flow`.  To answer: `bands`, `exponents`, `atlas`, `gradient`, `optimise`.
-To judge and keep: `verify`, `check`, `figures`, `report`, `explore`, `save`, `load`.  What they return is a `System`,
-`Trajectory`, `Run`, `Comparison`, `Verdicts` or an answer such as `Bands`; a mistake of the caller is a `UsageError`,
-one sentence.  In a notebook what takes long shows its progress, and Ctrl-C (the stop button) raises `InterruptedRun`,
-which holds what there was.
+To meet other codes: `export`, `conventions`.  To judge and keep: `verify`, `check`, `figures`, `report`, `explore`,
+`save`, `load`.  What they return is a `System`, `Trajectory`, `Run`, `Comparison`, `Verdicts` or an answer such as
+`Bands`; a mistake of the caller is a `UsageError`, one sentence.  In a notebook what takes long shows its progress, and
+Ctrl-C (the stop button) raises `InterruptedRun`, which holds what there was.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from odesim.public.answers import atlas, bands, exponents, gradient, optimise
+from odesim.public.bridge import conventions, export
 from odesim.public.comparisons import compare, observe
 from odesim.public.grids import sweep
 from odesim.public.keep import check, explore, figures, load, report, save, verify
@@ -53,11 +54,13 @@ __all__ = [
     "bands",
     "check",
     "compare",
+    "conventions",
     "declare",
     "derivatives",
     "derive",
     "explore",
     "exponents",
+    "export",
     "figures",
     "gradient",
     "integrate",

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = (
     "own-model", "inputs", "training", "rules", "heads", "stages", "bands", "exponents", "atlas", "sensitivity",
-    "optimise", "check",
+    "optimise", "check", "export", "conventions",
 )  # fmt: skip
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?")
 

@@ -65,6 +65,20 @@ def loss(declaration: Declaration) -> str:
     return symbols.function("loss", [*f, *y, *numbers], [given, *(sympy.diff(given, one) for one in f)])
 
 
+def loss_of(declaration: Declaration) -> Any:
+    """The loss of a network with one answer, an expression in f and y; of a label that is a sign in sign(y).
+
+    >>> from derivations.declare.reading import declaration
+    >>> loss_of(declaration({"student": {"unit": "w"}}))
+    (f - y)**2/2
+    """
+    import sympy
+
+    if declaration.own_loss is not None:
+        return symbols.build(declaration.own_loss, ())
+    return _loss_of(declaration.loss, *(sympy.Symbol(letter, real=True) for letter in "fy"))
+
+
 def _loss_of(word: str, f: Any, y: Any) -> Any:
     """The loss of one answer."""
     sign = symbols.own()["sign"](y)

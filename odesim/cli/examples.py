@@ -19,6 +19,8 @@ SUMMARIES: Mapping[str, str] = {
     "sensitivity": "Print derivatives of results by parameters.",
     "optimise": "Find the best schedule of the step, decay or noise.",
     "observe": "Measure the order parameters of your own weights.",
+    "export": "Write a training script for PyTorch, NumPy or JAX.",
+    "conventions": "Print learning rates and scales of other codes.",
     "verify": "Test the theorems of a paper against ODE and SGD.",
     "check": "Check a model: one page with verdict and grade.",
     "sweep": "Integrate or simulate at every point of a grid.",
@@ -69,7 +71,15 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "odesim optimise --system saad_solla_1995_step -p overlap=.2 -p noise=.3 --minimise 'final error' --until 30",
         "odesim optimise --system arnaboldi_2023 --minimise 'first time error <= .1' --between 0,0.16",
     ),
-    "observe": ("odesim observe weights.npz --system liao --out runs/mine",),
+    "observe": (
+        "odesim observe weights.npz --system liao --out runs/mine",
+        "odesim observe a.pt b.pt teacher.npz --system saad_solla_1995 --map fc.weight=w --times 0,10 --out runs/mine",
+    ),
+    "export": (
+        "odesim export --system saad_solla_1995_step --to torch -p d=500 --out train.py",
+        "odesim export --system softmax_mixture --to jax",
+    ),
+    "conventions": ("odesim conventions --system saad_solla_1995_step -p d=500 -p batch=8",),
     "verify": (
         "odesim verify --system liao --list",
         "odesim verify --system liao --claim lem-1 --workers 2",

@@ -91,8 +91,10 @@ def compare(
 @speaking
 def observe(
     system: "str | System",
-    weights: "str | os.PathLike[str] | Mapping[str, Any]",
+    weights: "str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, Any]",
     *,
+    names: "Mapping[str, str] | None" = None,
+    times: "Sequence[float] | None" = None,
     stage: str | None = None,
     **parameters: Any,
 ) -> "Trajectory":
@@ -100,14 +102,20 @@ def observe(
 
     Arguments:
         system: The system that defines the order parameters.
-        weights: Arrays by name, or an .npz file of them. `w` holds one snapshot (unit, d), snapshots (time, unit, d),
-            or those of several runs (replica, time, unit, d); other slots are named likewise. `w_star` (teacher, d) is
-            the teacher of all runs, and `time` (time,) the times.
+        weights: Arrays by name, an .npz file of them, or a list of files: checkpoints of PyTorch (.pt, .pth), .npz
+            and .npy files, of which those with the same arrays are snapshots in their order. `w` holds one snapshot
+            (unit, d), snapshots (time, unit, d), or those of several runs (replica, time, unit, d); other slots are
+            named likewise. `w_star` (teacher, d) is the teacher of all runs, and `time` (time,) the times.
+        names: Slots of the arrays in files, such as `{"layer.weight": "w", "teacher.kernel": "w_star.T"}`; `.T`
+            transposes.
+        times: The times of the snapshots in files without `time`.
         stage: The stage; by default the first with a clock.
         parameters: Those of the system.
 
     Returns:
         A `Trajectory` with the dimensions (time, ...), or (seed, time, ...) of several runs, which `compare` takes.
+        Of a declared model `summary["clock"]` says how fast the log is beside the flow, and which convention explains a
+        difference (`odesim.conventions`).
 
     Raises:
         UsageError: Arrays that are missing, of shapes that disagree or not finite.
@@ -121,5 +129,5 @@ def observe(
     from odesim.study import observation
 
     system = chosen(system)
-    known(system, parameters, ("stage",), "observe")
-    return observation.observe(system, weights, parameters, stage=stage)
+    known(system, parameters, ("stage", "names", "times"), "observe")
+    return observation.observe(system, weights, parameters, stage=stage, names=names, times=times)

@@ -158,6 +158,18 @@ def require_types(what: str, given: Mapping[str, Any]) -> None:
         several = isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
         return isinstance(value, str) or several
 
+    def are_weights(value: Any) -> bool:
+        several = isinstance(value, list | tuple) and all(isinstance(one, str | os.PathLike) for one in value)
+        return isinstance(value, str | os.PathLike | Mapping) or several
+
+    def are_names(value: Any) -> bool:
+        words = [*value, *value.values()] if isinstance(value, Mapping) else [None]
+        return all(isinstance(word, str) for word in words)
+
+    def are_times(value: Any) -> bool:
+        flat = isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1
+        return flat and all(isinstance(one, numbers.Real) for one in value)
+
     kinds: dict[str, tuple[Callable[[Any], bool], str]] = {
         **dict.fromkeys(WORD_ARGUMENTS, (lambda value: isinstance(value, str), "a name")),
         **dict.fromkeys(NUMBER_ARGUMENTS, (is_number, "a number")),
@@ -166,7 +178,9 @@ def require_types(what: str, given: Mapping[str, Any]) -> None:
         "stage": (is_stage, "the name of a stage, or a list of names"),
         "of": (is_stage, "a measure, or a list of measures"),
         "to": (is_stage, "the name of a parameter, or a list of names"),
-        "weights": (lambda value: isinstance(value, str | os.PathLike | Mapping), "a mapping of arrays, or a file"),
+        "weights": (are_weights, "a mapping of arrays, a file, or a list of files"),
+        "names": (are_names, "a mapping from arrays to slots"),
+        "times": (are_times, "a list of numbers"),
         "state": (lambda value: isinstance(value, Mapping), "a mapping of arrays"),
         "inputs": (lambda value: isinstance(value, Mapping), "a mapping of arrays"),
         "claims": (is_stage, "the id of a claim, or a list of ids"),

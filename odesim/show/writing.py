@@ -44,3 +44,16 @@ def environment() -> Any:
     )
     environment.policies["json.dumps_kwargs"] = {}  # in the order in which things were said
     return environment
+
+
+def plain_environment() -> Any:
+    """Jinja for texts that are no pages, such as programs: nothing is escaped."""
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("odesim.show", "templates"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

@@ -5,7 +5,8 @@ import dataclasses
 import functools
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,11 @@ from odesim.request.case import Case, digest_of, plain
 from odesim.request.initial_arrays import read_arrays
 from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
 from odesim.sgd.observed import flow_of, population_values
+from odesim.study import checkpoints
+from odesim.study.observed_clock import speed
 
+Snapshots = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, Any]
+"""Weights: a file, several files, or arrays by name."""
 FIXED = 1e-9
 """How far a teacher given at every time may be from that of the first, relative to its largest entry: float32 moves."""
 
@@ -31,8 +36,8 @@ class Observation:
     """What `odesim observe` is asked for: the case whose start is the first snapshot, all snapshots, and their times.
 
     `snapshots[k]` holds the arrays of an initial file at `times[k]`; `others` are those of further replicas, None
-    where the arrays have no axis of replicas; `source` is the digest of all that was given, and
-    `given` is what messages call it.
+    where the arrays have no axis of replicas; `timed` says whether the times were given; `source` is the digest of all
+    that was given, and `given` is what messages call it.
     """
 
     case: Case
@@ -42,31 +47,40 @@ class Observation:
     source: str
     given: str
     others: tuple[tuple[Mapping[str, np.ndarray], ...], ...] | None = None
+    timed: bool = False
 
     @classmethod
     def build(
-        cls, system: str | System, snapshots: str | os.PathLike[str] | Mapping[str, Any],
-        parameters: Mapping[str, Any] | None = None, *, stage: str | None = None,
+        cls, system: str | System, snapshots: Snapshots, parameters: Mapping[str, Any] | None = None, *,
+        stage: str | None = None, names: Mapping[str, str] | None = None, times: Sequence[float] | None = None,
     ) -> "Observation":  # fmt: skip
         """Check snapshots and divide them by time; what they hold, `observe` says.
+
+        Of several files and of checkpoints `names` are the slots of their arrays, and `times` those of the snapshots
+        (`odesim.study.checkpoints`).
 
         Raises `UsageError` for a system whose model has no weights in d dimensions, for arrays that are missing, of
         shapes that disagree or not finite, for a teacher that moves, and for times that do not increase.
         """
-        name = f"{os.path.basename(snapshots)}" if isinstance(snapshots, str | os.PathLike) else "weights="
+        several = not isinstance(snapshots, str | os.PathLike | Mapping)
+        files = list(snapshots) if several else [snapshots] if not isinstance(snapshots, Mapping) else []
+        name = f"{os.path.basename(files[0])}" if files else "weights="
         with _naming(name):
-            return cls._build(system, snapshots, parameters, stage, name)
+            bare = Case.build(system, parameters, stage=stage)
+            if files and (several or names or times is not None or Path(files[0]).suffix != ".npz"):
+                snapshots = checkpoints.read(files, names or {}, times, _vectors(bare))
+            elif names or times is not None:
+                raise UsageError("names and times are for files: arrays have the names of slots, and `time` among them")
+            return cls._build(bare, system, snapshots, parameters, name)
 
     @classmethod
     def _build(
-        cls, system: str | System, snapshots: str | os.PathLike[str] | Mapping[str, Any],
-        parameters: Mapping[str, Any] | None, stage: str | None, name: str,
+        cls, bare: Case, system: str | System, snapshots: Any, parameters: Mapping[str, Any] | None, name: str,
     ) -> "Observation":  # fmt: skip
         arrays, source = read_arrays(snapshots)
         assert arrays is not None and source is not None
         arrays = dict(arrays)
         times = arrays.pop("time", None)
-        bare = Case.build(system, parameters, stage=stage)
         model = (
             bare.system.dynamics(bare.stage).truth(bare.parameters) if bare.system.dynamics(bare.stage).model else None
         )
@@ -81,7 +95,7 @@ class Observation:
         case = Case.build(system, parameters, initial=divided[0], stage=bare.stage)
         return cls(
             case, case.system.dynamics(case.stage).truth(case.parameters), divided, _times(times, len(divided)), source,
-            name, tuple(others) if replicas else None,
+            name, tuple(others) if replicas else None, times is not None,
         )  # fmt: skip
 
     @property
@@ -124,17 +138,20 @@ class Observation:
         initials = replicas[0]
         saved = np.array([[self._saved(initial) for initial in each] for each in replicas])
         found = self.model.observe(initials[0].parameters, saved)
+        unknown = self._unknown(initials[0])
         state = {name: Variable(("seed", "time", *dims), values, text) for name, (dims, values, text) in found.items()}
         for name, values in state.items():
             bad = values.values if self.others is not None else values.values[0]
             if not np.isfinite(bad).all():
                 raise UsageError(f"{name} is not finite{_where(bad)}: is a weight vector zero there?")
         state |= self._population_values(initials[0], found)
+        state = {name: values for name, values in state.items() if name not in unknown}
         if self.others is None:
             state = {name: Variable(v.dims[1:], v.values[0], v.meaning) for name, v in state.items()}
         fixed = self.model.fixed(initials[0]) if isinstance(self.model, ScalarModel) else {}
         end = float(self.times[-1])
         counted = {} if self.others is None else {"replicas": len(replicas)}
+        seen = {name: np.asarray(values) for name, (_, values, _) in found.items() if name not in unknown}
         final = {name: float(v.values[-1]) for name, v in state.items() if v.values.ndim == 1}
         return Trajectory(
             time=self.times,
@@ -148,14 +165,44 @@ class Observation:
                 "snapshots": len(self.times),
                 **counted,
                 **{f"final_{name}": value for name, value in final.items()},
+                **self._speed(seen),
             },
             invariants={},
         )
 
-    def _saved(self, initial: Initial) -> np.ndarray:
-        """What a simulation would save of these weights."""
+    def _speed(self, observed: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """The speed of the log beside the flow, or why there is none; nothing for systems that are not declared."""
+        if not self.system.declaration:
+            return {}
+        if not self.timed:
+            return {"clock": "not judged: the log has no time"}
+        try:
+            found = speed(self.case, (self.snapshots, *(self.others or ())), self.times, observed)
+        except UsageError as reason:
+            return {"clock": f"not judged: {reason}"}
+        interval = {"speed": found.value, "speed_low": found.low, "speed_high": found.high}
+        return {"clock": found.sentence(), **interval, "explained": found.explained}
+
+    def _saved(self, initial: Initial, velocity: float = 0.0) -> np.ndarray:
+        """What a simulation would save of these weights; velocities, which no snapshot has, are a number."""
         gram = self.model.place(initial)
-        return packed(gram, self.model.scalars(initial)) if isinstance(self.model, ScalarModel) else gram
+        if not isinstance(self.model, ScalarModel):
+            return gram
+        scalars = self.model.scalars(initial)
+        if self.model.velocities is not None:
+            extended, pushes = self.model.velocities(initial)
+            widened, n = np.full(extended.shape, velocity), gram.shape[-1]
+            widened[..., :n, :n] = gram
+            gram, scalars = widened, np.concatenate([scalars, np.full(pushes.shape, velocity)])
+        return packed(gram, scalars)
+
+    def _unknown(self, initial: Initial) -> set[str]:
+        """The names of order parameters that depend on velocities, which weights do not show."""
+        known, other = (
+            self.model.observe(initial.parameters, np.array([[self._saved(initial, velocity)]]))
+            for velocity in (0.0, 1.0)
+        )
+        return {name for name, (_, values, _) in known.items() if not np.array_equal(values, other[name][1])}
 
     def _population_values(self, initial: Initial, found: Labelled) -> dict[str, Variable]:
         """The population loss (seed, time) and what the flow watches, by the flow's first tier."""
@@ -180,8 +227,8 @@ class Observation:
 
 
 def observe(
-    system: str | System, snapshots: str | os.PathLike[str] | Mapping[str, Any],
-    parameters: Mapping[str, Any] | None = None, *, stage: str | None = None,
+    system: str | System, snapshots: Snapshots, parameters: Mapping[str, Any] | None = None, *,
+    stage: str | None = None, names: Mapping[str, str] | None = None, times: Sequence[float] | None = None,
 ) -> Trajectory:  # fmt: skip
     """The order parameters of weights that were trained elsewhere, as a trajectory that `compare` takes.
 
@@ -199,7 +246,7 @@ def observe(
     >>> observe("liao", weights).state["gamma1"].shape
     (5, 3, 2)
     """
-    wanted = Observation.build(system, snapshots, parameters, stage=stage)
+    wanted = Observation.build(system, snapshots, parameters, stage=stage, names=names, times=times)
     return dataclasses.replace(wanted.trajectory(), asked=wanted)
 
 

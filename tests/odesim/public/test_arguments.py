@@ -35,6 +35,8 @@ def calls(run, tmp_path, monkeypatch):
         "compare": {"first": "liao", "step_size": 1e-2, "batch": 4, "seeds": 2, **TINY},
         "declare": {"student": {"unit": "erf(w)"}, "teacher": {}},
         "derivatives": {"system": "pruning", "tier": "homogeneous"},
+        "conventions": {"system": "saad_solla_1995"},
+        "export": {"system": "saad_solla_1995", "to": "numpy"},
         "derive": {"system": "pruning", "tier": "homogeneous"},
         "explore": {"what": run, "out": "page.html"},
         "exponents": {"system": committee},

@@ -17,9 +17,11 @@ def calls(run):
     return {
         "check": {"system": "liao", "claims": "eq-5-sol", "step_size": 1e-2, "batch": 4, "seeds": 2, **TINY},
         "compare": {"first": "liao", "step_size": 1e-2, "batch": 4, "seeds": 2, **TINY},
+        "conventions": {"system": "saad_solla_1995"},
         "derivatives": {"system": "pruning", "tier": "homogeneous"},
         "derive": {"system": "pruning", "tier": "homogeneous"},
         "explore": {"what": run, "out": "page.html", "overwrite": True},
+        "export": {"system": "saad_solla_1995", "to": "numpy"},
         "exponents": {"system": "ben_arous_2021"},
         "gradient": {"system": "arnaboldi_2023", "of": "final error", "to": ["step"], "until": 0.5},
         "integrate": {"system": "liao", **TINY},

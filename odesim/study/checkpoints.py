@@ -1,0 +1,176 @@
+"""Weights of other programs as the arrays of `observe`: .npz and .npy files, and checkpoints of PyTorch.
+
+Files are loaded without running anything that they hold: PyTorch's by `torch.load(.., weights_only=True)`, NumPy's
+without pickled objects.  A pickled pytree of JAX can run code when it is loaded, and is refused: `numpy.savez` writes
+its leaves.  Several files are snapshots in their order where they hold the same arrays, and what one of them holds
+alone, such as a teacher, is fixed.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import UsageError, npz
+from odesim.errors import MissingError
+
+TORCH = (".pt", ".pth", ".bin", ".ckpt")
+PICKLED = (".pkl", ".pickle", ".joblib", ".dill", ".msgpack")
+TURNED = ".T"
+"""Ending of a slot whose array stands with the inputs first, (d, unit), as the kernels of JAX's libraries do."""
+TIME = "time"
+
+
+def read(
+    files: Sequence[str | os.PathLike[str]], names: Mapping[str, str], times: Sequence[float] | None,
+    vectors: set[str],
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """Return the arrays of checkpoints by the names of slots, snapshots along the first axis.
+
+    Args:
+        files: the files, snapshots in the order of time.
+        names: array in a file -> slot, with `TURNED` behind it for a transposed one; empty: names are slots already.
+        times: the times of the snapshots, in the place of an array `time`.
+        vectors: slots with one number for every unit, whose arrays (1, unit) or (unit, 1) lose an axis.
+
+    Raises `UsageError` for a file that cannot be read or is not safe to load, an array that no file has, and files that
+    do not hold the same arrays; `MissingError` where PyTorch is not installed.
+    """
+    every = [_named(_load(Path(file)), names, vectors) for file in files]
+    if not every:
+        raise UsageError("observe needs at least one file of weights")
+    missing = [name for name, slot in names.items() if not any(_slot(slot)[0] in held for held in every)]
+    if missing:
+        known = ", ".join(sorted(_load(Path(files[0])))) or "none"
+        raise UsageError(f"--map names {missing[0]}, which no file holds; {Path(files[0]).name} has {known}")
+    found = every[0] if len(every) == 1 else _stacked(every, [Path(file).name for file in files])
+    if times is not None:
+        found[TIME] = np.asarray(times, float)
+    elif TIME in found:
+        found[TIME] = found[TIME].reshape(-1)
+    return found
+
+
+def assignments(given: Sequence[str]) -> dict[str, str]:
+    """Return the names of `--map ARRAY=SLOT`.  Raises `UsageError` for a word that is none.
+
+    >>> assignments(["layer.weight=w", "kernel=w.T"])
+    {'layer.weight': 'w', 'kernel': 'w.T'}
+    """
+    found: dict[str, str] = {}
+    for word in given:
+        name, sign, slot = word.rpartition("=")
+        if not sign or not name or not slot:
+            raise UsageError(f"--map is ARRAY=SLOT such as layer.weight=w, but {word!r} was given")
+        found[name] = slot
+    return found
+
+
+def _slot(text: str) -> tuple[str, bool]:
+    """A slot, and whether its array is transposed."""
+    return text.removesuffix(TURNED), text.endswith(TURNED)
+
+
+def _named(arrays: Mapping[str, np.ndarray], names: Mapping[str, str], vectors: set[str]) -> dict[str, np.ndarray]:
+    """The arrays of a file by slot; those that are not named are left out where names are given."""
+    found: dict[str, np.ndarray] = {}
+    for name, values in arrays.items():
+        if names and name not in names and name != TIME:
+            continue
+        slot, turned = _slot(names.get(name, name))
+        if slot in found:
+            raise UsageError(f"two arrays of one file are the slot {slot}: map each to one of its own")
+        values = np.swapaxes(values, -1, -2) if turned and values.ndim > 1 else values
+        if slot in vectors and values.ndim == 2 and names and 1 in values.shape:
+            values = values.reshape(-1)  # the weight of a last layer, (1, unit)
+        found[slot] = values
+    return found
+
+
+def _stacked(every: list[dict[str, np.ndarray]], files: list[str]) -> dict[str, np.ndarray]:
+    """The arrays of several files: what more than one holds are snapshots, everything else is fixed."""
+    counts = {name: sum(name in held for held in every) for held in every for name in held}
+    moving = {name for name, count in counts.items() if count > 1}
+    found = {name: values for held in every for name, values in held.items() if name not in moving}
+    if not moving:
+        return found
+    chosen = [k for k, held in enumerate(every) if moving & held.keys()]
+    for k in chosen:
+        lacking = sorted(moving - every[k].keys())
+        if lacking:
+            raise UsageError(
+                f"{files[k]} lacks {lacking[0]}, which other files have: every snapshot has the same arrays"
+            )
+    for name in moving:
+        shapes = {every[k][name].shape for k in chosen}
+        if len(shapes) > 1:
+            raise UsageError(f"{name} has different shapes in the files: {', '.join(map(str, sorted(shapes)))}")
+        found[name] = np.array([every[k][name] for k in chosen])
+    return found
+
+
+def _load(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of one file by name."""
+    kind = path.suffix.lower()
+    if kind in PICKLED:
+        raise UsageError(
+            f"{path.name} may run code when it is loaded: save its arrays by numpy.savez (of a pytree of JAX its "
+            "leaves by name)"
+        )
+    try:
+        if kind in TORCH:
+            return _torch(path)
+        if kind == ".npy":
+            return {path.stem: _single(path)}
+        return npz.read_npz(path)
+    except OSError as error:
+        raise UsageError(f"cannot read the file {path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise UsageError(f"{error}; write it with numpy.savez") from None
+
+
+def _single(path: Path) -> np.ndarray:
+    with path.open("rb") as file:
+        try:
+            found = np.load(file, allow_pickle=False)
+        except npz.DAMAGED as error:
+            raise ValueError(f"{path} is not a valid .npy file of numbers") from error
+    if not isinstance(found, np.ndarray):
+        raise ValueError(f"{path} is not a valid .npy file of numbers")
+    return found
+
+
+def _torch(path: Path) -> dict[str, np.ndarray]:
+    """The tensors and numbers of a checkpoint of PyTorch, names of nested dictionaries joined by dots."""
+    import pickle
+
+    try:
+        import torch  # pyright: ignore[reportMissingImports] - only who has such files has it
+    except ImportError:
+        raise MissingError(
+            f"{path.name} is a checkpoint of PyTorch, which is not installed: pip install torch, or save its arrays by "
+            "numpy.savez"
+        ) from None
+    with path.open("rb") as file:
+        try:
+            held = torch.load(file, map_location="cpu", weights_only=True)
+        except (pickle.UnpicklingError, RuntimeError, EOFError, *npz.DAMAGED) as error:
+            first = str(error).partition("\n")[0][:120]
+            raise UsageError(
+                f"{path.name} is no checkpoint of weights alone ({first}): save the state_dict by torch.save"
+            ) from None
+    found: dict[str, np.ndarray] = {}
+
+    def add(name: str, value: Any) -> None:
+        if isinstance(value, Mapping):
+            for key, inner in value.items():
+                add(f"{name}.{key}" if name else str(key), inner)
+        elif isinstance(value, torch.Tensor):
+            found[name or path.stem] = value.detach().to(torch.float64).numpy()
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found[name] = np.asarray(float(value))
+
+    add("", held)
+    return found

@@ -1,0 +1,306 @@
+"""Conventions of other codes for a declared model: the numbers that train the same network in each of them.
+
+A code with another convention has other weights w' = c w, another loss l' = m l or another clock.  With the learning
+rate of the table it makes the same steps; with the declared one it is `factor` times as fast as the flow.
+
+    fields w'.x/sqrt(d)             w' = sqrt(d) w,  learning rate d h
+    loss 2 l, sum of B samples      learning rate h/2, h/B
+    both outputs divided by c       l' = l/c^2,  learning rate c^2 h,  label noise sigma/c
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from derivations.contract import UsageError
+from derivations.declare import batches, momentum, responses, schedules, speeds
+from derivations.declare.declaration import Declaration
+from derivations.declare.system import rows
+from odesim.request.case import Case
+
+Kind = Literal["rate", "clock", "same"]
+"""rate: the convention changes the effective learning rate; clock: it changes what is called time; same: neither."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Convention:
+    """A convention of a code, with the numbers that it needs to train the declared network.
+
+    `rates` are learning rates by trained array, `weights` the factors of the arrays at the start, `noise` and `decay`
+    those numbers in the code, `tick` the time of one step by the code's clock.  A code with this convention and the
+    declared numbers is `factor` times as fast as the flow (None: not a constant factor); `question` asks for it.
+    """
+
+    name: str
+    says: str
+    rates: dict[str, float]
+    weights: dict[str, float]
+    noise: float | None
+    decay: float
+    tick: float
+    kind: Kind = "same"
+    factor: float | None = None
+    question: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Conventions:
+    """The table of `odesim conventions`: what is declared, then other conventions.
+
+    `run` has the steps and samples that the declared end time takes; `begins` is True where numbers change in time and
+    those of the table are the first.
+    """
+
+    system: str
+    declared: dict[str, str]
+    rows: tuple[Convention, ...]
+    run: dict[str, float]
+    begins: bool
+
+    def summary(self) -> dict[str, Any]:
+        """The table as plain data."""
+        found = [dataclasses.asdict(row) for row in self.rows]
+        return {
+            "system": self.system, "declared": self.declared, "run": self.run, "values_at_the_start": self.begins,
+            "conventions": found,
+        }  # fmt: skip
+
+    def __getitem__(self, name: str) -> Convention:
+        """The row with a name."""
+        return next(row for row in self.rows if row.name == name)
+
+
+def conventions(case: Case) -> Conventions:
+    """Return the conventions of a declared model at its parameters.
+
+    Raises `UsageError` for a system that is not declared, and for giant steps, whose clock counts steps.
+    """
+    from derivations.declare.summary import conventions as declared_words
+
+    declared = getattr(case.parameters, "declaration", None)
+    if not isinstance(declared, Declaration):
+        raise UsageError(f"{case.system.name} is no declared model: its README.md states its conventions")
+    if declared.limit == "batch":
+        raise UsageError(f"{case.system.name} has giant steps, and the table is for the flow and the online limit")
+    numbers = _Numbers.build(case)
+    found = [numbers.row("declared", "as declared")]
+    for make in (_losses, _batch, _fields, _outputs, _momentum, _rates, _clocks):
+        found += make(numbers)
+    steps = round(case.until / numbers.tick)
+    run = {
+        "until": case.until, "steps": steps, "samples": steps * numbers.batch, "steps_of_time_1": 1 / numbers.tick,
+        "samples_of_time_1": numbers.batch / numbers.tick,
+    }  # fmt: skip
+    begins = bool(schedules.active(case.parameters))
+    return Conventions(case.system.name, declared_words(case.parameters), tuple(found), run, begins)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Numbers:
+    """The declared numbers from which rows are made."""
+
+    declared: Declaration
+    parameters: Any
+    d: int
+    eta: float
+    batch: int
+    tick: float
+    rates: dict[str, float]
+    vectors: tuple[str, ...]
+    readouts: tuple[str, ...]
+    noise: float | None
+    decay: float
+
+    @classmethod
+    def build(cls, case: Case) -> "_Numbers":
+        parameters, now = case.parameters, schedules.begun(case.parameters)
+        declared: Declaration = parameters.declaration
+        online = declared.limit == "online"
+        eta = float(now.step)
+        step = eta / parameters.d if online else eta
+        rates, vectors, readouts = {}, [], []
+        for group in declared.students:
+            for word in (*group.slots, *group.own):
+                if declared.moves(group, word):
+                    rates[group.named(word)] = step * speeds.speed(now, group, word)
+                    kept = vectors if word in group.slots else readouts if word in group.trained_readouts else []
+                    kept.append(group.named(word))
+        return cls(
+            declared, parameters, int(parameters.d), eta, int(batches.usual(parameters) or 1),
+            1 / parameters.d if online else step, rates, tuple(vectors), tuple(readouts),
+            None if declared.law is not None and parameters.noise is None else float(now.noise), float(now.decay),
+        )  # fmt: skip
+
+    @property
+    def constant(self) -> bool:
+        """True where a factor of the loss is one of all speeds: weight decay has none."""
+        return self.decay == 0 and not self.declared.inertial
+
+    def row(
+        self, name: str, says: str, *, rate: float = 1.0, own: dict[str, tuple[float, float]] | None = None,
+        noise: float = 1.0, tick: float | None = None, kind: Kind = "same", factor: float | None = None,
+        question: str = "",
+    ) -> Convention:  # fmt: skip
+        """One row: `rate` multiplies all learning rates, `own` those and the start of some arrays."""
+        own = own or {}
+        rates = {one: value * rate * own.get(one, (1.0, 1.0))[0] for one, value in self.rates.items()}
+        weights = {one: own.get(one, (1.0, 1.0))[1] for one in self.rates}
+        scale = rate * (own[self.vectors[0]][0] if self.vectors and self.vectors[0] in own else 1.0)
+        level = None if self.noise is None else self.noise * noise
+        return Convention(
+            name, says, rates, weights, level, self.decay / scale, self.tick if tick is None else tick, kind,
+            factor if factor is None or kind == "clock" or self.constant else None, question,
+        )  # fmt: skip
+
+
+def _losses(n: _Numbers) -> Iterator[Convention]:
+    """Squared losses with and without the factor 1/2."""
+    import sympy
+
+    f, y = (sympy.Symbol(letter, real=True) for letter in "fy")
+    if n.declared.several or n.declared.labelled():
+        return
+    size = sympy.simplify(responses.loss_of(n.declared) / (f - y) ** 2)
+    if not size.is_number:
+        return
+    for text, other, asked in (
+        ("(f - y)^2, without the factor 1/2", 1.0, "is your loss without the factor 1/2?"),
+        ("(f - y)^2 / 2", 0.5, "has your loss the factor 1/2?"),
+    ):
+        factor = other / float(size)
+        if factor != 1:
+            name = "loss_without_half" if other == 1 else "loss_with_half"
+            yield n.row(name, f"loss {text}", rate=1 / factor, kind="rate", factor=factor, question=asked)
+
+
+def _batch(n: _Numbers) -> Iterator[Convention]:
+    """The sum over a batch in the place of its mean."""
+    if n.batch > 1:
+        yield n.row(
+            "sum_over_batch", f"loss summed over the {n.batch} samples of a batch", rate=1 / n.batch, kind="rate",
+            factor=float(n.batch), question="is your loss the sum over the batch, and not the mean?",
+        )  # fmt: skip
+
+
+def _fields(n: _Numbers) -> Iterator[Convention]:
+    """Fields w.x / sqrt(d)."""
+    if n.declared.weights == "normalised" or not n.vectors:
+        return
+    own = {one: (float(n.d), math.sqrt(n.d)) for one in n.vectors}
+    yield n.row(
+        "fields_over_sqrt_d", "fields w.x / sqrt(d), weights sqrt(d) times as long", own=own, kind="rate",
+        factor=1.0 / n.d if len(n.rates) == len(n.vectors) else None, question="are your fields divided by sqrt(d)?",
+    )  # fmt: skip
+
+
+def _outputs(n: _Numbers) -> Iterator[Convention]:
+    """Outputs of both networks divided by K or sqrt(K), and readouts K times as large."""
+    declared = n.declared
+    if declared.several or len(declared.students) != 1:
+        return
+    (group,) = declared.students
+    units = rows(n.parameters).sizes[0]
+    if units == 1:
+        return
+    sizes = {"1/K": float(units), "1/sqrt(K)": math.sqrt(units)}
+    (readout,) = group.readouts
+    if readout.trained and group.named(readout.word) in n.rates:
+        for text, c in sizes.items():
+            own = {group.named(readout.word): (c**2, c)}
+            yield n.row(
+                f"readouts_{_word(text)}", f"f = {text} sum of a_i phi_i, readouts {c:g} times as large", own=own
+            )
+        return
+    present = {"sum": 1.0, "mean": 1.0 / units, "root": units**-0.5}.get(readout.output)
+    if present is None or declared.loss not in ("squared", "correlation") or declared.by_cluster:
+        return
+    for text, c in {"1": 1.0, **sizes}.items():
+        ratio = present * c  # of the declared outputs to those of the code
+        if abs(ratio - 1) < 1e-12:
+            continue
+        said = f"outputs of student and teacher are {'plain sums' if text == '1' else text + ' sum'}"
+        question = (
+            f"are your outputs {'sums without ' + _present(readout.output) if text == '1' else f'scaled by {text}'}?"
+        )
+        noiseless = n.noise == 0
+        yield n.row(
+            f"outputs_{_word(text)}", said, rate=ratio**2, noise=1 / ratio, kind="rate",
+            factor=ratio**-2 if noiseless else None, question=question,
+        )  # fmt: skip
+    if readout.output == "mean":
+        yield n.row(
+            "rate_times_units", f"a learning rate that the code multiplies by K = {units}", rate=1 / units, kind="rate",
+            factor=float(units), question="does your code multiply the learning rate by the number of units K?",
+        )  # fmt: skip
+
+
+def _present(output: str) -> str:
+    return {"mean": "1/K", "root": "1/sqrt(K)"}.get(output, "a factor")
+
+
+def _word(text: str) -> str:
+    return {"1": "sums", "1/K": "over_units", "1/sqrt(K)": "over_sqrt_units"}[text]
+
+
+def _momentum(n: _Numbers) -> Iterator[Convention]:
+    """Momentum that takes the part 1 - beta of a gradient."""
+    stated: momentum.Momentum | None = n.declared.momentum
+    if stated is None or stated.timed or n.parameters.momentum == 0:
+        return
+    left = 1 - n.parameters.momentum
+    yield n.row(
+        "damped_momentum", "velocity v <- beta v + (1 - beta) g", rate=1 / left, kind="rate", factor=left,
+        question="does your velocity take (1 - beta) of a gradient (dampening)?",
+    )  # fmt: skip
+
+
+def _rates(n: _Numbers) -> Iterator[Convention]:
+    """Learning rates of the online limit that are not divided by d."""
+    if n.declared.limit != "online":
+        return
+    for name, said, c in (("rate_not_over_d", "eta", float(n.d)), ("rate_over_sqrt_d", "eta/sqrt(d)", math.sqrt(n.d))):
+        yield n.row(
+            name, f"a learning rate called eta that is used as {said}", rate=1.0, kind="rate", factor=c,
+            question=f"is your learning rate {said}, and not eta/d?",
+        )  # fmt: skip
+
+
+def _clocks(n: _Numbers) -> Iterator[Convention]:
+    """Times that are not the declared one: steps, steps x learning rate, samples / d."""
+    online = n.declared.limit == "online"
+    yield n.row(
+        "time_in_steps", "time is the number of steps", tick=1.0, kind="clock", factor=n.tick,
+        question="is your time the number of steps?",
+    )  # fmt: skip
+    if online and n.eta != 1:
+        yield n.row(
+            "time_times_rate", "time is steps x learning rate", tick=n.tick * n.eta, kind="clock", factor=1 / n.eta,
+            question="is your time steps x learning rate?",
+        )  # fmt: skip
+    if n.batch > 1:
+        said = "samples / d" if online else "samples x learning rate"
+        yield n.row(
+            "time_in_samples", f"time is {said}", tick=n.tick * n.batch, kind="clock", factor=1 / n.batch,
+            question=f"is your time {said}?",
+        )  # fmt: skip
+
+
+def table(found: Conventions) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the table for a reader."""
+    arrays = list(found.rows[0].rates)
+    header = [
+        "convention",
+        *(f"rate of {one}" for one in arrays),
+        *(f"{one} x" for one in arrays),
+        "noise",
+        "step's time",
+    ]
+    header.append("speed untranslated")
+    lines = []
+    for row in found.rows:
+        cells = [row.says, *(f"{row.rates[one]:.6g}" for one in arrays), *(f"{row.weights[one]:.6g}" for one in arrays)]
+        noise = "as declared" if row.noise is None else f"{row.noise:.6g}"
+        cells += [noise, f"{row.tick:.6g}", "" if row.factor is None else f"{row.factor:.6g}"]
+        lines.append(cells)
+    return header, lines

@@ -1,0 +1,282 @@
+"""Speed of a user's training run beside the flow, and the convention that explains it.
+
+A log is cut into segments of equal motion.  The flow starts from the first snapshot of every segment, and predicts the
+overlaps at its last one.  Given their start the deviations of segments are independent, because fresh samples are: so
+that the speed s that minimises
+
+    sum over segments |overlaps at the end - flow(s)|^2
+
+has the variance sum (J r)^2 / (sum J^2)^2 (J the derivative of the flow in log s, r the deviation), and a Student law
+with the effective number of segments.  A speed is one of the clock (the flow at s times the time) or, in an online
+limit, whose equations contain the size of a step, one of the learning rate (the flow with the step s eta).
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from derivations.contract import UsageError, load
+from derivations.declare.declaration import Declaration
+from odesim.flow import solve
+from odesim.machine import streams
+from odesim.request.case import Case
+from odesim.study.conventions import Convention, conventions
+
+SEGMENTS, FEWEST = (12, 6, 4), 3
+"""Numbers of segments of a log over all replicas, tried in turn until the flow explains enough of the motion: that of
+longer ones is less by chance.  And how many snapshots after the first a log must have."""
+MARGIN = 0.1
+"""Relative error of a speed beyond its interval: what is of the next order in 1/d and the step.  Conventions differ by
+far more."""
+WIDEST = 1.5
+"""An interval whose ends are a larger ratio apart names nothing."""
+EXPLAINED = 0.5
+"""Least part of the squared motion that the flow must explain at its best speed."""
+ALIKE = 1.05
+"""Two kinds of speed whose misfits differ by a smaller ratio are not told apart: conventions of both are named."""
+LEVEL = 0.95
+AROUND = tuple(2.0 ** (k / 2) for k in range(-6, 7))
+"""Speeds that are tried beside those of conventions."""
+FASTEST = 1e3
+"""No speed beyond this, or below its inverse, is tried: such a run is over before its first snapshot, or stands."""
+RTOL = 1e-6
+"""Relative tolerance of the flow, which is far below the fluctuations of SGD."""
+NUDGE = 0.02
+"""Change of log s from which derivatives are taken."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Speed:
+    """The speed of a log beside the flow with its interval, the kind of speed, and what is said of it.
+
+    `explained` is the part of the squared motion that the flow at this speed explains; `fits` are the conventions
+    whose factor lies in the interval.
+    """
+
+    value: float
+    low: float
+    high: float
+    kind: str
+    explained: float
+    fits: tuple[Convention, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """True where the interval, with `MARGIN`, contains 1."""
+        return self.contains(1.0)
+
+    @property
+    def known(self) -> bool:
+        """True where the flow explains the motion and the interval is narrow enough to name something."""
+        return self.explained >= EXPLAINED and self.high <= WIDEST * self.low
+
+    def contains(self, factor: float) -> bool:
+        """Return True if the interval, with `MARGIN`, contains a factor."""
+        return self.low / (1 + MARGIN) <= factor <= self.high * (1 + MARGIN)
+
+    def sentence(self) -> str:
+        """What a reader is told: agreement, a likely mismatch, or that none fits."""
+        interval = f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
+        if self.explained < EXPLAINED:
+            share = f"{max(self.explained, 0.0):.0%}"
+            return (
+                f"not judged: at its best speed the flow explains {share} of the motion, and the rest is chance or "
+                "another model; compare with a larger d or a smaller step"
+            )
+        if not self.known:
+            return f"not judged: a speed of {interval} is too uncertain; take more snapshots, a larger d or replicas"
+        if self.agrees:
+            return f"as fast as the flow, a speed of {interval}"
+        what = "your clock runs" if self.kind == "clock" else "your run learns"
+        said = f"{what} {interval} times as fast as the flow"
+        if not self.fits:
+            return f"{said}, which no convention of this model explains"
+        return f"{said}: {' Or: '.join(one.question for one in self.fits)}"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Segment:
+    """A piece of a log: the arrays at its start, its length on the clock, and the overlaps (n,) at both ends.
+
+    `names` are the order parameters whose entries the overlaps are, one after another.
+    """
+
+    names: tuple[str, ...]
+    arrays: Any
+    length: float
+    before: np.ndarray
+    after: np.ndarray
+
+
+def speed(
+    case: Case, snapshots: Sequence[Sequence[Any]], times: np.ndarray, observed: Mapping[str, np.ndarray]
+) -> Speed:
+    """Fit the speed of a log.
+
+    Args:
+        case: the case of the log; its equations are the flow.
+        snapshots: the arrays of an initial file, by replica and time.
+        times: (time,) on the user's clock.
+        observed: the order parameters (replica, time, ..) by name.
+
+    Raises `UsageError` with the reason where no speed can be fitted.
+    """
+    _require(case, times)
+    table = [row for row in conventions(case).rows if row.factor is not None]
+    fits: list[Speed] = []
+    for count in SEGMENTS:
+        segments = _segments(snapshots, times, observed, count)
+        made = [_fit(kind, case, segments, [row for row in table if _kind(case, row) == kind]) for kind in _kinds(case)]
+        fits = sorted((one for one in made if one is not None), key=lambda one: -one.explained)
+        if fits and fits[0].explained >= EXPLAINED:
+            break
+    if not fits:
+        raise UsageError("the flow from its snapshots cannot be followed")
+    best, *others = fits
+    alike = [one for one in others if 1 - one.explained <= ALIKE * (1 - best.explained)]
+    if any(one.agrees and one.known for one in alike):
+        return next(one for one in alike if one.agrees and one.known)
+    return dataclasses.replace(best, fits=(*best.fits, *(row for one in alike for row in one.fits)))
+
+
+def _require(case: Case, times: np.ndarray) -> None:
+    declared = getattr(case.parameters, "declaration", None)
+    if not isinstance(declared, Declaration) or declared.limit == "batch":
+        raise UsageError("the speed is fitted for declared models of the flow and the online limit")
+    if declared.clocked or declared.inertial:
+        raise UsageError("values change in time, or velocities are part of the state, so that no piece can begin alone")
+    if len(times) <= FEWEST:
+        raise UsageError(f"at least {FEWEST + 1} snapshots are needed, and there are {len(times)}")
+
+
+def _kinds(case: Case) -> tuple[str, ...]:
+    return ("clock", "rate") if case.parameters.declaration.limit == "online" else ("clock",)
+
+
+def _kind(case: Case, row: Convention) -> str:
+    """The kind of a speed by which a convention is seen: in a flow a learning rate is one of the clock too."""
+    return row.kind if row.kind in _kinds(case) else "clock"
+
+
+def _segments(
+    snapshots: Sequence[Sequence[Any]], times: np.ndarray, observed: Mapping[str, np.ndarray], most: int
+) -> list[_Segment]:
+    """Segments of equal motion, at most so many in all replicas together."""
+    names = tuple(sorted(observed))
+    overlaps = np.concatenate([np.asarray(observed[n]).reshape(*observed[n].shape[:2], -1) for n in names], axis=2)
+    replicas = overlaps[:most]
+    count = max(1, min(most // len(replicas), len(times) - 1))
+    found = []
+    for arrays, path in zip(snapshots, replicas, strict=False):
+        motion = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1))])
+        ends = np.unique([0, *np.searchsorted(motion, motion[-1] * np.arange(1, count) / count), len(times) - 1])
+        for one, two in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+            found.append(_Segment(names, arrays[one], float(times[two] - times[one]), path[one], path[two]))
+    return found
+
+
+def _fit(kind: str, case: Case, segments: list[_Segment], table: list[Convention]) -> Speed | None:
+    """The best speed of a kind with its interval; None where the flow could not be followed at any."""
+    flow = _clocked(case, segments, table) if kind == "clock" else _rated(case, segments)
+    misfits = [(_misfit(segments, flow(s)), s) for s in sorted({*AROUND, *_tried(table)})]
+    least, value = min(misfits)
+    if not math.isfinite(least):
+        return None
+    for _ in range(8):
+        slope, r = _slope(flow, value), _deviations(segments, flow(value))
+        size = float(np.sum(slope * slope))
+        if not size > 0 or not np.isfinite(size):
+            break
+        move = float(np.clip(np.sum(slope * r) / size, -0.5, 0.5))
+        while abs(move) > 1e-4 and _misfit(segments, flow(value * math.exp(move))) > least:
+            move /= 2
+        value *= math.exp(move)
+        least = _misfit(segments, flow(value))
+        if abs(move) <= 1e-3:
+            break
+    half = _half_width(_slope(flow, value), _deviations(segments, flow(value)))
+    motion = sum(float(np.sum((one.after - one.before) ** 2)) for one in segments)
+    made = Speed(
+        value, value * math.exp(-half), value * math.exp(half), kind, 1 - least / motion if motion else 0.0, ()
+    )
+    if made.agrees or not made.known:
+        return made
+    near = [row for row in table if row.factor is not None and made.contains(row.factor)]
+    near.sort(key=lambda row: abs(math.log(row.factor / value)))  # type: ignore[operator]
+    return dataclasses.replace(made, fits=tuple(near[:3]))
+
+
+def _tried(table: list[Convention]) -> list[float]:
+    return [row.factor for row in table if row.factor is not None and 1 / FASTEST <= row.factor <= FASTEST]
+
+
+def _half_width(slope: np.ndarray, r: np.ndarray) -> float:
+    """Half of the interval of log s, from segments (segment, n) as independent clusters."""
+    from scipy.stats import t
+
+    weight, score = (slope * slope).sum(1), (slope * r).sum(1)
+    total = float(weight.sum())
+    if not total > 0 or not np.isfinite(total):
+        return math.inf
+    freedom = max(total**2 / float((weight**2).sum()) - 1, 1.0)
+    variance = float((score**2).sum()) / total**2 * (freedom + 1) / freedom
+    return min(float(t.ppf(0.5 + LEVEL / 2, freedom)) * math.sqrt(variance), 50.0)
+
+
+def _deviations(segments: list[_Segment], predicted: np.ndarray) -> np.ndarray:
+    return np.array([one.after for one in segments]) - predicted
+
+
+def _misfit(segments: list[_Segment], predicted: np.ndarray) -> float:
+    """The sum of squared deviations; infinite where the flow has no value."""
+    found = float(np.sum(_deviations(segments, predicted) ** 2))
+    return found if math.isfinite(found) else math.inf
+
+
+def _slope(flow: Callable[[float], np.ndarray], value: float) -> np.ndarray:
+    """The derivative (segment, n) of the prediction in log s."""
+    above, below = (flow(value * math.exp(sign * NUDGE)) for sign in (1, -1))
+    return (above - below) / (2 * NUDGE)
+
+
+def _clocked(case: Case, segments: list[_Segment], table: list[Convention]) -> Callable[[float], np.ndarray]:
+    """The flow at s times the length of every segment, read off one dense solution for each."""
+    from scipy.interpolate import CubicSpline
+
+    tried = [*AROUND, *_tried(table)]
+    grid = np.unique([*np.geomspace(min(tried) / 2, max(tried) * 2, 200), *tried])
+    curves = [CubicSpline(np.log(grid), _overlaps(case, one, grid * one.length)) for one in segments]
+
+    def flow(s: float) -> np.ndarray:
+        return np.array([curve(np.clip(math.log(s), math.log(grid[0]), math.log(grid[-1]))) for curve in curves])
+
+    return flow
+
+
+def _rated(case: Case, segments: list[_Segment]) -> Callable[[float], np.ndarray]:
+    """The flow with the step s eta."""
+
+    @functools.cache
+    def flow(s: float) -> np.ndarray:
+        faster = dataclasses.replace(
+            case, parameters=dataclasses.replace(case.parameters, step=s * case.parameters.step)
+        )
+        found = [_overlaps(faster, one, np.array([one.length]))[-1] for one in segments]
+        return np.array(found)
+
+    return flow
+
+
+def _overlaps(case: Case, segment: _Segment, times: np.ndarray) -> np.ndarray:
+    """The overlaps (time, n) of the flow from the start of a segment; no number where it could not be followed."""
+    stage = case.system.dynamics(case.stage)
+    initial = load(stage.enter)(case.parameters, segment.arrays, streams.generator(case.seed, "initial"))
+    run = solve.solve(dataclasses.replace(case, until=float(times[-1]), rtol=RTOL), times=times, initial=initial)
+    found = np.full((len(times), segment.after.size), np.nan)
+    parts = [np.asarray(run.state[name].values).reshape(len(run.time), -1) for name in segment.names]
+    found[: len(run.time)] = np.concatenate(parts, axis=1)[: len(times)]
+    return found
