@@ -15,6 +15,7 @@ TOPICS = {
     "right_hand_side": True,
     "declared": True,
     "inputs": True,
+    "answers": False,
     "compile_time": False,
     "command_line": False,
     "hitting_time": True,

@@ -102,7 +102,9 @@ def _training(system: System, parameters: Mapping[str, Any], case: Case, options
     batch = options.get("batch")
     if batch is None:
         batch = max(1, math.ceil(float(step) * dimension / NOISE))
-    until = min(case.until, SAMPLES / float(batch) * float(step) * tick)
+    # An earlier end lies on a step: the flow that it is compared with ends there too.
+    most = math.floor(SAMPLES / float(batch)) * float(step) * tick
+    until = min(case.until, most)
     if until < LEAST_SHARE * case.until:
         raise UsageError(
             f"near its flow SGD takes {float(batch):.3g} samples a step, {float(batch) * STEPS:.3g} in all; give "

@@ -29,6 +29,7 @@ class Question:
         system: Reference of the system.
         details: Parameters, options and seed, as JSON can hold them.
         declaration: Text of a declared model.
+        declaration_digest: Digest of the declared model as it was read, "" for other systems.
         model: The system, where the question was asked in this process.
     """
 
@@ -36,12 +37,13 @@ class Question:
     system: str
     details: Mapping[str, Any]
     declaration: str = dataclasses.field(default="", repr=False)
+    declaration_digest: str = dataclasses.field(default="", repr=False)
     model: System | None = dataclasses.field(default=None, repr=False, compare=False)
 
     @classmethod
     def about(cls, verb: str, system: System, details: Mapping[str, Any]) -> "Question":
         """Return the question of a verb about a system."""
-        return cls(verb, derivations.reference(system), details, system.declaration, system)
+        return cls(verb, derivations.reference(system), details, system.declaration, system.digest, system)
 
     @property
     def known(self) -> System | None:
@@ -60,7 +62,7 @@ class Question:
 
     def request(self) -> dict[str, Any]:
         """Return the question as plain data; the digest is made of it."""
-        declared = {"declaration": self.model.digest} if self.model is not None and self.model.digest else {}
+        declared = {"declaration": self.declaration_digest} if self.declaration_digest else {}
         return {"method": self.verb, "system": self.system, **declared, **self.details}
 
     @property

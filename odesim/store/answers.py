@@ -70,7 +70,8 @@ def load(folder: Path) -> Answer:
     try:
         variables = read_variables(folder / ANSWER)
         verb = manifest["verb"]
-        asked = Question(verb, manifest["system"], manifest["details"], manifest.get("declaration", ""))
+        read_as = manifest["request"].get("declaration", "")
+        asked = Question(verb, manifest["system"], manifest["details"], manifest.get("declaration", ""), read_as)
         result = load_object(RESULT.format(verb=verb))
         answer: Answer = result(asked, variables, read_json(folder / SUMMARY), tuple(manifest["sentences"]))
     except (KeyError, TypeError, ValueError, OSError, ImportError) as error:

@@ -20,6 +20,7 @@ from odesim.store.files import (
     SUMMARY,
     TRAJECTORY,
     is_ours,
+    read_json,
     storing,
     synchronise,
     write_json,
@@ -212,9 +213,19 @@ def _put_back(aside: Path, folder: Path) -> None:
 
 def _keep_foreign(old: Path, new: Path) -> None:
     """Move what a user put beside our files from the replaced folder into the new one."""
+    written = _listed(old / MANIFEST)
     for entry in old.iterdir():
-        if not is_ours(entry.name) and not (new / entry.name).exists():
+        ours = is_ours(entry.name) or entry.name in written
+        if not ours and not (new / entry.name).exists():
             os.replace(entry, new / entry.name)
+
+
+def _listed(manifest: Path) -> set[str]:
+    """The names of the files that a manifest lists; none where it cannot be read."""
+    try:
+        return set(read_json(manifest).get("files", {}))
+    except (OSError, ValueError):
+        return set()
 
 
 def _fill(staging: Path, folder: Path) -> None:

@@ -74,3 +74,10 @@ def test_the_digest_knows_what_decides_the_answer():
     ]
     assert isinstance(first, Request) and first.digest == again.digest
     assert len({first.digest, *(other.digest for other in others)}) == 6
+
+
+def test_a_run_that_ends_early_ends_on_a_step():
+    # 2,000 steps of saad_solla_1995 at 60,000 samples each are too many; the flow would end between two of the rest.
+    training = pair(derivations.system("saad_solla_1995")).simulation
+    assert training.case.until < 600 and training.steps < ask.STEPS
+    assert training.steps * training.tick == pytest.approx(training.case.until, rel=1e-12)

@@ -37,6 +37,7 @@ def test_a_folder_gives_the_answer_back(tmp_path, system):
     answer = odesim.exponents(odesim.declare(**system) if isinstance(system, dict) else system)
     answer.save(tmp_path / "kept")
     again = odesim.load(tmp_path / "kept")
+    assert again.asked.digest == answer.asked.digest
     assert again.summary() == answer.summary() and again.sentences == answer.sentences
     assert again.order == answer.order and dict(again.tables()) == dict(answer.tables())
     assert repr(again) == repr(answer)
