@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from derivations.contract import load
 from odesim.errors import UsageError
+from odesim.request.answer import Answer
 from odesim.request.stored_system import name_of, system_of
 from odesim.request.trajectory import Trajectory
 from odesim.show.alt import plain
@@ -19,7 +20,9 @@ from odesim.study.comparison import Comparison
 if TYPE_CHECKING:
     import xarray
 
-TAKEN = "a run, a list of runs, a comparison, a sweep, or the folder of one of them"
+TAKEN = "a run, a list of runs, a comparison, a sweep, bands, or the folder of one of them"
+CURVES = {"_centre": "mean of SGD", "_low": "band of SGD, lower end", "_high": "band of SGD, upper end"}
+"""Endings of the arrays of an answer that are curves beside the flow, and what the page calls them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,9 +89,12 @@ def opened(what: Any) -> Any:
     if not isinstance(what, str | os.PathLike):
         return what
     from odesim import store
+    from odesim.store import answers
     from odesim.sweeps import swept
 
-    kind = require(what, "run", "sweep", instead="`odesim report` makes a page of it")
+    kind = require(what, "run", "sweep", "answer", instead="`odesim report` makes a page of it")
+    if kind == "answer":
+        return answers.load(Path(what))
     return swept.load(Path(what)) if kind == "sweep" else store.load(what)
 
 
@@ -106,7 +112,24 @@ def _runs(what: Any) -> list[Shown]:
         return [*whole, _differences(what.trajectory())]
     if isinstance(what, Trajectory):
         return _of_trajectory(what)
+    if isinstance(what, Answer):
+        return _of_answer(what)
     raise UsageError(f"explore needs {TAKEN}, but got {type(what).__name__}")
+
+
+def _of_answer(answer: Answer) -> list[Shown]:
+    """The flow, the mean of SGD and both ends of its band, of an answer that has them."""
+    dataset = answer.dataset()
+    followed = [str(name).removesuffix("_centre") for name in dataset if str(name).endswith("_centre")]
+    if not followed:
+        raise UsageError(f"explore shows curves in time, and an answer of {answer.asked.verb} has none: report it")
+    dataset.attrs["declaration"] = answer.asked.declaration
+    found = [Shown("flow", answer.asked.system_name, dataset[followed], numbers=answer.summary())]
+    for suffix, name in CURVES.items():
+        kept = {one + suffix: one for one in followed if one + suffix in dataset}
+        if kept:
+            found.append(Shown(name, answer.asked.system_name, dataset[list(kept)].rename(kept)))
+    return found
 
 
 def _of_trajectory(run: Trajectory) -> list[Shown]:
@@ -130,9 +153,14 @@ def _halves(run: Trajectory) -> list[Shown]:
     halves = []
     for which in ("first", "second"):
         names = {str(n): str(n).removeprefix(f"panel_{which}_") for n in dataset if f"panel_{which}_" in str(n)}
+        if f"loss_{which}" in dataset:
+            names |= {f"loss_{which}": "loss"}
         half = dataset[list(names)].rename(names)
         method = str(dataset.attrs.get(which, f"{which} run"))
         halves.append(Shown(f"{which}: {method}", _said(dataset), half))
+    for end in ("_low", "_high"):
+        if f"loss{end}" in dataset:
+            halves.append(Shown(CURVES[end], _said(dataset), dataset[[f"loss{end}"]].rename({f"loss{end}": "loss"})))
     return halves
 
 

@@ -53,7 +53,7 @@ def test_one_file_with_snapshots_needs_names_alone(network, tmp_path):
 
 
 def test_checkpoints_of_pytorch_are_loaded(network, tmp_path):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (the extra torch)")
     model, arrays = network
     files = []
     for k in range(3):
@@ -67,7 +67,7 @@ def test_checkpoints_of_pytorch_are_loaded(network, tmp_path):
 
 
 def test_a_checkpoint_that_would_run_code_is_refused(tmp_path):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (the extra torch)")
 
     torch.save({"weight": types.SimpleNamespace(x=1)}, tmp_path / "unsafe.pt")
     with pytest.raises(UsageError, match="no checkpoint of weights alone") as refused:

@@ -14,6 +14,7 @@ from odesim.cli import _run as command
 from odesim.request.trajectory import Variable
 from odesim.show import explore
 from odesim.show.explore import packing
+from odesim.show.explore.shown import content
 
 SMALL = {"m": 3, "m_star": 2, "d": 100}
 
@@ -212,3 +213,33 @@ def test_the_command_writes_what_python_writes(flow, tmp_path, capsys):
     assert command(["explore", str(tmp_path), "--out", str(out), "--overwrite"]) == 2
     assert "is no run folder" in capsys.readouterr().err
     assert re.search(r"<title>liao: flow, train", out.read_text())
+
+
+def test_bands_are_four_curves_of_every_quantity(tmp_path):
+    model = odesim.declare(
+        student={"unit": "w"}, teacher={"noise": 0.5}, training={"limit": "online", "step": 0.5}, start={"overlap": 0.3}
+    )
+    answer = odesim.bands(model, d=400, until=2, save_points=5)
+    answer.save(tmp_path / "kept")
+    found = content(tmp_path / "kept")
+    assert [run.name for run in found.runs] == [
+        "flow", "mean of SGD", "band of SGD, lower end", "band of SGD, upper end",
+    ]  # fmt: skip
+    for run, suffix in zip(found.runs, ("", "_centre", "_low", "_high"), strict=True):
+        assert np.array_equal(run.curves["error"].values, answer[f"error{suffix}"])
+        assert np.array_equal(run.curves["M_ww"].values, answer[f"M_ww{suffix}"])
+
+
+def test_an_answer_without_curves_is_refused():
+    with pytest.raises(odesim.UsageError, match="an answer of exponents has none"):
+        content(odesim.exponents("kawata_neuron"))
+
+
+def test_a_stored_comparison_shows_the_loss_and_its_band(tmp_path):
+    model = odesim.declare(student={"unit": "w"}, teacher={"noise": 0.5}, training={"limit": "online", "step": 0.5})
+    both = odesim.compare(model, d=200, until=1, seeds=4, save_points=5, band=True)
+    odesim.save(both, tmp_path / "both")
+    runs = {run.name: run.curves for run in content(tmp_path / "both").runs}
+    low, high = (runs[f"band of SGD, {word} end"]["loss"].values for word in ("lower", "upper"))
+    assert (low <= high).all() and (high > low).any()
+    assert [run["loss"].sizes["time"] for run in runs.values() if "loss" in run] == [5] * 4

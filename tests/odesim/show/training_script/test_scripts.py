@@ -29,7 +29,9 @@ from tests.odesim.show.training_script.scripts import (
 reference = functools.cache(reference)
 QUICK = ("online", "sphere", "relu", "softmax", "biases", "clusters")
 """Cases of the fast tests; all others are slow tests, as each of them compiles a model of SGD."""
-torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="PyTorch is not installed (the extra torch)"
+)
 LIBRARIES = [pytest.param(name, marks=torch if name == "torch" else ()) for name in BACKENDS]
 LATER = [pytest.mark.slow]
 NAMES = [pytest.param(name, marks=[] if name in QUICK else LATER) for name in CASES]
