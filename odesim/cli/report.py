@@ -38,7 +38,7 @@ def explore(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Write an interactive page of runs, a comparison, bands or a sweep: hover, zoom, choose variables, entries and seeds.
+    """Write an interactive page of runs, bands, a comparison or a sweep: hover, zoom, choose entries and seeds.
 
     Several runs (a flow and SGD, the stages of a course) are drawn together.  A sweep shows its grid, and the curves of
     the run behind every point where it kept them (`odesim sweep --save-points`).  The page needs no network; making it

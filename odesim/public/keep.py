@@ -231,11 +231,11 @@ def report(
 
 @speaking
 def explore(what: Any, out: "str | os.PathLike[str]" = "explore.html", *, overwrite: bool = False) -> "Path":
-    """Write an interactive page of runs, a comparison or a sweep. The page needs no other file.
+    """Write an interactive page of runs, bands, a comparison or a sweep. The page needs no other file.
 
     Arguments:
-        what: A result of `integrate`, `simulate`, `compare`, `sweep` or `load`, a folder, or a list of these, drawn
-            together. A sweep shows curves if it was made with `save_points` or `save_at`.
+        what: A result of `integrate`, `simulate`, `compare`, `bands`, `sweep` or `load`, a folder, or a list of these,
+            drawn together. A sweep shows curves if it was made with `save_points` or `save_at`.
         out: Path of the page.
         overwrite: Replace a page that is there.
 
