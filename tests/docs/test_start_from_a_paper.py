@@ -34,7 +34,7 @@ def merged(fragments):
 
 
 def rows():
-    """(assumption, tables, tier) of every line with fragments; alternatives after "or" are declarations of their own."""
+    """(assumption, tables, tier) of every line with fragments; alternatives after "or" are lines of their own."""
     for line in PAGE.splitlines():
         cells = [cell.strip() for cell in line.split(" | ")]
         if line.startswith("| ") and len(cells) == 3 and FRAGMENT.search(cells[1]):

@@ -1,4 +1,4 @@
-"""Numbers of gallery entries, found again by quadrature, by chains of finite dimension, or by equations written here."""
+"""Numbers of gallery entries, found again by quadrature, by finite chains, or by equations written here."""
 
 import math
 import tomllib
