@@ -104,7 +104,7 @@ def overall(verdicts: Sequence[Mapping[str, Any]]) -> Overall:
     forms, claims = len(verdicts), len({v["claim"] for v in verdicts})
     many = f"{forms} form{'s' * (forms != 1)} of {claims} claim{'s' * (claims != 1)}"
     counts = f"Of {many}: {counted_answers(verdicts)}."
-    expected = f" The refutations of {_named(known)} were expected." if known else ""
+    expected = f" Refuted in a form, as was known (errata and rivals): {_named(known)}." if known else ""
     if refuted:
         said = f"Refuted, against what was expected: {_named(refuted)}."
         return Overall("refuted", f"{said} {counts}{expected}", refuted, left, known)
@@ -196,9 +196,10 @@ class Check(Stored):
         return changes(earlier.record, self.record)
 
     def __repr__(self) -> str:
-        found = self.summary()
+        found, known = self.summary(), len(self.record["verdict"]["known"])
+        but = f", but for {known} claim{'s' * (known != 1)} with a refuted form" if known else ""
         lines = [
-            f"Check of {self.record['system']['name']}: {found['answer']}; {found['grade']}",
+            f"Check of {self.record['system']['name']}: {found['answer']}{but}; {found['grade']}",
             f"  {found['reason']}",
             f"  grade: {found['grade']}, because {found['because']}",
             f"  SGD beside the flow: {found['comparison']}",

@@ -2,7 +2,8 @@
 
 import pytest
 
-from odesim.evidence.check import overall
+from odesim.evidence.check import Check, overall
+from odesim.evidence.verdicts import Verdicts
 
 
 def verdict(answer, expected="confirmed", claim="one", **more):
@@ -16,7 +17,11 @@ def verdict(answer, expected="confirmed", claim="one", **more):
         ([verdict("confirmed"), verdict("refuted", claim="two")], "refuted", "against what was expected: two"),
         ([verdict("refuted"), verdict("inconclusive", claim="two")], "refuted", "against what was expected: one"),
         ([verdict("confirmed"), verdict("inconclusive", claim="two")], "inconclusive", "Open, against what was"),
-        ([verdict("confirmed"), verdict("refuted", "refuted", "two")], "confirmed", "refutations of two were expected"),
+        (
+            [verdict("confirmed"), verdict("refuted", "refuted", "two")],
+            "confirmed",
+            "as was known (errata and rivals): two",
+        ),
         ([verdict("refuted", "refuted")], "inconclusive", "Every claim came out as expected"),
         ([verdict("consistent", "consistent")], "consistent", "1 form of 1 claim"),
         ([verdict("confirmed", identity="by definition")], "inconclusive", "1 identity of the construction"),
@@ -32,3 +37,12 @@ def test_unexpected_refutations_come_before_open_claims_and_these_before_confirm
 def test_many_claims_are_counted_and_not_all_named():
     found = overall([verdict("refuted", claim=f"c{k}") for k in range(9)])
     assert "c0, c1, c2, c3, c4, c5 and 3 more" in found.sentence and len(found.refuted) == 9
+
+
+def test_the_headline_names_how_many_claims_have_a_refuted_form():
+    record = {
+        "system": {"name": "model"}, "comparison": {"missing": "not asked for"},
+        "verdict": {"answer": "confirmed", "sentence": "", "known": ["two"], "counts": {}, "unexpected": 0},
+        "grade": {"name": "qualitative", "because": "", "further": ""},
+    }  # fmt: skip
+    assert "confirmed, but for 1 claim with a refuted form" in repr(Check(record, Verdicts([])))
