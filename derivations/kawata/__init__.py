@@ -113,5 +113,8 @@ SYSTEM = System(
     claims="derivations.kawata.claims:CLAIMS",
     numbered="derivations.kawata.numbered:STATEMENTS",
     bare={"preset": "phases"},
-    beside={"d": 20, "step_size": 1.0, "batch": 20000},
-)
+    beside={
+        "C": 1, "M": 1, "J": 4, "d": 50, "k_star": 3, "activation": "polynomial", "sigma": (0.0, 0.0, 0.0, 1.0),
+        "rho": 0.0, "s": (0.0,), "until": 16.0, "step_size": 0.02, "batch": 10_000,
+    },
+)  # fmt: skip
