@@ -43,6 +43,10 @@ def logarithm(x: Numbers) -> np.ndarray:
     return np.abs(logs) if (logs >= 1).all() or (logs <= -1).all() else 1 + logs - logs.min()
 
 
+ROUNDED = 5.1e-3
+"""Largest distance of a fraction from its first two decimals."""
+
+
 @functools.lru_cache(maxsize=1024)
 def rivals(exponent: float, over: str, with_logarithms: bool = True) -> tuple[Form, ...]:
     """Return the laws that a power must be told from: with a logarithm, and the nearest simple fractions.
@@ -53,7 +57,8 @@ def rivals(exponent: float, over: str, with_logarithms: bool = True) -> tuple[Fo
         with_logarithms: include x^p (log x)^q for q = -1, -1/2, 1/2, 1.
 
     Returns:
-        Those with a logarithm, and the nearest multiples of 1, 1/2 or 1/3 below and above p.
+        Those with a logarithm, and the nearest multiples of 1, 1/2 or 1/3 below and above p, but for one that p
+        rounds.
 
     Example:
         >>> [form.name for form in rivals(0.5, "d")]
@@ -65,7 +70,9 @@ def rivals(exponent: float, over: str, with_logarithms: bool = True) -> tuple[Fo
     )
     base = math.floor(exponent)
     simple = sorted({fractions.Fraction(n, b) for b in (2, 3) for n in range((base - 1) * b, (base + 2) * b + 1)})
-    below, above = [f for f in simple if f < exponent - 1e-9], [f for f in simple if f > exponent + 1e-9]
+    # A fraction that rounds to the exponent is the claim itself, written in decimals: -0.33 is no rival of -1/3.
+    below = [f for f in simple if f < exponent - ROUNDED]
+    above = [f for f in simple if f > exponent + ROUNDED]
     nearest = tuple(Form(f"{over}^{fraction}", exponent=float(fraction)) for fraction in (below[-1], above[0]))
     return (logs if with_logarithms else ()) + nearest
 

@@ -73,7 +73,7 @@ class Bounded:
         hidden = hiding(samples, self.exceptions) if answer in HOLDS else ""
         worst = int(found.argmax() if upper else found.argmin())
         where = name_of(dict(samples[worst][0]), samples)
-        reason = f"{self.meaning} in [{least:.6g}, {most:.6g}] over {found.size} cases, "
+        reason = f"{self.meaning} in [{least:.6g}, {most:.6g}] over {found.size} case{'s' * (found.size != 1)}, "
         reason += in_words(self.low, self.high)
         if hidden:
             answer, reason = "inconclusive", reason + hidden

@@ -74,7 +74,9 @@ class Equals:
         elif (away - own > self.margin).any():
             answer = "refuted"
         where = name_of(dict(samples[worst][0]), samples)
-        reason = f"{self.meaning} in [{found.min():.6g}, {found.max():.6g}] over {found.size} cases"
+        reason = (
+            f"{self.meaning} in [{found.min():.6g}, {found.max():.6g}] over {found.size} case{'s' * (found.size != 1)}"
+        )
         reason += f", farthest {found[worst]:.6g}{f' at {where}' if where else ''}"
         bounds = (float(found.min()), float(found.max()))
         return self._judgement(answer, float(found[worst]), bounds, reason)

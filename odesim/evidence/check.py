@@ -104,6 +104,9 @@ def overall(verdicts: Sequence[Mapping[str, Any]]) -> Overall:
     forms, claims = len(verdicts), len({v["claim"] for v in verdicts})
     many = f"{forms} form{'s' * (forms != 1)} of {claims} claim{'s' * (claims != 1)}"
     counts = f"Of {many}: {counted_answers(verdicts)}."
+    printed = [v for v in verdicts if v.get("published")]
+    if 0 < len(printed) < forms:
+        counts += f" The source prints {len(printed)} of these forms: {counted_answers(printed)}."
     expected = f" Refuted in a form, as was known (errata and rivals): {_named(known)}." if known else ""
     if refuted:
         said = f"Refuted, against what was expected: {_named(refuted)}."
@@ -115,6 +118,16 @@ def overall(verdicts: Sequence[Mapping[str, Any]]) -> Overall:
     answer = next((name for name in ("confirmed", "consistent") if name in answers), "inconclusive")
     said = "Every claim came out as expected." if not any(map(disagrees, verdicts)) else "No claim is refuted."
     return Overall(answer, f"{said} {counts}{expected}", (), (), known)
+
+
+def unexpected(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the claims of a record that make its answer: refuted or open against what was expected, refuted first."""
+    return [
+        claim
+        for answer in ("refuted", "inconclusive")
+        for claim in record["claims"]
+        if claim["answer"] == answer != claim["expected"]
+    ]
 
 
 def _claims(verdicts: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -201,6 +214,7 @@ class Check(Stored):
         lines = [
             f"Check of {self.record['system']['name']}: {found['answer']}{but}; {found['grade']}",
             f"  {found['reason']}",
+            *(f"    {claim['claim']}: {claim['reason']}" for claim in unexpected(self.record)[:MOST]),
             f"  grade: {found['grade']}, because {found['because']}",
             f"  SGD beside the flow: {found['comparison']}",
         ]

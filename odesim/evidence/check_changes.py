@@ -19,6 +19,7 @@ class Changes:
         answers: (claim, earlier answer, later answer) where they differ.
         moved: (claim, earlier estimate, later estimate) where the two intervals do not meet.
         restated: Claims whose statement, prediction or margin differs.
+        predictions: Claimed numbers that differ, before and after.
         headline: (what, earlier, later) where the answer as a whole, the grade or the effort differs.
         versions: (package, earlier, later) where they differ.
     """
@@ -29,6 +30,7 @@ class Changes:
     answers: tuple[tuple[str, str, str], ...]
     moved: tuple[tuple[str, float, float], ...]
     restated: tuple[str, ...]
+    predictions: tuple[tuple[str, float, float], ...]
     headline: tuple[tuple[str, str, str], ...]
     versions: tuple[tuple[str, str, str], ...]
 
@@ -54,6 +56,8 @@ class Changes:
             yield f"claim {name}: {before} before, {after} now"
         for name, one, other in self.moved:
             yield f"claim {name}: the estimate moved from {one:.6g} to {other:.6g}, beyond its interval"
+        for name, one, other in self.predictions:
+            yield f"claim {name}: {one:.6g} claimed before, {other:.6g} now"
         for words, names in (("added", self.added), ("removed", self.removed), ("stated otherwise", self.restated)):
             if names:
                 yield f"claims {words}: {', '.join(names)}"
@@ -102,6 +106,13 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Changes:
             if apart(one[key], other[key])
         ),
         restated=tuple(_named(key) for key in both if _restated(one[key], other[key])),
+        predictions=tuple(
+            (_named(key), float(one[key]["predicted"]), float(other[key]["predicted"]))
+            for key in both
+            if isinstance(one[key]["predicted"], int | float)
+            and isinstance(other[key]["predicted"], int | float)
+            and one[key]["predicted"] != other[key]["predicted"]
+        ),
         headline=tuple(
             (word, str(old[part][name]), str(new[part][name]))
             for word, part, name in heads

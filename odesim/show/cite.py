@@ -50,9 +50,24 @@ def _entry(name: str, source: Source) -> str:
     said = re.fullmatch(r"(.*?)[\s,(]*\b((?:1[6-9]|20)\d\d)\b[)\s]*", authors)
     if not year and said:  # of a declared model it is part of what its author wrote
         authors, year = said.groups()
-    fields = {"title": source.title, "author": authors, "note": source.venue, "year": year, "url": source.link}
+    fields = {"title": source.title, "author": _names(authors), "note": source.venue, "year": year, "url": source.link}
     lines = [f"  {key:<6} = {{{_escaped(value)}}},\n" for key, value in fields.items() if value]
     return f"@misc{{{name}{year},\n{''.join(lines)}}}"
+
+
+def _names(authors: str) -> str:
+    """Return a list of authors as BibTeX separates them, so that each is one.
+
+    Example:
+        >>> _names("Chen, Deng, Wu, Gu & Li"), _names("Ben Arous et al."), _names("Lee")
+        ('Chen and Deng and Wu and Gu and Li', 'Ben Arous and others', 'Lee')
+        >>> _names("Saad, David and Solla, Sara A."), _names("Smith, J. & Jones, K.")
+        ('Saad, David and Solla, Sara A.', 'Smith, J. and Jones, K.')
+    """
+    authors = re.sub(r",?\s+et al\.?", " and others", authors)
+    if " and " in re.sub(" and others$", "", authors) or "." in authors:  # surnames before initials keep their commas
+        return re.sub(r",?\s+&\s+", " and ", authors)
+    return re.sub(r",?\s+&\s+|,\s+", " and ", authors)
 
 
 def _escaped(text: str) -> str:

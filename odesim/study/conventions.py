@@ -14,13 +14,16 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from derivations.contract import UsageError
-from derivations.declare import batches, momentum, responses, schedules, speeds
-from derivations.declare.declaration import Declaration
+from derivations.declare import batches, momentum, responses, schedules, speeds, symbols
+from derivations.declare.declaration import Declaration, Rule
 from derivations.declare.system import rows
 from odesim.request.case import Case
 
 Kind = Literal["rate", "clock", "same"]
 """rate: the convention changes the effective learning rate; clock: it changes what is called time; same: neither."""
+
+OF_LOSS = ("l", "dl", "grad", "gnorm")
+"""Names in a rule that a factor of the loss multiplies."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +162,7 @@ def _losses(n: _Numbers) -> Iterator[Convention]:
     import sympy
 
     f, y = (sympy.Symbol(letter, real=True) for letter in "fy")
-    if n.declared.several or n.declared.labelled():
+    if n.declared.several or n.declared.labelled() or not all(_scales_with_loss(rule) for rule in n.declared.rules):
         return
     size = sympy.simplify(responses.loss_of(n.declared) / (f - y) ** 2)
     if not size.is_number:
@@ -172,6 +175,16 @@ def _losses(n: _Numbers) -> Iterator[Convention]:
         if factor != 1:
             name = "loss_without_half" if other == 1 else "loss_with_half"
             yield n.row(name, f"loss {text}", rate=1 / factor, kind="rate", factor=factor, question=asked)
+
+
+def _scales_with_loss(rule: Rule) -> bool:
+    """Return True if a rule is multiplied by m where the loss is: `dl*df` is, Hebb's `-y` and `clip(dl, 1)` are not."""
+    import sympy
+
+    m = sympy.Symbol("m", positive=True)
+    coefficient = symbols.build(rule.tree, ())
+    of_loss = {symbol: m * symbol for symbol in coefficient.free_symbols if symbol.name in OF_LOSS}
+    return bool(sympy.simplify(coefficient.subs(of_loss, simultaneous=True) - m * coefficient) == 0)
 
 
 def _batch(n: _Numbers) -> Iterator[Convention]:
@@ -197,8 +210,8 @@ def _fields(n: _Numbers) -> Iterator[Convention]:
 def _outputs(n: _Numbers) -> Iterator[Convention]:
     """Outputs of both networks divided by K or sqrt(K), and readouts K times as large."""
     declared = n.declared
-    if declared.several or len(declared.students) != 1:
-        return
+    if declared.several or declared.rules or len(declared.students) != 1:
+        return  # a rule is no gradient, so that a factor of the outputs is none of the motion
     (group,) = declared.students
     units = rows(n.parameters).sizes[0]
     if units == 1:

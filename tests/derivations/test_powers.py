@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from derivations.laws import LOGARITHMS, Power
-from derivations.scaling import Form
+from derivations.scaling import Form, rivals
 
 
 def sweep(exponent: float, logarithm: float = 0.0, shift: float = 0.0, seeds: int = 6, noise: float = 0.01):
@@ -165,3 +165,15 @@ def test_a_logarithm_is_a_rival_of_every_power(logarithm):
         Power(0.5, margin=0.1, no_log_rival="an expansion in powers").judge(sweep(0.5, logarithm / 4)).answer
         == "confirmed"
     )
+
+
+@pytest.mark.parametrize("written", [-1 / 3, -0.3333333, -0.333, -0.33])
+def test_a_fraction_written_in_decimals_is_no_rival_of_itself(written):
+    names = [form.name for form in rivals(written, "d", False)]
+    assert names == ["d^-1/2", "d^0"]
+    found = Power(written, over="d").judge(sweep(-1 / 3, noise=0.001))
+    assert found.answer == "confirmed", found.reason
+
+
+def test_an_exponent_beside_a_fraction_has_it_as_a_rival():
+    assert [form.name for form in rivals(0.34, "d", False)] == ["d^1/3", "d^1/2"]

@@ -5,7 +5,7 @@ from derivations.contract import System, UsageError
 
 
 def claims(system: System) -> tuple[Claim, ...]:
-    """All claims of a declared system, the generated ones first.
+    """All claims of a declared system, those that its author states first.
 
     Raises `UsageError` for a claim of the author's that has the name of another.
     """
@@ -22,4 +22,4 @@ def claims(system: System) -> tuple[Claim, ...]:
     for claim in own:
         if claim.id in taken:
             raise UsageError(f"claim {claim.id}: a generated claim has this name; choose another id")
-    return (*made, *own)
+    return (*own, *made)

@@ -35,6 +35,8 @@ ANSWERS = ("confirmed", "refuted", "consistent", "inconclusive")
 SAVED, LOOKS, CLOSE = 1001, 5, 1e-3
 """Saved points of a run; how often a flow is looked at again, until a time is known to this part of itself."""
 MOST_POINTS = 10_000
+UNTIL = "until"
+"""What `over` may name beside parameters: the end of a run, for a law of the time."""
 
 
 def claims(system: System) -> tuple[Claim, ...]:
@@ -55,6 +57,7 @@ def claim(system: System, entry: Mapping[str, Any], number: int) -> Claim:
     seeds = fields.whole({"seeds": over.pop("seeds", 1)}, "seeds", "claim", 1)
     law, broken = _law(entry, over, seeds, name)
     _require_parameters(system, entry, over, name)
+    _require_end_times(entry, over, name)
     expected: Any = fields.choice(entry, "expected", ANSWERS, "confirmed", "claim")
     published = _published(entry, name)
     if isinstance(law, Power):
@@ -111,6 +114,8 @@ def _require_parameters(system: System, entry: Mapping[str, Any], over: Mapping[
     known = [field.name for field in dataclasses.fields(system.parameters)]
     for key, table in (("over", over), ("parameters", _table(entry, "parameters", name))):
         for word, value in table.items():
+            if key == "over" and word == UNTIL:
+                continue
             if word not in known:
                 raise fields.Mistake(
                     f"claim {name}: {key} names {fields.shown(word)}, which is no parameter of the model; "
@@ -123,6 +128,22 @@ def _require_parameters(system: System, entry: Mapping[str, Any], over: Mapping[
                 raise fields.Mistake(
                     f"claim {name}: {word} takes numbers or words, but {fields.shown(value)} was given", "claim", key
                 )
+
+
+def _require_end_times(entry: Mapping[str, Any], over: Mapping[str, Any], name: str) -> None:
+    """End times that a claim ranges over are positive numbers; they belong to final values alone."""
+    if UNTIL not in over:
+        return
+    values = over[UNTIL] if isinstance(over[UNTIL], list) else [over[UNTIL]]
+    if not values:
+        raise fields.Mistake(f"claim {name}: until takes numbers, but [] was given", "claim", "over")
+    for value in values:
+        fields.real({UNTIL: value}, UNTIL, "claim", above=0.0)
+    if str(entry["measure"]).startswith("first"):
+        said = "over = {until = ..} belongs to a measure 'final R'; a first time does not depend on the end of the run"
+        raise fields.Mistake(f"claim {name}: {said}", "claim", "over")
+    if UNTIL in entry:
+        raise fields.Mistake(f"claim {name}: until stands in over too; leave one of the two out", "claim", UNTIL)
 
 
 def _points(over: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -231,9 +252,13 @@ def _variable(system: System, variable: str, name: str) -> str:
     known += ["classification_error"] if any(one.classifies() for one in at.declaration.each_stage) else []
     variable = measures.full_name(variable, known)
     if variable not in known:
-        raise fields.Mistake(
-            f"claim {name}: the measure names {variable!r}; what a run holds is {', '.join(known)}", "claim", "measure"
-        )
+        known_quantities = f"what a run holds is {', '.join(known)}"
+        if variable == "classification_error":
+            known_quantities += (
+                "; the share of wrong labels belongs to a hinge or logistic loss, and is error/4 where student and "
+                "label are +1 or -1"
+            )
+        raise fields.Mistake(f"claim {name}: the measure names {variable!r}; {known_quantities}", "claim", "measure")
     return variable
 
 
@@ -259,6 +284,7 @@ def _entry(system: System, variable: str, place: str | None, name: str) -> tuple
 def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, Any]) -> float:
     """The number that a stated measure asks of one run: a hitting time (infinite: never), or a final value."""
     request = {**asked["parameters"], **point}
+    asked = {**asked, "until": request.pop(UNTIL, asked["until"])}
     if asked["engine"] == "bands":
         return of_bands(lab, request, seed, asked)
     several = bool(lab.system.parameters.declaration.stages)
@@ -272,6 +298,8 @@ def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, 
         run = lab.simulate(method=asked["engine"], until=until, **request)
         return reading(np.asarray(run.time), np.asarray(run[asked["variable"]])[0], asked)[0]
     found = float("inf")
+    # New points for every seed: several seeds then show the error of means over points, which one run cannot.
+    request.setdefault("sample_seed", seed)
     for _ in range(LOOKS):
         if several:
             times, values = path(lab, asked["variable"], "flow", until, seed=seed, save_points=SAVED, **request)

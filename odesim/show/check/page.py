@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.claim import ANSWERS
+from odesim.evidence.check import unexpected
 from odesim.evidence.grade import MEANINGS
 from odesim.show import writing
 from odesim.show.check.equations import formulas
@@ -18,7 +19,7 @@ from odesim.show.report.words import shown
 from odesim.store.files import BESIDE, JUDGED, MANIFEST
 
 FIRST = 3
-"""Lines of refuted claims on the first screen."""
+"""Lines of refuted and open claims on the first screen."""
 
 
 def page(record: Mapping[str, Any], folder: Path) -> str:
@@ -33,15 +34,10 @@ def page(record: Mapping[str, Any], folder: Path) -> str:
         section=read_verdicts(str(folder / JUDGED)),
         beside=read_run(str(beside)) if (beside / MANIFEST).is_file() else None,
         equations=[Markup(formula) for formula in formulas(record["model"]["equations"])],
-        refuted=_unexpected(record)[:FIRST],
-        more=max(0, len(_unexpected(record)) - FIRST),
+        unexpected=unexpected(record)[:FIRST],
+        more=max(0, len(unexpected(record)) - FIRST),
         answers=ANSWERS,
         grades=MEANINGS,
         glossary=glossary,
         bibtex=of_check(record),
     )
-
-
-def _unexpected(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the claims that are refuted against what was expected."""
-    return [c for c in record["claims"] if c["answer"] == "refuted" and c["expected"] != "refuted"]

@@ -28,7 +28,7 @@ def features(declared: Declaration, parameters: Any) -> Iterator[str]:
     if declared.limit == "batch":
         yield "its steps are giant (limit = 'batch'), and a script has steps of the flow and the online limit"
     if declared.rules:
-        yield f"{declared.rules[0].name} moves by a rule that is no gradient"
+        yield f"{declared.rules[0].name} moves by a rule that is no gradient; `odesim simulate` trains it"
     if declared.episode is not None:
         yield "it learns by rewards of episodes"
     if declared.look is not None:

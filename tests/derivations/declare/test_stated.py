@@ -38,6 +38,56 @@ def test_a_hitting_time_early_in_a_long_run_is_resolved():
     assert 18 * found == pytest.approx(98.5393058109807, rel=2e-5)  # 22 saved times of 2001 before it
 
 
+def in_time(times, **changed):
+    """Hebb's rule, under which the overlap with the teacher is sqrt(2/pi) times the time."""
+    claim = {"id": "time", "measure": "final M_ww[1,1]", "over": {"until": times}, "law": {"power": 1.0}}
+    return odesim.declare(
+        student={"unit": "sign(w)"},
+        training={"limit": "online", "step": 1.0, "rule": "-y"},
+        start={"norm": 1e-6, "overlap": 0.0},
+        claim=[{**claim, "parameters": {"points": 64}, **changed}],
+    )
+
+
+def test_a_claim_ranges_over_the_end_time():
+    times = [1, 10, 100, 1000, 10000]
+    system = in_time(times)
+    lab = Laboratory(system, "quick", "numba", 0)
+    found = [only(system).measure(lab, {"until": time}, 0) for time in times]
+    assert found == pytest.approx(np.sqrt(2 / np.pi) * np.array(times), rel=1e-6)
+    (right,) = odesim.verify(system, ["time"])
+    (wrong,) = odesim.verify(in_time(times, law={"power": 0.5}), ["time"])
+    assert (right.answer, wrong.answer) == ("confirmed", "refuted")
+
+
+def test_seeds_of_a_claim_draw_their_own_points():
+    system = odesim.system("hebb_rule")
+    lab = Laboratory(system, "quick", "numba", 0)
+    entry = {"id": "x", "measure": "final error", "until": 10, "law": {"equals": 0.48}, "parameters": {"points": 4096}}
+    measure = stated.claim(system, entry, 1).measure
+    found = np.array([measure(lab, {}, seed) for seed in range(6)])
+    # The error at time 10 in closed form; the scatter between seeds is the error of means over so many points.
+    exact = 4 * np.arccos(1 / np.sqrt(1 + np.pi / 20)) / np.pi
+    assert found.std(ddof=1) > 1e-4 and abs(found.mean() - exact) < 5 * found.std(ddof=1) / np.sqrt(6)
+    assert measure(lab, {"sample_seed": 3}, 0) == found[3]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"measure": "first time error <= 0.1"}, "a first time does not depend on the end"),
+        ({"until": 10}, "until stands in over too"),
+        ({"over": {"until": [1, 10, 100, 0, 1000]}}, "until.*above 0"),
+        ({"over": {"until": []}, "law": {"equals": 1.0}}, "until takes numbers"),
+        ({"over": {"until": ["x", 1, 10, 100, 1000]}}, "until.*finite number"),
+        ({"measure": "final classification_error"}, "share of wrong labels belongs to a hinge or logistic loss"),
+    ],
+)
+def test_end_times_that_decide_nothing_are_refused(changed, words):
+    with pytest.raises(odesim.UsageError, match=words):
+        stated.claims(in_time([1, 10, 100, 1000, 10000], **changed))
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
@@ -79,7 +129,7 @@ def test_sampled_means_with_kinks_cost_few_evaluations():
 
 def test_a_measure_may_name_an_entry():
     system = odesim.system("ren_2025")
-    first, sixth = stated.claims(system)
+    first, sixth, *_ = stated.claims(system)
     assert [c.measure.keywords["asked"]["entry"] for c in (first, sixth)] == [(0, 0), (5, 5)]
     values = np.arange(12.0).reshape(2, 2, 3)
     asked = {"absolute": False, "reduction": "max", "entry": (1, 2)}

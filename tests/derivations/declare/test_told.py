@@ -14,7 +14,8 @@ ERF = {"student": {"unit": "erf(w/sqrt(2))", "units": 2}, "teacher": {}}
 
 
 @pytest.mark.parametrize(("source", "author", "year"), [
-    ("Saad & Solla 1995", r"Saad \& Solla", "1995"), ("Ben Arous et al. (2021)", "Ben Arous et al.", "2021"),
+    ("Saad & Solla 1995", "Saad and Solla", "1995"), ("Ben Arous et al. (2021)", "Ben Arous and others", "2021"),
+    ("Biehl, Riegler & Wöhler 1996", "Biehl and Riegler and Wöhler", "1996"),
     ("my notes", "my notes", None), ("", "declared by the user", None),
 ])  # fmt: skip
 def test_a_citation_takes_its_year_from_the_source_or_has_none(source, author, year):

@@ -88,6 +88,7 @@ def test_what_changed_is_said_of_two_folders_and_of_the_model_as_it_is_now(comma
     lines = said.out.splitlines()
     assert lines[:2] == ["answer: confirmed before, refuted now", "grade: number reproduced before, qualitative now"]
     assert "claim floor: confirmed before, refuted now" in lines and "claims stated otherwise: floor" in lines
+    assert "claim floor: 0.0833333 claimed before, 0.09 now" in lines
     assert lines[-1] == "check in new"
     assert command("check", "new", "--compare", "old", "--json").json["answers"] == [["floor", "confirmed", "refuted"]]
 

@@ -126,3 +126,21 @@ def test_what_has_no_table_is_refused():
     for name, words in (("liao", "is no declared model"), ("dandi_2024", "giant steps")):
         with pytest.raises(UsageError, match=words):
             odesim.conventions(name)
+
+
+@pytest.mark.parametrize(
+    ("rule", "scales"),
+    [("dl*df", True), ("0.5*dl", True), ("-y", False), ("clip(dl, 1)*df", False), ("dl^2", False), ("grad - y", False)],
+)
+def test_a_factor_of_the_loss_is_one_of_the_rate_only_where_the_rule_scales_with_it(rule, scales):
+    system = odesim.declare(
+        student={"unit": "w", "units": K},
+        teacher={"units": K},
+        training={"limit": "online", "step": 0.8, "batch": BATCH, "rule": rule},
+    )
+    found = {row["name"]: row for row in odesim.conventions(system).summary()["conventions"]}
+    assert ("loss_without_half" in found) == scales
+    assert not any(name.startswith("outputs_") for name in found) and "time_in_steps" in found
+    if scales:
+        # c = dl is multiplied by 2 with the loss, so that half the rate makes the same step.
+        assert found["loss_without_half"]["rates"]["w"] == pytest.approx(found["declared"]["rates"]["w"] / 2)

@@ -11,6 +11,7 @@ import pytest
 import derivations
 import odesim
 from derivations import outside
+from odesim.evidence.check import overall, unexpected
 from odesim.show.check import schema
 from odesim.show.check.equations import formulas
 
@@ -134,6 +135,25 @@ def test_a_broken_declaration_says_refuted_on_its_first_screen(broken):
     text = first_screen(folder)
     assert re.search(r"Verdict\s+refuted", text) and "Refuted, against what was expected: floor" in text
     assert "0.0833" in text  # what was found
+    assert re.search(r"\n    floor: .*0\.0833", repr(found))  # and the console says it too
+
+
+def test_the_reasons_of_a_check_name_refuted_claims_before_open_ones_and_no_expected_ones():
+    claims = [
+        {"claim": "a", "answer": "inconclusive", "expected": "confirmed"},
+        {"claim": "b", "answer": "refuted", "expected": "refuted"},
+        {"claim": "c", "answer": "confirmed", "expected": "confirmed"},
+        {"claim": "d", "answer": "refuted", "expected": "confirmed"},
+    ]
+    assert [claim["claim"] for claim in unexpected({"claims": claims})] == ["d", "a"]
+
+
+def test_the_verdict_counts_what_the_source_prints_apart_from_generated_tests():
+    generated = {"claim": "drift", "variant": "main", "answer": "confirmed", "expected": "confirmed", "published": ""}
+    printed = {**generated, "claim": "floor", "answer": "refuted", "published": "eq. (7)"}
+    said = overall([generated, printed]).sentence
+    assert "The source prints 1 of these forms: 0 confirmed, 0 consistent, 1 refuted, 0 inconclusive." in said
+    assert "The source prints" not in overall([printed]).sentence
 
 
 @pytest.mark.parametrize("which", ["good", "broken"])
