@@ -221,10 +221,10 @@ def _keep_foreign(old: Path, new: Path) -> None:
 
 
 def _listed(manifest: Path) -> set[str]:
-    """The names of the files that a manifest lists; none where it cannot be read."""
+    """The names of the files that a manifest lists; none where it cannot be read, or is no manifest."""
     try:
-        return set(read_json(manifest).get("files", {}))
-    except (OSError, ValueError):
+        return set(read_json(manifest)["files"])
+    except (OSError, ValueError, TypeError, KeyError):
         return set()
 
 
