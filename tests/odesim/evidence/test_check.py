@@ -41,7 +41,7 @@ def test_many_claims_are_counted_and_not_all_named():
 
 def test_the_headline_names_how_many_claims_have_a_refuted_form():
     record = {
-        "system": {"name": "model"}, "comparison": {"missing": "not asked for"},
+        "system": {"name": "model"}, "comparison": {"missing": "not asked for"}, "claims": [],
         "verdict": {"answer": "confirmed", "sentence": "", "known": ["two"], "counts": {}, "unexpected": 0},
         "grade": {"name": "qualitative", "because": "", "further": ""},
     }  # fmt: skip
