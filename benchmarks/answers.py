@@ -29,13 +29,13 @@ def committee() -> Any:
 
 def _bands(quick: bool) -> list[Row]:
     runs = 20 if quick else RUNS
-    found = child(f"benchmarks.answers:bands_seconds({runs})")
+    seconds = child(f"benchmarks.answers:bands_seconds({runs})")
     peer = f"{runs} runs of compressed SGD"
     name = f"bands of an erf committee, K = M = 3, d = {D}, to time {UNTIL:g}"
     return [
-        Row(f"{name}, the first time", found["first"], peer=peer, peer_seconds=found["runs"],
+        Row(f"{name}, the first time", seconds["first"], peer=peer, peer_seconds=seconds["runs"],
             note="bar 10 s; derivation and compilation among it"),
-        Row(f"{name}, afterwards", found["again"], peer=peer, peer_seconds=found["runs"],
+        Row(f"{name}, afterwards", seconds["again"], peer=peer, peer_seconds=seconds["runs"],
             note="bar 3 s; another step size and start"),
     ]  # fmt: skip
 
@@ -58,12 +58,12 @@ def bands_seconds(runs: int) -> dict[str, float]:
 
 
 def _sensitivity(quick: bool) -> Row:
-    found = child(f"benchmarks.answers:sensitivity_seconds({3 if quick else 9})")
-    bar = 6 * found["flow"]
+    seconds = child(f"benchmarks.answers:sensitivity_seconds({3 if quick else 9})")
+    bar = 6 * seconds["flow"]
     return Row(
-        f"derivatives of the final error by {len(PARAMETERS)} parameters, erf committee, K = M = 3", found["ours"],
-        found["spread"], "the flow, compiled by JAX, at the same tolerance", found["flow"],
-        note=f"bar 6 flows, {bar:.2g} s: {'met' if found['ours'] <= bar else 'missed'}; once compiled",
+        f"derivatives of the final error by {len(PARAMETERS)} parameters, erf committee, K = M = 3", seconds["ours"],
+        seconds["spread"], "the flow, compiled by JAX, at the same tolerance", seconds["flow"],
+        note=f"bar 6 flows, {bar:.2g} s: {'met' if seconds['ours'] <= bar else 'missed'}; once compiled",
     )  # fmt: skip
 
 

@@ -186,6 +186,12 @@ class Rows:
         return velocity_blocks.blocks(self)
 
     @property
+    def teacher_overlaps(self) -> str:
+        """The name of the overlaps of students with teachers, in a model with one group of each."""
+        (name,) = [block.name for block in self.moving if _letter(block.name) == "M"]
+        return name
+
+    @property
     def layout(self) -> Layout:
         """The flat state: moving blocks (symmetric: with their diagonal), scalars, velocities, memories, the time."""
         parts: list[Any] = [

@@ -4,35 +4,30 @@ from typing import Annotated, Any
 
 import typer
 
-from odesim.cli.options import SAID, Config, Group, Parameters, Preset, SavePoints, Seed, SystemName, Until, takes
+from odesim.cli.options import CASE, SAID, SAVED, Parameters, SystemName, of, takes
 
 To = Annotated[str, typer.Option("--to", metavar="torch|numpy|jax", help="The library of the training script.")]
 OutFile = Annotated[
     str | None, typer.Option("--out", "-o", metavar="FILE.py", help="Write the script here [default: print it].")
 ]
 Replace = Annotated[bool, typer.Option("--overwrite", help="Replace the file of --out.")]
-SAVED: Group = {"save_points": (SavePoints, None)}
-CASE: Group = {"preset": (Preset, None), "config": (Config, None), "seed": (Seed, None), "until": (Until, None)}
+POINTS = {"save_points": SAVED["save_points"]}
+FLOW = {name: CASE[name] for name in ("preset", "config", "seed", "until")}
 
 
-@takes(CASE, SAVED, SAID)
+@takes(FLOW, POINTS, SAID)
 def export(
     system: SystemName, to: To, parameter: Parameters = None, out: OutFile = None, overwrite: Replace = False,
     **given: Any,
 ) -> int:  # fmt: skip
     """Write a training script of a declared model for PyTorch, NumPy or JAX, with its start and its conventions."""
     from odesim.cli.output import print_json
-    from odesim.errors import UsageError
     from odesim.request.case import Case
     from odesim.request.parse import parse_assignments
-    from odesim.show.training_script.printers import BACKENDS
     from odesim.show.training_script.render import training_script
     from odesim.show.writing import write
 
-    if to not in BACKENDS:
-        raise UsageError(f"--to must be one of {', '.join(BACKENDS)}, but {to!r} was given")
-    options = {name: given[name] for name in (*CASE, *SAVED)}
-    text = training_script(Case.build(system, parse_assignments(parameter or []), **options), to)
+    text = training_script(Case.build(system, parse_assignments(parameter or []), **of(given, FLOW, POINTS)), to)
     path = None if out is None else write(lambda: text, out, overwrite, "training script")
     if given["json"]:
         print_json({"system": system, "to": to, "out": None if path is None else str(path), "script": text})
@@ -43,7 +38,7 @@ def export(
     return 0
 
 
-@takes(CASE, SAID)
+@takes(FLOW, SAID)
 def conventions(system: SystemName, parameter: Parameters = None, **given: Any) -> int:
     """Print how learning rate, initial scale, loss and time of a declared model translate into common code."""
     from odesim.cli.output import print_json, print_pairs, print_table
@@ -51,7 +46,7 @@ def conventions(system: SystemName, parameter: Parameters = None, **given: Any) 
     from odesim.request.parse import parse_assignments
     from odesim.study import conventions as study
 
-    case = Case.build(system, parse_assignments(parameter or []), **{name: given[name] for name in CASE})
+    case = Case.build(system, parse_assignments(parameter or []), **of(given, FLOW))
     found = study.conventions(case)
     if given["json"]:
         print_json(found.summary())

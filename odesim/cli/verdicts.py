@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from derivations.claim import Claim
+from odesim.evidence.grade import name_of
 from odesim.evidence.verdicts import counted_answers, is_identity, shown_answer
 from odesim.evidence.verification import disagrees
 
@@ -108,11 +109,6 @@ def print_claims(claims: Sequence[Claim], *, json: bool, quiet: bool = False) ->
             continue
         forms = ", ".join(f"{v.name}: {v.expected}" if v.name != "main" else v.expected for v in claim.variants)
         print(f"{claim.id}  [{claim.source}]  (expected {forms})\n    {claim.statement}")
-
-
-def name_of(verdict: Mapping[str, Any]) -> str:
-    """The claim with its form, where it has several."""
-    return str(verdict["claim"]) + ("" if verdict["variant"] == "main" else f" ({verdict['variant']})")
 
 
 def shortened(text: str) -> str:

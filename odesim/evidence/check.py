@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from derivations.contract import System
+from odesim.evidence.grade import listing
 from odesim.evidence.verdicts import Verdicts, counted_answers, is_identity
 from odesim.evidence.verification import disagrees
 from odesim.request.case import digest_of
@@ -107,12 +108,12 @@ def overall(verdicts: Sequence[Mapping[str, Any]]) -> Overall:
     printed = [v for v in verdicts if v.get("published")]
     if 0 < len(printed) < forms:
         counts += f" The source prints {len(printed)} of these forms: {counted_answers(printed)}."
-    expected = f" Refuted in a form, as was known (errata and rivals): {_named(known)}." if known else ""
+    expected = f" Refuted in a form, as was known (errata and rivals): {listing(known, MOST)}." if known else ""
     if refuted:
-        said = f"Refuted, against what was expected: {_named(refuted)}."
+        said = f"Refuted, against what was expected: {listing(refuted, MOST)}."
         return Overall("refuted", f"{said} {counts}{expected}", refuted, left, known)
     if left:
-        said = f"Open, against what was expected: {_named(left)}."
+        said = f"Open, against what was expected: {listing(left, MOST)}."
         return Overall("inconclusive", f"{said} {counts}{expected}", (), left, known)
     answers = {v["answer"] for v in verdicts if not is_identity(v)}
     answer = next((name for name in ("confirmed", "consistent") if name in answers), "inconclusive")
@@ -133,12 +134,6 @@ def unexpected(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _claims(verdicts: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the claims of some verdicts, each once."""
     return tuple(dict.fromkeys(str(verdict["claim"]) for verdict in verdicts))
-
-
-def _named(names: Sequence[str]) -> str:
-    """Return some names of claims, and how many there are more."""
-    more = len(names) - MOST
-    return ", ".join(names[:MOST]) + (f" and {more} more" if more > 0 else "")
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

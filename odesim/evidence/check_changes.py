@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from odesim.evidence.grade import form_name
+
 Key = tuple[str, str]
 ROUNDING = 1e-9
 """Relative distance of two intervals that is no distance: the same numbers on another machine."""
@@ -93,21 +95,21 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Changes:
     )  # fmt: skip
     return Changes(
         systems=names if names[0] != names[1] else (),
-        added=tuple(_named(key) for key in other if key not in one),
-        removed=tuple(_named(key) for key in one if key not in other),
+        added=tuple(form_name(*key) for key in other if key not in one),
+        removed=tuple(form_name(*key) for key in one if key not in other),
         answers=tuple(
-            (_named(key), str(one[key]["answer"]), str(other[key]["answer"]))
+            (form_name(*key), str(one[key]["answer"]), str(other[key]["answer"]))
             for key in both
             if one[key]["answer"] != other[key]["answer"]
         ),
         moved=tuple(
-            (_named(key), float(one[key]["estimate"]), float(other[key]["estimate"]))
+            (form_name(*key), float(one[key]["estimate"]), float(other[key]["estimate"]))
             for key in both
             if apart(one[key], other[key])
         ),
-        restated=tuple(_named(key) for key in both if _restated(one[key], other[key])),
+        restated=tuple(form_name(*key) for key in both if _restated(one[key], other[key])),
         predictions=tuple(
-            (_named(key), float(one[key]["predicted"]), float(other[key]["predicted"]))
+            (form_name(*key), float(one[key]["predicted"]), float(other[key]["predicted"]))
             for key in both
             if isinstance(one[key]["predicted"], int | float)
             and isinstance(other[key]["predicted"], int | float)
@@ -139,10 +141,6 @@ def _interval(claim: Mapping[str, Any]) -> tuple[float, float]:
 
 def _by_name(record: Mapping[str, Any]) -> dict[Key, Mapping[str, Any]]:
     return {(str(claim["claim"]), str(claim["variant"])): claim for claim in record["claims"]}
-
-
-def _named(key: Key) -> str:
-    return key[0] if key[1] == "main" else f"{key[0]} ({key[1]})"
 
 
 def _restated(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

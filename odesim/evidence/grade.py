@@ -76,7 +76,17 @@ def reproduces(law: Any) -> str:
 
 def name_of(verdict: Mapping[str, Any]) -> str:
     """Return the name of a claim with its form."""
-    return str(verdict["claim"]) + ("" if verdict["variant"] == "main" else f" ({verdict['variant']})")
+    return form_name(str(verdict["claim"]), str(verdict["variant"]))
+
+
+def form_name(claim: str, variant: str) -> str:
+    """Return the name of a form of a claim, which is that of the claim for its main form.
+
+    Example:
+        >>> form_name("thm-1", "main"), form_name("thm-1", "printed")
+        ('thm-1', 'thm-1 (printed)')
+    """
+    return claim if variant == "main" else f"{claim} ({variant})"
 
 
 def grade(verdicts: Iterable[Mapping[str, Any]]) -> Grade:
@@ -118,12 +128,12 @@ def _shortfall(listed: Sequence[Mapping[str, Any]], counted: Sequence[Mapping[st
     )
 
 
-def listing(names: Sequence[str]) -> str:
-    """Return some names, and how many there are more.
+def listing(names: Sequence[str], most: int = NAMED) -> str:
+    """Return at most so many of some names, and how many there are more.
 
     Example:
         >>> listing(["a", "b"]), listing(["a", "b", "c", "d", "e", "f"])
         ('a, b', 'a, b, c, d and 2 more')
     """
-    more = len(names) - NAMED
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:NAMED])} and {more} more"
+    more = len(names) - most
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:most])} and {more} more"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from derivations.claim import ANSWERS, HOLDS
+from odesim.evidence.grade import name_of
 from odesim.request.shown import load_view, table_html
 
 V = TypeVar("V")
@@ -90,9 +91,9 @@ def told(verdict: Any) -> Mapping[str, Any]:
 
 def row(verdict: Mapping[str, Any]) -> tuple[str, ...]:
     """A verdict as a line of a table, and whether the answer is the expected one."""
-    name = str(verdict["claim"]) + ("" if verdict["variant"] == "main" else f" ({verdict['variant']})")
     expected = "yes" if verdict["answer"] == verdict["expected"] else f"no: {verdict['expected']}"
-    return name, shortened(str(verdict["statement"])), shown_answer(verdict), expected, f"{verdict['seconds']:.1f} s"
+    statement, seconds = shortened(str(verdict["statement"])), f"{verdict['seconds']:.1f} s"
+    return name_of(verdict), statement, shown_answer(verdict), expected, seconds
 
 
 def is_identity(verdict: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from derivations.contract import System, load
 from derivations.laws.refutation import refutation
 from derivations.laws.sensitivity import judged
 from odesim.errors import NumericalError, UsageError
-from odesim.evidence.grade import printed_at, reproduces
+from odesim.evidence.grade import form_name, printed_at, reproduces
 from odesim.evidence.laboratory import Laboratory
 from odesim.request.parse import near
 from odesim.store.files import jsonable
@@ -63,8 +63,8 @@ class Verdict:
     refutation: str = ""
 
     def __repr__(self) -> str:
-        name = self.claim if self.variant == "main" else f"{self.claim} ({self.variant})"
         expected = "as expected" if self.answer == self.expected else f"expected {self.expected}"
+        name = form_name(self.claim, self.variant)
         return f"Verdict on {name}: {self.answer} ({expected})\n  {self.statement}\n  {self.reason}"
 
     def as_dict(self) -> dict[str, Any]:

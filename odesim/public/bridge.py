@@ -48,15 +48,11 @@ def export(
         >>> "torch.erf(math.sqrt(2)*w/2)" in script
         True
     """
-    from odesim.errors import UsageError
     from odesim.request.case import Case
-    from odesim.show.training_script.printers import BACKENDS
     from odesim.show.training_script.render import training_script
 
     own = chosen(system)
     known(own, parameters, (*OPTIONS, "to", "save_points"), "export")
-    if to not in BACKENDS:
-        raise UsageError(f"--to must be one of {', '.join(BACKENDS)}, but {to!r} was given")
     case = Case.build(
         own, parameters, preset=preset, config=config, seed=seed, until=until, save_points=save_points
     )  # fmt: skip

@@ -33,27 +33,21 @@ def write(page: Callable[[], str], out: str | os.PathLike[str], overwrite: bool,
 
 def environment() -> Any:
     """Jinja with everything escaped but what filters make safe themselves."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("odesim.show", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = _environment(autoescape=True)
     environment.policies["json.dumps_kwargs"] = {}  # in the order in which things were said
     return environment
 
 
 def plain_environment() -> Any:
     """Jinja for texts that are no pages, such as programs: nothing is escaped."""
+    return _environment(keep_trailing_newline=True)
+
+
+def _environment(**options: Any) -> Any:
+    """Jinja with the templates of this package, in which a name that is not there is an error."""
     import jinja2
 
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("odesim.show", "templates"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+        loader=jinja2.PackageLoader("odesim.show", "templates"), undefined=jinja2.StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, **options,
+    )  # fmt: skip

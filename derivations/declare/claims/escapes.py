@@ -10,7 +10,7 @@ from derivations.claim import Claim
 from derivations.contract import System, UsageError
 from derivations.declare import leading, schedules
 from derivations.declare.claims import stated
-from derivations.declare.claims.states import generated_claim, horizon
+from derivations.declare.claims.states import FLOW_RATE, generated_claim, horizon
 from derivations.declare.declaration import Declaration
 from derivations.declare.system import rows
 from derivations.laws import Agrees
@@ -19,8 +19,6 @@ from derivations.laws.agreement import Score, score
 DIMENSION, RUNS = 300, 1000
 FOUND = 0.5
 """Overlap at which a teacher is found."""
-FLOW_RATE = 0.1
-"""Step size times the dimension of SGD on a gradient flow."""
 PATIENCE, SAVED = 2.0, 401
 """How long runs are followed, in units of the time of the flow from an overlap of 1/sqrt(d), and how finely."""
 HORIZONS, DOUBLINGS = 10.0, 8
@@ -51,15 +49,12 @@ def escape_claim(system: System) -> Claim:
 def escapes(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> Score:
     """The share of fresh runs of SGD that have found the teacher by the quantiles of the law of escapes."""
     parameters: Any = lab.system.parameters()
-    (name,) = [b.name for b in rows(parameters).moving if b.name.split("_")[-2] == "M"]
-    asked = {"d": point["d"], "overlap": None, "seed": seed, "until": patience(lab, name, point["d"], seed)}
-    asked |= {"fresh_initial": True}
+    name, until = rows(parameters).teacher_overlaps, patience(lab, point["d"], seed)
+    asked = {"d": point["d"], "overlap": None, "seed": seed, "until": until, "fresh_initial": True}
     asked |= {"step_size": FLOW_RATE / point["d"]} if parameters.declaration.limit == "flow" else {}
     measure = f"first time max(abs({name})) >= {FOUND}"
     quantiles = np.array(lab.bands(of=[measure], **asked).summary()["hitting"][0]["quantiles"]) / (1 + twist)
-    run = lab.simulate(method="compressed", seeds=point["seeds"], save_points=SAVED, **asked)
-    overlaps = np.abs(np.asarray(run[name])).reshape(point["seeds"], SAVED, -1).max(axis=2)
-    times = np.array([stated.crossed(np.asarray(run.time), path - FOUND) for path in overlaps])
+    times = found_at(lab.simulate(method="compressed", seeds=point["seeds"], save_points=SAVED, **asked), name)
     seen = np.isfinite(quantiles)
     if not seen.any():  # SGD never finds the teacher
         return score(np.isfinite(times).mean(), np.sqrt(0.25 / len(times)), 0.0, size=1.0)
@@ -68,13 +63,19 @@ def escapes(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -
     return score(shares, np.sqrt(probabilities * (1 - probabilities) / len(times)), probabilities, size=1.0)
 
 
-def patience(lab: Any, name: str, d: int, seed: int) -> float:
-    """How long fresh runs are followed: some times as long as the flow takes from an overlap of 1/sqrt(d)."""
-    until = HORIZONS * horizon(lab.system)
+def found_at(run: Any, name: str) -> np.ndarray:
+    """The times (replica,) at which a student first has the overlap `FOUND` with a teacher, infinite where never."""
+    overlaps = np.abs(np.asarray(run[name]))
+    largest = overlaps.max(axis=(-2, -1)).reshape(-1, SAVED)
+    return np.array([stated.crossed(np.asarray(run.time), path - FOUND) for path in largest])
+
+
+def patience(lab: Any, d: int, seed: int) -> float:
+    """The end of fresh runs, some times as late as the flow finds the teacher from an overlap of 1/sqrt(d)."""
+    until, name = HORIZONS * horizon(lab.system), rows(lab.system.parameters()).teacher_overlaps
     for _ in range(DOUBLINGS):
-        run = lab.integrate(overlap=d**-0.5, seed=seed, until=until, save_points=SAVED)
-        found = stated.crossed(np.asarray(run.time), np.abs(np.asarray(run[name])).reshape(SAVED, -1).max(1) - FOUND)
-        if np.isfinite(found):
-            return PATIENCE * found
+        (time,) = found_at(lab.integrate(overlap=d**-0.5, seed=seed, until=until, save_points=SAVED), name)
+        if np.isfinite(time):
+            return PATIENCE * float(time)
         until *= 2
     return until

@@ -11,7 +11,7 @@ from derivations.claim import Claim
 from derivations.contract import System
 from derivations.declare import data, growth
 from derivations.declare.claims import escapes, parameter_derivatives
-from derivations.declare.claims.states import generated_claim, horizon, state
+from derivations.declare.claims.states import FLOW_RATE, generated_claim, horizon, state
 from derivations.declare.declaration import Declaration
 from derivations.declare.system import numbers, rows
 from derivations.declare.tiers import settled
@@ -35,8 +35,6 @@ LEVEL, RUNS = 0.9, 400
 """Probability of the band, and runs of SGD that are held against it."""
 DIMENSION, STEPS_OF_A_RUN = 10_000, (300, 4000)
 """The dimension of these runs, and how many steps they have at least and at most."""
-FLOW_RATE = 0.1
-"""Step size times the dimension of SGD on a gradient flow."""
 ENOUGH = 10.0
 """Samples of a run, in units of those above which bands are drawn: the coverage is then known to one per cent."""
 HEAVY = 5.0
@@ -55,15 +53,15 @@ def claims(system: System) -> tuple[Claim, ...]:
         return ()
     if rows(dataclasses.replace(parameters, d=DIMENSION)).layout.least > LARGEST_STATE:
         return ()
-    found = [parameter_derivatives.derivatives_claim(system)] if settled(parameters) == "exact" else []
+    generated = [parameter_derivatives.derivatives_claim(system)] if settled(parameters) == "exact" else []
     degree = growth.of_step(
         declared, dict(zip(declared.names, numbers(parameters), strict=True)), parameters.noise or 0.0
     )
-    found += [_covariance(system)] if degree <= HEAVY else []
-    found += [_band(system)] if degree < HEAVY else []
+    generated += [_covariance(system)] if degree <= HEAVY else []
+    generated += [_band(system)] if degree < HEAVY else []
     if escapes.from_a_saddle(parameters):
-        found.append(escapes.escape_claim(system))
-    return tuple(found)
+        generated.append(escapes.escape_claim(system))
+    return tuple(generated)
 
 
 def _covariance(system: System) -> Claim:
@@ -101,11 +99,11 @@ def setting(system: System, seed: int, d: int) -> dict[str, Any]:
 def covariance(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> Score:
     """The covariance of one step of SGD by its increments against that of many steps, as correlations."""
     request = setting(lab.system, seed, LARGE)
-    asked, span = of_one_step(lab.system, request["d"], 1)
+    asked, span = of_steps(lab.system, request["d"], RATE, 1)
     answer = lab.bands(until=span, save_at=[span], **asked, **request)
     batch = min(LARGEST_BATCH, int(np.ceil(answer.summary()["kurtosis"] / LEVELLED)))
     if batch > 1:
-        asked, span = of_one_step(lab.system, request["d"], batch)
+        asked, span = of_steps(lab.system, request["d"], RATE, batch)
         answer = lab.bands(until=span, save_at=[span], **asked, **request)
     run = lab.simulate(method="compressed", until=span, seeds=STEPS, save_points=2, **asked, **request)
     expected = answer["covariance"][-1]
@@ -119,32 +117,37 @@ def covariance(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0
     return score(groups.mean(0), groups.std(0, ddof=1) / np.sqrt(GROUPS), wanted, GROUPS - 1, 1.0)
 
 
-def of_one_step(system: System, d: int, batch: int) -> tuple[dict[str, Any], float]:
-    """What a run of one step is asked for, and its duration on the clock of the model."""
+def of_steps(system: System, d: int, rate: float, batch: int | None = None) -> tuple[dict[str, Any], float]:
+    """The options of SGD with a batch (the declared one), and the duration of a step on the clock of the model.
+
+    On a gradient flow the step size is `rate`/d.
+    """
     if system.parameters.declaration.limit == "flow":
-        return {"step_size": RATE / d, "batch": batch}, RATE / d
-    return {"parameters": {"batch": batch}}, 1.0 / d
+        return {"step_size": rate / d, **({} if batch is None else {"batch": batch})}, rate / d
+    return {} if batch is None else {"parameters": {"batch": batch}}, 1.0 / d
 
 
 def entries_of(run: Any, names: list[str]) -> np.ndarray:
     """The last values (replica, entry) of the entries of a state, by their names such as "M_ww[1,2]"."""
-    found = []
+    columns = []
     for name in names:
         bare, _, numbers = name.partition("[")
         place = tuple(int(n) - 1 for n in numbers.rstrip("]").split(",")) if numbers else ()
-        found.append(np.asarray(run[bare])[(slice(None), -1, *place)])
-    return np.stack(found, axis=1)
+        columns.append(np.asarray(run[bare])[(slice(None), -1, *place)])
+    return np.stack(columns, axis=1)
 
 
 def covered(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> Score:
     """The share of runs of SGD inside their 90 % band, over the entries of the state, the losses and three times."""
     request = setting(lab.system, seed, DIMENSION)
-    until, asked = span(lab.system, request["d"])
+    asked, tick = of_steps(lab.system, request["d"], FLOW_RATE)
+    # Whole thirds of the steps, so that SGD and its band are looked at after the same steps.
+    until = 3 * round(float(np.clip(horizon(lab.system) / tick, *STEPS_OF_A_RUN)) / 3) * tick
     times = [until / 3, 2 * until / 3, until]
     answer = lab.bands(until=until, save_at=times, level=LEVEL, **asked, **request)
     if not answer.summary()["gaussian"]:
         batch = int(np.ceil(ENOUGH * answer.summary()["rare"]))
-        asked |= {"batch": batch} if "step_size" in asked else {"parameters": {"batch": batch}}
+        asked, _ = of_steps(lab.system, request["d"], FLOW_RATE, batch)
         answer = lab.bands(until=until, save_at=times, level=LEVEL, **asked, **request)
     run = lab.simulate(method="compressed", until=until, save_at=times, seeds=point["seeds"], **asked, **request)
     inside = []
@@ -157,11 +160,3 @@ def covered(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -
         inside.append(here[:, spread > 1e-9 * np.abs(values).max()])
     shares = np.concatenate(inside, axis=1).mean(axis=1)
     return score(shares.mean(), shares.std(ddof=1) / np.sqrt(len(shares)), LEVEL, len(shares) - 1, 1.0)
-
-
-def span(system: System, d: int) -> tuple[float, dict[str, Any]]:
-    """How long SGD is followed, in whole thirds of steps, and the step size that it has on a gradient flow."""
-    flow = system.parameters.declaration.limit == "flow"
-    tick = FLOW_RATE / d if flow else 1.0 / d
-    thirds = round(float(np.clip(horizon(system) / tick, *STEPS_OF_A_RUN)) / 3)
-    return 3 * thirds * tick, {"step_size": tick} if flow else {}

@@ -79,10 +79,10 @@ def first(lab: Any, start: float, level: float, seed: int) -> float:
     """The time at which the overlap of a student with its teacher goes from `start` to `level`, by the exact flow."""
     parameters = lab.system.parameters()
     k, gain = leading.growth(parameters)
-    (block,) = [b for b in rows(parameters).moving if b.name.split("_")[-2] == "M"]
     expected = leading.time_of(k, gain * factor(parameters), start, level)
     asked = {
-        "engine": "flow", "variable": block.name, "entry": None, "reduction": "max", "absolute": False, "sign": ">=",
+        "engine": "flow", "variable": rows(parameters).teacher_overlaps,
+        "entry": None, "reduction": "max", "absolute": False, "sign": ">=",
         "level": level, "until": 1.5 * expected, "step": None, "batch": None,
         "parameters": {"tier": "exact", "rtol": 1e-9},
     }  # fmt: skip

@@ -26,7 +26,7 @@ def slopes(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) ->
     """The largest difference of derivatives of the final loss from differences of flows, relative to the largest."""
     until, parameters = horizon(lab.system), lab.system.parameters()
     answer = lab.gradient(of=["final loss"], seed=seed, until=until)
-    found = answer.of("final loss")
+    derivatives = answer.of("final loss")
     at = dict(zip(answer["parameter"].tolist(), answer["at"].tolist(), strict=True))
     wanted = {}
 
@@ -43,4 +43,4 @@ def slopes(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) ->
         wanted[name] = sum(w * loss(name, value + k * step) for k, w in zip(nodes, weights, strict=True)) / step
     scale = {name: abs(at[name]) or 1.0 for name in wanted}
     size = max(abs(slope) * scale[name] for name, slope in wanted.items())
-    return max(abs((1 + twist) * found[name] - wanted[name]) * scale[name] for name in wanted) / max(size, 1e-300)
+    return max(abs((1 + twist) * derivatives[name] - wanted[name]) * scale[name] for name in wanted) / max(size, 1e-300)

@@ -18,6 +18,8 @@ from derivations.declare.system import rows
 SMALL = 40
 """The dimension of the random states at which right-hand sides are compared: overlaps of a tenth and more."""
 GIANT_STEPS = 2.0
+FLOW_RATE = 0.1
+"""Step size times the dimension of SGD on a gradient flow, whose fluctuations are measured."""
 FINE, TIMES = 2**16, 16
 """Points, and randomisations of them, of the sampled flow that SGD is held against."""
 

@@ -25,26 +25,9 @@ SIGNS = {
 }  # fmt: skip
 NAMES = {"infty": "∞", "nabla": "∇", "partial": "∂", "top": "⊤", "emptyset": "∅"}
 WORDS = (
-    "log",
-    "ln",
-    "exp",
-    "max",
-    "min",
-    "sup",
-    "inf",
-    "tanh",
-    "cosh",
-    "sinh",
-    "sin",
-    "cos",
-    "arcsin",
-    "lim",
-    "det",
-    "arctan",
-    "arccos",
-    "cos",
-    "tan",
-)
+    "log", "ln", "exp", "max", "min", "sup", "inf", "tanh", "cosh", "sinh", "sin", "cos", "tan", "arcsin", "arccos",
+    "arctan", "lim", "det",
+)  # fmt: skip
 ACCENTS = {"bar": "¯", "hat": "^", "tilde": "~", "dot": "˙", "ddot": "¨", "overline": "¯", "vec": "→"}
 SPACES = {",": 0.17, ":": 0.22, ";": 0.28, " ": 0.3, "quad": 1, "qquad": 2, "!": 0}
 LIMITS = ("∑", "∏")

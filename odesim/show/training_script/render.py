@@ -5,10 +5,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from odesim.errors import UsageError
 from odesim.request.case import Case
 from odesim.show.training_script.description import Part, Script, describe
-from odesim.show.training_script.printers import BACKENDS as BACKENDS
-from odesim.show.training_script.printers import code, imported
+from odesim.show.training_script.printers import BACKENDS, code, imported
 from odesim.show.writing import plain_environment
 
 SPECIAL = ("erf", "expit", "ndtr")
@@ -20,8 +20,10 @@ COPIED = {"torch": "p[name].detach().numpy().copy()", "numpy": "p[name].copy()",
 def training_script(case: Case, backend: str) -> str:
     """Return the training script of a case for "torch", "numpy" or "jax".
 
-    Raises `UsageError` for a model that is not declared, and for a feature that a script does not have.
+    Raises `UsageError` for another word, a model that is not declared, and a feature that a script does not have.
     """
+    if backend not in BACKENDS:
+        raise UsageError(f"--to must be one of {', '.join(BACKENDS)}, but {backend!r} was given")
     script = describe(case)
     template = plain_environment().get_template(f"training/{backend}.py.jinja")
 

@@ -5,22 +5,11 @@ import json
 
 import pytest
 
-MODEL = """
-title = "Least squares"
-source = "A. Author 2024"
-link = "https://example.org"
-[student]
-unit = "w"
-[teacher]
-noise = 0.5
-[training]
-limit = "online"
-step = 0.5
-until = 10
-[start]
-norm = 1.0
-overlap = 0.0
-[[claim]]
+from tests.odesim.least_squares import MODEL
+
+CLAIMED = (
+    f'link = "https://example.org"{MODEL}'
+    + """[[claim]]
 id = "floor"
 statement = "The error falls to a floor"
 published = "eq. (7)"
@@ -35,6 +24,7 @@ until = 1
 law = {at_most = 2.0}
 expected = "consistent"
 """
+)
 SOLVE = importlib.import_module("odesim.flow.solve").solve
 CLAIMS = ("--claim", "floor", "--claim", "early", "--no-compare", "--workers", "1")
 
@@ -42,7 +32,7 @@ CLAIMS = ("--claim", "floor", "--claim", "early", "--no-compare", "--workers", "
 @pytest.fixture
 def model(tmp_path):
     path = tmp_path / "model.toml"
-    path.write_text(MODEL, encoding="utf-8")
+    path.write_text(CLAIMED, encoding="utf-8")
     return str(path)
 
 
@@ -82,7 +72,7 @@ def test_a_finished_check_is_not_replaced_unasked(command, model):
 def test_what_changed_is_said_of_two_folders_and_of_the_model_as_it_is_now(command, model, tmp_path):
     command("check", model, *CLAIMS, "--out", "old", "--quiet")
     assert command("check", "--compare", "old", "old").out == "nothing changed\n"
-    (tmp_path / "model.toml").write_text(MODEL.replace("0.08333333", "0.09"), encoding="utf-8")
+    (tmp_path / "model.toml").write_text(CLAIMED.replace("0.08333333", "0.09"), encoding="utf-8")
     said = command("check", "--compare", "old", "--out", "new", "--workers", "1")
     assert said.code == 0
     lines = said.out.splitlines()
@@ -94,7 +84,7 @@ def test_what_changed_is_said_of_two_folders_and_of_the_model_as_it_is_now(comma
 
 
 def test_strict_tells_by_the_exit_code(command, tmp_path):
-    (tmp_path / "wrong.toml").write_text(MODEL.replace("0.08333333", "0.09"), encoding="utf-8")
+    (tmp_path / "wrong.toml").write_text(CLAIMED.replace("0.08333333", "0.09"), encoding="utf-8")
     assert command("check", "wrong.toml", *CLAIMS, "--out", "a", "--quiet").code == 0
     assert command("check", "wrong.toml", *CLAIMS, "--out", "b", "--quiet", "--strict").code == 1
 

@@ -14,22 +14,11 @@ from derivations import outside
 from odesim.evidence.check import overall, unexpected
 from odesim.show.check import schema
 from odesim.show.check.equations import formulas
+from tests.odesim.least_squares import MODEL
 
-FLOOR = """
-title = "Least squares"
-source = "A. Author 2024"
-[student]
-unit = "w"
-[teacher]
-noise = 0.5
-[training]
-limit = "online"
-step = 0.5
-until = 10
-[start]
-norm = 1.0
-overlap = 0.0
-[[claim]]
+FLOOR = (
+    MODEL
+    + """[[claim]]
 id = "floor"
 statement = "With label noise the error falls to eta noise^2/(2 - eta) = {value}"
 published = "eq. (7)"
@@ -37,6 +26,7 @@ measure = "final error"
 until = 30
 law = {{equals = {value}, margin = 1e-4}}
 """
+)
 VALUE = 0.5 * 0.25 / 1.5
 """The floor eta noise^2/(2 - eta) of E' = -eta (2 - eta) E + eta^2 noise^2."""
 SMALL = {"d": 50, "until": 1.0, "seeds": 5}
