@@ -137,11 +137,10 @@ class Code:
         factors = sorted((f for f in sp.Mul.make_args(rest) if f != 1), key=self.text.factor_key)
         above = [f for f in factors if not (isinstance(f, sp.Pow) and f.exp.is_number and f.exp.is_negative)]
         below = [turned(f) for f in factors if f not in above]
-        tops = ([self.number(sp.Integer(number.p))] if number.p != 1 or not above else []) + [
-            self.expr(f, axes, True) for f in above
-        ]
+        top, bottom = number.as_numer_denom()
+        tops = ([self.number(top)] if top != 1 or not above else []) + [self.expr(f, axes, True) for f in above]
         code = " * ".join(tops)
-        bottoms = [self.expr(f, axes, True) for f in ([sp.Integer(number.q)] if number.q != 1 else []) + below]
+        bottoms = [self.expr(f, axes, True) for f in ([bottom] if bottom != 1 else []) + below]
         if len(bottoms) > 1:
             return f"{code} / ({' * '.join(bottoms)})"
         return f"{code} / {bracketed(bottoms[0])}" if bottoms else code

@@ -153,7 +153,7 @@ class Walk(Style):
         factors = sp.Mul.make_args(rest)
         if number.is_negative:  # together with a bracket that opens with a minus
             number, factors = -number, [sp.Add(*(-t for t in f.args)) if isinstance(f, sp.Add) else f for f in factors]
-        above, below = [sp.Integer(x) for x in [number.p] if x != 1], [sp.Integer(x) for x in [number.q] if x != 1]
+        above, below = ([x] if x != 1 else [] for x in number.as_numer_denom())
         for f in sorted((f for f in factors if f != 1), key=self.factor_key):
             (below if _inverse(f) else above).append(turned(f) if _inverse(f) else f)
         wide = [f for f in above if below and _tall(f)]
