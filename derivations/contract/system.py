@@ -158,6 +158,8 @@ class System:
         stages: Its stages in order: those with a clock (`Dynamics`) and those that are one step (`Map`).
         check: check(parameters, drawn) raises `UsageError` for parameters that do not fit together; `drawn` is False
             when the initial condition comes from a file.
+        restate: Names restate(system, given) -> (system, given), which moves parameters that are given as functions of
+            time into the equations. By default a parameter is one value.
         read_initial: Names read_initial(arrays, parameters, explicit) -> parameters, which checks the arrays of such a
             file and takes the sizes from them.
         plot: Names plot(dataset) -> {name: figure}, which draws a run.
@@ -197,6 +199,7 @@ class System:
     stages: tuple[Stage, ...]
     check: Callable[..., None]
     read_initial: str
+    restate: str = ""
     plot: str = ""
     claims: str = ""
     course: Callable[[Any], tuple[str, ...]] | None = None

@@ -87,6 +87,7 @@ def system(declared: Declaration, reference: str = "") -> System:
         headlines="derivations.declare.headlines:HEADLINES",
         stages=_stages(declared),
         check=check,
+        restate=f"{HERE}.restated:restate",
         read_initial=f"{HERE}.initial:read",
         plot=f"{HERE}.picture:draw",
         references=f"{HERE}.power_law:references",

@@ -16,7 +16,7 @@ from odesim.flow.record import Recorder
 from odesim.flow.stage_start import begun
 from odesim.machine import streams
 from odesim.machine.device import in_double
-from odesim.request.case import Case, find_stage, find_system
+from odesim.request.case import Case, find_stage, find_system, restated, stated
 from odesim.request.parse import parse_assignments
 from odesim.request.several_stages import SeveralStages
 from odesim.request.trajectory import Outcome, Trajectory, Variable
@@ -60,8 +60,9 @@ def build(
     previous = None
     if start is not None:
         own = start.trajectory.origin.required(find_system(system) if isinstance(system, str) else system)
-        stated = {name: options.get(name) for name in ("preset", "config")}
-        previous, parameters = taken_over(start.trajectory, own, parameters, **stated)
+        own, parameters = restated(own, stated(own, parameters, None, options.get("config")))
+        named = {name: options.get(name) for name in ("preset", "config")}
+        previous, parameters = taken_over(start.trajectory, own, parameters, **named)
         system = own
         if options.get("seed") is None and options.get("config") is None and start.trajectory.origin.seed is not None:
             options["seed"] = start.trajectory.origin.seed

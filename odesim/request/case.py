@@ -98,7 +98,7 @@ class Case:
                 raise UsageError(f"--{name} must be a name, but {shortened(options[name])} was given.")
         initial = initial if initial is not None else options.pop("initial", None)
         step = step if step is not None else options.pop("step", None)
-        given = {**options.pop("parameters", {}), **(parameters or {})}
+        system, given = restated(system, {**options.pop("parameters", {}), **(parameters or {})})
         options = {name: value for name, value in options.items() if name in OPTIONS}
 
         arrays, digest = read_arrays(initial)
@@ -191,6 +191,11 @@ def find_system(name: str) -> System:
         raise UsageError(
             f"unknown system {name!r}; {nearest(name, [*derivations.names(), *outside.gallery()])}"
         ) from None
+
+
+def restated(system: System, given: Mapping[str, Any]) -> tuple[System, dict[str, Any]]:
+    """Return the system and the parameters of a request; parameters given as functions of time are in the system."""
+    return load(system.restate)(system, given) if system.restate else (system, dict(given))
 
 
 def short_name(reference: str) -> str:

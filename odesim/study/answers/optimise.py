@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,8 +21,8 @@ from odesim.study.controlled_flow import ControlledFlow
 from odesim.study.traced_quantities import traced_quantity
 
 VERB = "optimise"
-PLACES = {"step": "training", "decay": "training", "noise": "teacher"}
-"""Parameters that a declaration takes as schedules, and the tables in which they stand."""
+VARIED = ("step", "decay", "noise")
+"""Parameters whose schedules are optimised."""
 MODEL, RUN = "optimum.toml", "run.toml"
 """Files of a folder: the model with the schedule in it, and the options of a run."""
 LARGEST = 5.0
@@ -31,8 +30,6 @@ LARGEST = 5.0
 GREEDY = 1e-3
 """Relative excess up to which the greedy schedule counts as optimal."""
 MOST_KNOTS = 500
-LEFT_OUT_TABLES = ("claim", "preset")
-"""Tables of a declaration that speak of its own numbers."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -72,10 +69,10 @@ class OptimalSchedule(Answer):
         """Return the files with which the schedule is run: `odesim integrate --system optimum.toml --config run.toml`.
 
         Returns:
-            Texts by name: the model with the schedule in the place of its number, and the options of the run.
+            Texts by name: the model with the schedule in the place of its number, and the options and parameters of the
+            run, with the schedule among them. The second file alone does the same with the model that was asked.
         """
-        details = self.asked.details
-        return {MODEL: _model_text(self), RUN: _run_text(details, float(self["knot"][-1]))}
+        return {MODEL: _model_text(self), RUN: _run_text(self)}
 
     def model(self) -> Any:
         """Return the model with the schedule in the place of its number.
@@ -101,16 +98,12 @@ RESULT = OptimalSchedule
 
 def _model_text(answer: OptimalSchedule) -> str:
     """The declaration with the schedule in it."""
-    import tomli_w
+    from derivations.declare import restated, system
 
-    name = str(answer.asked.details["vary"])
     known = answer.asked.known
-    tables = tomllib.loads(known.declaration if known is not None else answer.asked.declaration)
-    tables = {key: value for key, value in tables.items() if key not in LEFT_OUT_TABLES}
-    place = PLACES[name]
+    model = system.of_text(known.declaration if known is not None else answer.asked.declaration, "")
     pairs = schedule_pairs(answer["knot"], answer["schedule"])
-    tables[place] = {**tables.get(place, {}), name: pairs}
-    return tomli_w.dumps(tables)
+    return restated.text(model, {str(answer.asked.details["vary"]): pairs})
 
 
 def schedule_pairs(times: np.ndarray, values: np.ndarray) -> list[list[Any]]:
@@ -129,13 +122,14 @@ def schedule_pairs(times: np.ndarray, values: np.ndarray) -> list[list[Any]]:
     return [*pairs, [float(times[-1]), float(values[-1])]]
 
 
-def _run_text(details: Mapping[str, Any], until: float) -> str:
-    """Options and parameters of a run with the schedule."""
+def _run_text(answer: OptimalSchedule) -> str:
+    """Options and parameters of a run with the schedule, of the model with the schedule in it or of that without."""
     import tomli_w
 
-    options: dict[str, Any] = {"until": until, "seed": details["seed"]}
+    details = answer.asked.details
     changed = {name: value for name, value in details["changed"].items() if value is not None}
-    return tomli_w.dumps({**options, **({"parameters": changed} if changed else {})})
+    changed[str(details["vary"])] = schedule_pairs(answer["knot"], answer["schedule"])
+    return tomli_w.dumps({"until": float(answer["knot"][-1]), "seed": details["seed"], "parameters": changed})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,8 +152,8 @@ def wish(case: Case, vary: str, minimise: str, knots: Any = 20, between: Any = N
     """
     if not hasattr(case.parameters, "declaration") or len(case.system.stages) > 1:
         raise UsageError(f"optimise takes a declared model of one stage, whose schedules it can write, not {case.name}")
-    if vary not in PLACES:
-        raise UsageError(f"--vary must be one of {', '.join(PLACES)}, but {shortened(vary)} was given")
+    if vary not in VARIED:
+        raise UsageError(f"--vary must be one of {', '.join(VARIED)}, but {shortened(vary)} was given")
     if case.parameters.declaration.limit == "flow" and vary == "step":
         raise UsageError(
             f"{case.name} is a gradient flow, the limit of small steps: it has no step to optimise; take limit = "

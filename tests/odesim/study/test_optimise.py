@@ -119,6 +119,8 @@ def test_the_schedule_is_a_model_that_integrate_takes(tmp_path):
     run = odesim.integrate(tmp_path / "best" / "optimum.toml", config=tmp_path / "best" / "run.toml", rtol=1e-11)
     assert run.origin.parameters["noise"] == 0.4
     assert float(run["error"][-1]) == pytest.approx(answer.value, rel=1e-6)
+    asked = odesim.integrate(answer.asked.known, config=tmp_path / "best" / "run.toml", rtol=1e-11)
+    assert float(asked["error"][-1]) == float(run["error"][-1])
     again = odesim.load(tmp_path / "best")
     assert again.files() == answer.files() and again.tables() == answer.tables()
     direct = odesim.integrate(answer.model(), **answer.parameters(), until=5)

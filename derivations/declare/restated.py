@@ -1,0 +1,132 @@
+"""A model with schedules that are given with a run: an expression in the time, or pairs, in the place of a number.
+
+    -p step="1/(1 + t)"    is    [training] step = "1/(1 + t)"
+
+A parameter is one number for all times.  A value that changes is part of the equations, so that a run with one is a
+run of another declaration.  That declaration is made here, and the run stores its text.  Its claims are left out: they
+speak of the model as it was declared.
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+from derivations.contract import System, UsageError
+from derivations.declare import system as systems
+from derivations.declare.declaration import Declaration
+from derivations.declare.stage_parameters import named
+
+TABLES = {"step": "training", "batch": "training", "decay": "training", "noise": "teacher"}
+"""Values of training that may change, and the tables of a declaration in which they stand."""
+RATE = "rate_"
+"""In front of the name of a factor of the step, in the name of its parameter."""
+LEFT_OUT = "claim"
+
+
+def restate(system: System, given: Mapping[str, Any]) -> tuple[System, dict[str, Any]]:
+    """Return the system and the parameters of a request, schedules among the parameters moved into the declaration.
+
+    A request without schedules is returned as it is.
+
+    Arguments:
+        system: A declared model.
+        given: Parameters by name, as words or values.
+
+    Returns:
+        The system with the schedules in it, and the parameters: `None`, "as declared", in the place of each schedule.
+
+    Raises:
+        UsageError: A schedule that the declaration refuses.
+
+    Example:
+        >>> from derivations.declare import reading
+        >>> tables = {"student": {"unit": "w"}, "teacher": {}, "training": {"limit": "online"}}
+        >>> linear = systems.system(reading.declaration(tables))
+        >>> changed, given = restate(linear, {"step": "1/(1 + t)", "d": 100})
+        >>> changed.parameters.declaration.schedules[0].text, given
+        ('1/(1 + t)', {'step': None, 'd': 100})
+    """
+    declared: Declaration = system.parameters.declaration  # type: ignore[attr-defined]
+    values = {name: _schedule(value, name) for name, value in given.items() if entry(declared, name)}
+    values = {name: value for name, value in values.items() if value is not None}
+    if not values:
+        return system, dict(given)
+    try:
+        return with_schedules(system, values), {**given, **dict.fromkeys(values)}
+    except UsageError as mistake:
+        raise UsageError(f"{' and '.join(f'parameter {name}' for name in values)}: {mistake}") from None
+
+
+def with_schedules(system: System, values: Mapping[str, Any]) -> System:
+    """Return a model with schedules in the place of numbers; `values` has expressions or pairs by parameter.
+
+    Raises `UsageError` for values that the declaration refuses.
+    """
+    return systems.of_text(text(system, values), "")
+
+
+def text(system: System, values: Mapping[str, Any]) -> str:
+    """Return the declaration of a model with schedules in the place of numbers, as TOML."""
+    declared: Declaration = system.parameters.declaration  # type: ignore[attr-defined]
+    tables = tomllib.loads(system.declaration)
+    tables.pop(LEFT_OUT, None)
+    for name, value in values.items():
+        *path, key = entry(declared, name)
+        place: Any = tables
+        for step in path:
+            if step == "rates" and not isinstance(place.get(step), Mapping):  # one value for all
+                place[step] = dict.fromkeys([word for word, _ in declared.rates], place[step])
+            place = place[step] if isinstance(step, int) else place.setdefault(step, {})
+        place[key] = value
+    return tomli_w.dumps(tables)
+
+
+def entry(declared: Declaration, name: str) -> tuple[Any, ...]:
+    """Return the keys of the entry of a declaration that holds a parameter; () for one that cannot change in time."""
+    for number, stage in enumerate(declared.stages):
+        for own in stage.own:
+            if named(stage.stage, own) == name:
+                return ("stage", number, *_key(stage, own))
+    key = _key(declared, name)
+    return (TABLES.get(name, "training"), *key) if key else ()
+
+
+def _key(declared: Declaration, name: str) -> tuple[str, ...]:
+    """The key of a value of training within its table; () for a parameter that is none."""
+    if name in TABLES:
+        return (name,)
+    words = [word for word, _ in declared.rates]
+    return ("rates", name.removeprefix(RATE)) if name.startswith(RATE) and name.removeprefix(RATE) in words else ()
+
+
+def _schedule(value: Any, name: str) -> Any:
+    """Return the expression or the list of pairs that a value of a parameter states; None for a number or `None`."""
+    if hasattr(value, "__array__"):
+        value = np.asarray(value).tolist()
+    if getattr(value, "free_symbols", None):  # an expression of SymPy
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [list(pair) if isinstance(pair, list | tuple) else pair for pair in value]
+    if not isinstance(value, str) or value.strip().lower() == "none" or _is_number(value):
+        return None
+    if not value.strip().startswith("["):
+        return value.strip()
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        form = '[[0, 1.0], [50, "0.2/(1 + t/10)"]]'
+        raise UsageError(f"parameter {name} is a number, an expression in t, or pairs such as {form}") from None
+
+
+def _is_number(word: str) -> bool:
+    """Return True for a word that parameters read as a number, such as 1e-3 or 1/3."""
+    try:
+        Fraction(word.strip()) if "/" in word else float(word)
+    except (ValueError, ZeroDivisionError):
+        return False
+    return True
