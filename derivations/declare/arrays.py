@@ -96,7 +96,9 @@ def at_time(
         for word in group.own:
             moving.append(a.moving[scalar : scalar + 1] * now.get(declared.rate(group, word), 1.0))
             scalar += 1
+    shared = [now.get(name, a.numbers[k]) for k, name in enumerate(declared.names)]
     return a._replace(
+        numbers=xp.stack(shared) if any(name in now for name in declared.names) else a.numbers,
         rates=xp.stack([step, now.get("decay", decay), gain, now.get("noise", noise), *a.rates[4:]]),
         moves=xp.concatenate(moves),
         moving=xp.concatenate(moving) if moving else a.moving,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from derivations.contract import UsageError
-from derivations.declare import fields, schedules
+from derivations.declare import fields, schedule_reading, schedules
 from derivations.declare.grammar import Tree, number
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def schedule(training: Mapping[str, Any], names: schedules.Names) -> schedules.S
     """Return the schedule of a batch that changes at known times; None of any other."""
     if not isinstance(training.get("batch"), list):
         return None
-    found = schedules.value(training, "batch", "training", names, above=True)
+    found = schedule_reading.value(training, "batch", "training", names, above=True)
     assert isinstance(found, schedules.Schedule)
     return found
 
@@ -120,8 +120,7 @@ def samples(parameters: Any) -> float:
     if stated is None:
         return float(schedules.begun(parameters).batch)
     assert stated is not None and stated.tree is not None
-    shared = {name: float(getattr(parameters, name)) for name in parameters.declaration.names}
-    value = number(stated.tree, {**shared, "d": float(parameters.d)})
+    value = number(stated.tree, {**schedules.shared(parameters), "d": float(parameters.d)})
     if not abs(value) <= LARGEST:
         raise UsageError(f"batch is {stated.text!r}, which at d = {parameters.d} is no number of samples up to 10^15")
     found = float(max(1, round(value)))

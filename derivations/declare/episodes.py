@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import UsageError
-from derivations.declare import fields
+from derivations.declare import fields, schedules
 from derivations.declare.grammar import OF_SAMPLES, Tree, number
 
 KEYS = ("samples", "success", "reward")
@@ -156,7 +156,7 @@ def check(parameters: Any) -> None:
     declared = in_force(parameters)
     if declared.episode is None:
         return
-    known = {name: float(getattr(parameters, name)) for name in declared.names}
+    known = schedules.shared(parameters)
     for n in range(declared.episode.samples + 1):
         try:
             value = number(

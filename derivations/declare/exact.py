@@ -128,12 +128,12 @@ def require_exact(parameters: Any) -> None:
     """Raise `UsageError` with the reason where a model has no closed form, and the tier to take."""
     found = kernels(parameters.declaration, system.numbers(parameters))
     missing = (
-        found.closed or population.open_episodes(parameters) or (found.second if parameters.declaration.noisy else "")
+        found.closed or population.open_here(parameters) or (found.second if parameters.declaration.noisy else "")
     )
     if missing:
         other = (
             "sampled"
-            if found.closed or population.open_episodes(parameters)
+            if found.closed or population.open_here(parameters)
             else "mixed (exact drift, second-order term sampled) or sampled"
         )
         raise UsageError(f"tier exact: {missing}; take -p tier={other}")
@@ -240,7 +240,8 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
     for schedule in symbols.declared.schedules:
         if schedule.name in changing:
             yield from (Named(sp.Symbol(switch.name), "1 from a time on, 0 before") for switch in schedule.switches)
-    yield from (Named(sp.Symbol(name), "number of the model") for name in symbols.declared.names)
+    names = (name for name in symbols.declared.names if name not in changing)
+    yield from (Named(sp.Symbol(name), "number of the model") for name in names)
 
 
 def steps(declared: Declaration) -> tuple[Named, ...]:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from derivations.declare import fields, named, schedules
+from derivations.declare import fields, named, schedule_reading
 from derivations.declare.declaration import Declaration, Group, Memory, Number, moves
 from derivations.declare.schedules import TIME, Names
 
@@ -52,7 +52,7 @@ def memories(
         if "rate" not in given:
             raise fields.Mistake(f"memory {name} has no rate", "memory", name)
         entry = given if isinstance(given["rate"], str) else {**given, "rate": str(fields.real(given, "rate", place))}
-        rate = schedules.value(entry, "rate", place, Names(shared, known), named=name)
+        rate = schedule_reading.value(entry, "rate", place, Names(shared, known), named=name)
         assert not isinstance(rate, float)
         if rate.switches:
             said = "the rate of a memory does not jump or bend at times: step, sign, relu and abs are for values"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Labelled, UsageError
-from derivations.declare import classes, spectra
+from derivations.declare import classes, schedules, spectra
 from derivations.declare.clusters import UNEQUAL
 from derivations.declare.declaration import MEAN, Declaration, Inputs
 from derivations.declare.grammar import Tree, number
@@ -46,7 +46,7 @@ def mixture(parameters: Any) -> Mixture | None:
     blocks = spectra.blocks(parameters)
     if declared.inputs is None or blocks is None:
         return None
-    values = tuple((name, float(getattr(parameters, name))) for name in declared.names)
+    values = tuple(schedules.shared(parameters).items())
     return _mixture(declared.inputs, values, int(parameters.d), blocks)
 
 

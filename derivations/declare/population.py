@@ -8,6 +8,7 @@ import numpy as np
 from derivations.contract import Component, Crossing, Initial, Labelled, UsageError
 from derivations.declare import (
     batches,
+    changing_gates,
     coupling,
     episodes,
     giant,
@@ -92,7 +93,12 @@ def require_unit(parameters: Any) -> None:
         )
 
 
-def open_episodes(parameters: Any) -> str:
+def open_here(parameters: Any) -> str:
+    """The reason why a model has no closed form at these parameters, which others have; "" where that is none."""
+    return _open_episodes(parameters) or changing_gates.open_series(parameters)
+
+
+def _open_episodes(parameters: Any) -> str:
     """The reason why a rule with a reward has no closed form at these sizes and this noise; "" where that is none."""
     if not episodes.reads(parameters.declaration):
         return ""

@@ -1,10 +1,11 @@
 """Step, decay, noise, and the factors of the step in [training] and [teacher]: numbers or schedules."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
-from derivations.declare import batches, fields, noise, schedules
+from derivations.declare import batches, fields, noise, schedule_reading, schedules
 from derivations.declare.declaration import Group, Law, Number, moves
 from derivations.declare.readouts import word_of
 from derivations.declare.schedules import Names, Schedule
@@ -71,7 +72,7 @@ def values(
 def _entry(
     table: Mapping[str, Any], key: str, place: str, default: float, names: Names, *, above: bool = False
 ) -> float | Schedule:
-    return schedules.value(table, key, place, names, above=above) if key in table else default
+    return schedule_reading.value(table, key, place, names, above=above) if key in table else default
 
 
 def _start(value: float | Schedule, known: Mapping[str, float], begin: float) -> float:
@@ -86,7 +87,8 @@ def _rates(training: Mapping[str, Any], moving: list[tuple[str, str]], names: Na
         return {}
     if not isinstance(given, Mapping):
         words = dict.fromkeys(word for word, _ in moving)
-        return {word: schedules.value(training, "rates", "training", names, named=f"rate_{word}") for word in words}
+        made = functools.partial(schedule_reading.value, training, "rates", "training", names)
+        return {word: made(named=f"rate_{word}") for word in words}
     every = {name for pair in moving for name in pair}
     for name in given:
         if name not in every:
@@ -95,7 +97,7 @@ def _rates(training: Mapping[str, Any], moving: list[tuple[str, str]], names: Na
                 "training",
                 "rates",
             )
-    return {name: schedules.value(given, name, "training.rates", names, named=f"rate_{name}") for name in given}
+    return {name: schedule_reading.value(given, name, "training.rates", names, named=f"rate_{name}") for name in given}
 
 
 def moving_names(

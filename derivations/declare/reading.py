@@ -96,7 +96,9 @@ def declaration(
 
 def _stated(tables: Mapping[str, Any], name: str, folder: Path | None, stage: tuple[str, float]) -> Declaration:
     """The declaration of some tables without its text and its stages."""
-    training, numbers = fields.table(tables, "training"), named.numbers(fields.table(tables, "parameters"))
+    training, parameters = fields.table(tables, "training"), fields.table(tables, "parameters")
+    numbers, moving = named.numbers(parameters, stage[1]), named.changing(parameters)
+    named.require_constant(tables, moving)
     teacher_table = fields.table(tables, "teacher")
     law = inputs.inputs(tables, numbers, folder)
     students, teachers = _sides(tables, numbers, law is not None and law.labels)
@@ -139,7 +141,7 @@ def _stated(tables: Mapping[str, Any], name: str, folder: Path | None, stage: tu
         presets=presets.presets(tables),
         claims=_claims(tables),
         rates=values.rates,
-        schedules=values.schedules,
+        schedules=(*values.schedules, *moving),
         law=values.law,
         memories=memory.memories(remembering, students, trained, numbers),
         momentum=momentum.momentum(training, weights, law),

@@ -82,16 +82,23 @@ def text(system: System, values: Mapping[str, Any]) -> str:
             if step == "rates" and not isinstance(place.get(step), Mapping):  # one value for all
                 place[step] = dict.fromkeys([word for word, _ in declared.rates], place[step])
             place = place[step] if isinstance(step, int) else place.setdefault(step, {})
+        if isinstance(place.get(key), Mapping):  # a number of the user's with its meaning and bounds
+            place, key = place[key], "default"
         place[key] = value
     return tomli_w.dumps(tables)
 
 
 def entry(declared: Declaration, name: str) -> tuple[Any, ...]:
-    """Return the keys of the entry of a declaration that holds a parameter; () for one that cannot change in time."""
+    """Return the keys of the entry of a declaration that holds a parameter; () for one that cannot change in time.
+
+    A shared number with a meaning or bounds is a table, whose entry is called "default".
+    """
     for number, stage in enumerate(declared.stages):
         for own in stage.own:
             if named(stage.stage, own) == name:
                 return ("stage", number, *_key(stage, own))
+    if name in declared.names:
+        return ("parameters", name)
     key = _key(declared, name)
     return (TABLES.get(name, "training"), *key) if key else ()
 

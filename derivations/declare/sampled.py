@@ -144,7 +144,7 @@ def nodes(parameters: Any, seed: int | None = None, fewer: int = 1) -> tuple[np.
 def _drift(parameters: Any) -> Statement:
     """The drift of an online limit, whose second-order term is sampled.  Raises `UsageError` where there is none."""
     try:
-        if said := population.open_episodes(parameters):
+        if said := population.open_here(parameters):
             raise Open(said)
         stated = exact.statement(parameters, second=False)
     except Open as reason:

@@ -88,6 +88,8 @@ def at_time(declared: Declaration, changing: Sequence[Schedule], given: str) -> 
     later = settles(declared, changing)
     head = f"def at_time(count, step_size, {given}):\n"
     lines = [*_moment(declared, changing), *_placed(declared, changing, "noise")]
+    for name in declared.names:
+        lines += _placed(declared, changing, name, f"n_{name}")
     if not later:
         lines += [*_placed(declared, changing, "decay"), *_scaled(declared, changing)]
     lines.append(f"return {'step_size' if later else _step(changing)}, ({given})")
@@ -142,9 +144,10 @@ def _moment(declared: Declaration, changing: Sequence[Schedule], values: bool = 
     return [*lines, f"now = values(t, on, {_shared(declared)}, {state})"] if values and changing else lines
 
 
-def _placed(declared: Declaration, changing: Sequence[Schedule], name: str) -> list[str]:
-    """The value of an argument that changes."""
-    return [f"{name} = 0.0 * {name} + now[{k}]" for k, one in enumerate(changing) if one.name == name]
+def _placed(declared: Declaration, changing: Sequence[Schedule], name: str, argument: str = "") -> list[str]:
+    """The value of an argument that changes; it is called like its parameter, if no other name is given."""
+    argument = argument or name
+    return [f"{argument} = 0.0 * {argument} + now[{k}]" for k, one in enumerate(changing) if one.name == name]
 
 
 def _step(changing: Sequence[Schedule]) -> str:

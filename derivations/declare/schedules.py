@@ -15,7 +15,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -60,12 +60,29 @@ class Switch:
 
 
 @dataclasses.dataclass(frozen=True)
+class Domain:
+    """The bounds of a shared number, `None` where there is none; a value may be `minimum` but not `above`."""
+
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+
+    def broken(self, value: float) -> str:
+        """The bound that a value breaks, in words; "" for one that keeps all."""
+        if self.minimum is not None and value < self.minimum:
+            return f"at least {self.minimum:g}"
+        if self.maximum is not None and value > self.maximum:
+            return f"at most {self.maximum:g}"
+        return f"above {self.above:g}" if self.above is not None and value <= self.above else ""
+
+
+@dataclasses.dataclass(frozen=True)
 class Schedule:
     """The value of the parameter `name`: the last of `pieces` whose switch in `starts` is 1, the first before all.
 
     `switches` are all that occur, those of `starts` first; functions that jump or bend are written by them.  `text` is
     what the user wrote, and `above` whether the value must begin above 0 and not only be at least 0.  `seen` are the
-    names of the state that it reads.
+    names of the state that it reads.  `domain` is that of a shared number of [parameters]; other values have none.
     """
 
     name: str
@@ -75,6 +92,7 @@ class Schedule:
     switches: tuple[Switch, ...]
     above: bool
     seen: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+    domain: Domain | None = dataclasses.field(default=None, repr=False)
 
     @property
     def kinks(self) -> bool:
@@ -88,98 +106,6 @@ class Schedule:
         """
         last = max((k + 1 for k, name in enumerate(self.starts) if known[name] > 0.5), default=0)
         return number(self.pieces[last], known)
-
-
-def value(
-    table: Mapping[str, Any], key: str, place: str, names: Names, *, named: str = "", above: bool = False
-) -> float | Schedule:
-    """Return a number, or the schedule of the parameter `named` (by default `key`).
-
-    Args:
-        table: the entries of a table of the declaration, with `key` among them.
-        place: the name of the table, for messages.
-        names: what an expression may name.
-        above: whether 0 is refused.
-    """
-    given, name = table[key], named or key
-    reader = _Reader(key, place, name, names)
-    if isinstance(given, list):
-        return _pairs(given, reader, above)
-    if not isinstance(given, str):
-        bound: Any = {"above": 0.0} if above else {"minimum": 0.0}
-        return fields.real(table, key, place, **bound)
-    tree = reader.piece(given)
-    return Schedule(name, given.strip(), (tree,), (), tuple(reader.switches), above, reader.seen)
-
-
-def _pairs(given: list[Any], reader: "_Reader", above: bool) -> Schedule:
-    """The schedule of pairs [time, value]."""
-    key, place, name = reader.key, reader.place, reader.name
-    if not given or not all(isinstance(pair, list) and len(pair) == 2 for pair in given):
-        raise fields.Mistake(
-            f"{key} is a number, an expression in t, or a list of pairs such as [[0, 1.0], [50, 0.2]]", place, key
-        )
-    times = [fields.real({key: time}, key, place, minimum=0.0) for time, _ in given]
-    if times[0] != 0.0:
-        raise fields.Mistake(f"times of {key} rise from 0, but {times[0]:g} stands first", place, key)
-    wrong = next((k for k in range(1, len(times)) if times[k] <= times[k - 1]), 0)
-    if wrong:
-        raise fields.Mistake(
-            f"times of {key} rise from 0, but {times[wrong]:g} stands after {times[wrong - 1]:g}", place, key
-        )
-    reader.switches += [
-        Switch(f"{name}_from_{k}", Tree("-", parts=(Tree("name", TIME), Tree("number", value=time))))
-        for k, time in enumerate(times[1:], 1)
-    ]
-    starts = tuple(switch.name for switch in reader.switches)
-    pieces = tuple(reader.piece(entry) for _, entry in given)
-    text = ", ".join(f"{entry} from {time:g} on" for time, (_, entry) in zip(times, given, strict=True))
-    return Schedule(name, text, pieces, starts, tuple(reader.switches), above, reader.seen)
-
-
-class _Reader:
-    """Reads the expressions of one value, and gathers their switches and what they see of the state."""
-
-    def __init__(self, key: str, place: str, name: str, names: Names) -> None:
-        self.key, self.place, self.name, self.names = key, place, name, names
-        self.switches: list[Switch] = []
-        self.seen: tuple[str, ...] = ()
-
-    def refuse(self, sentence: str) -> fields.Mistake:
-        return fields.Mistake(sentence, self.place, self.key)
-
-    def piece(self, given: Any) -> Tree:
-        """The tree of an expression or a number."""
-        if not isinstance(given, str):
-            return Tree("number", value=fields.real({self.key: given}, self.key, self.place))
-        known = (TIME, *self.names.numbers, *self.names.memories)
-        tree = fields.expression(given, self.place, self.key, known, entries=True)
-        wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in (*SMOOTH, *SWITCHING)]
-        if wrong:
-            raise self.refuse(f"{self.key} takes the functions {', '.join((*SMOOTH, *SWITCHING))}, not {wrong[0]}")
-        self.seen = tuple(dict.fromkeys([*self.seen, *self.names.seen(tree)]))
-        return self.switched(tree, given)
-
-    def switched(self, node: Tree, given: str) -> Tree:
-        """The tree with what jumps or bends at times written by switches; relu and abs of the state bend anywhere."""
-        if node.kind != "call" or node.word not in SWITCHING:
-            return dataclasses.replace(node, parts=tuple(self.switched(part, given) for part in node.parts))
-        (argument,) = node.parts
-        seen = self.names.seen(argument)
-        if seen and node.word in ("relu", "abs"):
-            return dataclasses.replace(node, parts=(self.switched(argument, given),))
-        if seen or affine(argument, self.names.numbers) is None:
-            what = "jumps" if seen else "jumps or bends"
-            raise self.refuse(
-                f"a value {what} only at times: {node.word}(..) takes an expression of first degree in t, and "
-                f"{given!r} has another"
-            )
-        switch = Tree("name", f"{self.name}_switch_{len(self.switches) + 1}")
-        self.switches.append(Switch(switch.word, argument))
-        twice = Tree("*", parts=(Tree("number", value=2.0), switch))
-        sign = Tree("-", parts=(twice, Tree("number", value=1.0)))
-        factor = {"step": switch, "sign": sign, "relu": switch, "abs": sign}[node.word]
-        return factor if node.word in ("step", "sign") else Tree("*", parts=(factor, argument))
 
 
 def affine(tree: Tree, known: Mapping[str, float]) -> tuple[float, float] | None:
@@ -230,8 +156,13 @@ def active(parameters: Any) -> tuple[Schedule, ...]:
 
 
 def shared(parameters: Any) -> dict[str, float]:
-    """The user's shared numbers by name."""
-    return {name: float(getattr(parameters, name)) for name in parameters.declaration.names}
+    """The user's shared numbers by name; those that change in time as they are when the stage begins."""
+    declared = parameters.declaration
+    known = {name: getattr(parameters, name) for name in declared.names}
+    found = {name: float(value) for name, value in known.items() if value is not None}
+    changing = [schedule for schedule in active(parameters) if schedule.name in known]
+    values = {one.name: first(one, found, declared.begin) for one in changing}
+    return {name: values.get(name, found.get(name, math.nan)) for name in known}
 
 
 @functools.lru_cache(maxsize=64)
@@ -345,10 +276,10 @@ def _checked(schedule: Schedule, known: Mapping[str, float]) -> float:
         value = schedule.value(known)
     except UsageError as error:
         raise UsageError(f"{schedule.name} has no value at t = {t:g}: {error}") from None
-    begins = schedule.above and t == 0  # a step may fall to 0 later, but not begin there
-    if value < 0 or (begins and value == 0):
-        bound = "above" if begins else "at least"
-        raise UsageError(f"{schedule.name} is {value:.4g} at t = {t:g}, but must be {bound} 0")
+    # A step may fall to 0 later, but not begin there.
+    domain = schedule.domain or (Domain(above=0.0) if schedule.above and t == 0 else Domain(minimum=0.0))
+    if bound := domain.broken(value):
+        raise UsageError(f"{schedule.name} is {value:.4g} at t = {t:g}, but must be {bound}")
     return value
 
 
@@ -359,7 +290,7 @@ def first(schedule: Schedule, known: Mapping[str, float], begin: float = 0.0) ->
     """
     if schedule.seen:
         return 1.0
-    place = "teacher" if schedule.name == "noise" else "training"
+    place = "teacher" if schedule.name == "noise" else "training" if schedule.domain is None else "parameters"
     with fields.entry_at(place, schedule.name.partition("_")[0].replace("rate", "rates")):
         switches = {switch.name: _turn(schedule, switch, known).at(begin) for switch in schedule.switches}
         return _checked(schedule, {**known, **switches, TIME: begin})
@@ -368,6 +299,12 @@ def first(schedule: Schedule, known: Mapping[str, float], begin: float = 0.0) ->
 def require(parameters: Any, until: float, begin: float = 0.0) -> None:
     """Raise `UsageError` where a value leaves its domain between two times; it is looked at before a run begins."""
     if active(parameters):
-        for t in [*(begin + (until - begin) * k / LOOKED_AT for k in range(LOOKED_AT + 1)), *breaks(parameters)]:
-            if begin <= t <= until:
-                at(parameters, t)
+        for t in moments(parameters, until, begin):
+            at(parameters, t)
+
+
+def moments(parameters: Any, until: float, begin: float = 0.0) -> Iterator[float]:
+    """The times between two at which values are looked at before a run begins."""
+    for t in [*(begin + (until - begin) * k / LOOKED_AT for k in range(LOOKED_AT + 1)), *breaks(parameters)]:
+        if begin <= t <= until:
+            yield t

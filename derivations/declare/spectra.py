@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Labelled, UsageError
-from derivations.declare import classes, data
+from derivations.declare import classes, data, schedules
 from derivations.declare.array_files import ArrayFile
 from derivations.declare.clusters import UNEQUAL
 from derivations.declare.declaration import Declaration, Inputs
@@ -62,7 +62,7 @@ def blocks(parameters: Any) -> Blocks | None:
     declared: Declaration = parameters.declaration
     if declared.inputs is None:
         return None
-    values = tuple((name, float(getattr(parameters, name))) for name in declared.names)
+    values = tuple(schedules.shared(parameters).items())
     return _blocks(declared.inputs, values, int(parameters.d))
 
 
@@ -98,8 +98,7 @@ def variances(parameters: Any) -> np.ndarray:
     assert found is not None and declared.inputs is not None
     if declared.inputs.blocks:
         return np.repeat(found.eigenvalue, found.dimension)
-    known = {name: float(getattr(parameters, name)) for name in declared.names}
-    every = _eigenvalues(declared.inputs, {**known, "d": float(parameters.d)}, parameters.d)
+    every = _eigenvalues(declared.inputs, {**schedules.shared(parameters), "d": float(parameters.d)}, parameters.d)
     # Blocks keep the trace of the spectrum, so that theirs says by what all eigenvalues were multiplied.
     return every * float(found.eigenvalue @ found.dimension / every.sum())
 

@@ -118,12 +118,19 @@ def _stages(declared: Declaration) -> tuple[Dynamics, ...]:
         settled=f"{HERE}.tiers:settled",
         noisy=declared.noisy,
         decades=declared.decades,
-        within=schedules.require,
+        within=_require_within,
         batches=batches.changing,
         finite=f"{HERE}.step_sizes:finite",
     )
     made = [dynamics(train, between(declared, s), _step_symbol(s)) for s in declared.stages]
     return tuple(made) or (train,)
+
+
+def _require_within(parameters: Any, until: float, begin: float) -> None:
+    """Raise `UsageError` for values that leave their domains (`tiers.require_within`)."""
+    from derivations.declare import tiers
+
+    tiers.require_within(parameters, until, begin)
 
 
 def _step_symbol(declared: Declaration) -> str:
@@ -273,6 +280,10 @@ def _add_numbers(declared: Declaration, add: Callable[..., None]) -> None:
         if number.formula is not None:
             add(number.name, float | None, None, f"{text} (none: its expression in j, as declared)", **domain)
             continue
+        schedule: Any = next((one for one in declared.schedules if one.name == number.name), None)
+        if schedule is not None:
+            add(number.name, float | None, None, f"{text} (none: {schedule.text}, as declared)", **domain)
+            continue
         constant = any(number.name in declared.constants(group) for group in declared.students)
         add(number.name, float, number.default, text, start=number.per_unit and not constant, **domain)
     add(
@@ -330,7 +341,7 @@ def _rows(declared: Declaration, counts: tuple[int, ...], spaces: int) -> Rows:
 
 def numbers(parameters: Any) -> tuple[float, ...]:
     """The values of the user's shared numbers, in the order of `Declaration.names`."""
-    return tuple(float(getattr(parameters, name)) for name in parameters.declaration.names)
+    return tuple(schedules.shared(parameters).values())
 
 
 def require_room(parameters: Any) -> None:

@@ -83,10 +83,16 @@ def labels(parameters: Any) -> tuple[Label, ...]:
     """Return the label of every head in force.
 
     Raises `UsageError` where the teacher is none that tensors are computed for: inputs that are not isotropic, copies
-    of students, a loss that compares heads or is an expression, or more than four directions.
+    of students, a loss that compares heads or is an expression, numbers that change in time, or more than four
+    directions.
     """
     declared: Declaration = parameters.declaration
     _require(declared)
+    changing = next((one.name for one in schedules.active(parameters) if one.name in declared.names), None)
+    if changing is not None:
+        raise UsageError(
+            f"exponents are those of one teacher and student, but {changing} changes in time: put a number in its place"
+        )
     initial = start(parameters)
     return tuple(_label(parameters, initial, head) for head in declared.force)
 
@@ -115,7 +121,7 @@ def _require(declared: Declaration) -> None:
 def _label(parameters: Any, initial: Initial, head: str) -> Label:
     declared: Declaration = parameters.declaration
     at = rows(parameters)
-    known = {name: float(x) for name, x in schedules.shared(parameters).items() if x is not None}
+    known = schedules.shared(parameters)
     numbers = [k for k in range(len(declared.students), len(declared.groups)) if declared.readout(k, head) is not None]
     copied = next((declared.groups[k] for k in numbers if declared.groups[k].copied), None)
     if copied is not None:

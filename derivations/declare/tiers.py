@@ -3,7 +3,7 @@
 from typing import Any
 
 from derivations.contract import Equations, UsageError
-from derivations.declare import giant, population, quadrature
+from derivations.declare import changing_gates, giant, population, quadrature, schedules
 from derivations.declare.remembered import kernels
 from derivations.declare.system import numbers
 
@@ -32,7 +32,7 @@ def equations(parameters: Any, tier: str | None) -> Equations:
 def settled(parameters: Any) -> str:
     """The tier of a run that names none: exact where it exists, else mixed, else sampled."""
     found = kernels(parameters.declaration, numbers(parameters))
-    if population.open_episodes(parameters):
+    if population.open_here(parameters):
         return "sampled"
     if found.closed:
         return "exact" if quadrature.exists(parameters) else "sampled"
@@ -40,6 +40,14 @@ def settled(parameters: Any) -> str:
     if declared.noisy and found.second:
         return "mixed" if declared.limit == "online" or giant.mixes(declared) else "sampled"
     return "exact"
+
+
+def require_within(parameters: Any, until: float, begin: float) -> None:
+    """Raise `UsageError` where a value leaves its domain between two times, or a slope the sign it was derived for."""
+    schedules.require(parameters, until, begin)
+    tier = settled(parameters) if parameters.tier == "auto" else parameters.tier
+    if tier in ("exact", "mixed") and not on_grid(parameters):
+        changing_gates.require_signs(parameters, until, begin)
 
 
 def on_grid(parameters: Any) -> bool:

@@ -227,7 +227,7 @@ def given_of(initial: Initial) -> dict[str, Any]:
     """Return the numbers of the declaration and the readouts that do not move, by the names of `evaluate`."""
     at = rows(initial.parameters)
     names = at.declaration.names
-    given: dict[str, Any] = {f"n_{n}": v for n, v in zip(names, numbers(initial.parameters), strict=True)}
+    given: dict[str, Any] = {f"n_{n}": v for n, v in zip(names, numbers(schedules.now(initial)), strict=True)}
     for k, one in at.declaration.fixed_readouts():
         name = at.declaration.readout_name(k, one.head)
         given[written_name(k, one.head)] = np.asarray(initial.constants[name], float)

@@ -36,7 +36,7 @@ def explained(parameters: Any, tier: str, found: Kernels) -> list[str]:
         what = "looks" if declared.look is not None else "rules"
         lines.append(f"{what}, units and noise are polynomials: means over {count} Gauss-Hermite nodes, {ROUNDING}")
         return lines
-    if missing := found.closed or population.open_episodes(parameters):
+    if missing := found.closed or population.open_here(parameters):
         lines.append(f"no closed form: {missing}")
     elif tier == "sampled":
         lines.append("means of pairs of units have closed forms, which tier sampled does not use")

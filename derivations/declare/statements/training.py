@@ -108,6 +108,11 @@ class Training:
             if schedule.name in letters
         ]
         lines += [
+            rf"{notation.name(schedule.name)}(t) = \text{{{notation.escaped(schedule.text)}}}"
+            for schedule in self.changing
+            if schedule.name in self.declared.names
+        ]
+        lines += [
             self._memory(notation.name(memory.name), rf"\text{{{notation.escaped(memory.text)}}}")
             for memory in self.declared.memories
         ]

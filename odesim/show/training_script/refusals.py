@@ -49,6 +49,8 @@ def _changing(parameters: Any) -> Iterator[str]:
     for schedule in schedules.active(parameters):
         if schedule.seen:
             yield f"its {schedule.name} depends on the order parameters ({schedule.seen[0]})"
+        if schedule.name in parameters.declaration.names:
+            yield f"its number {schedule.name} changes in time"
         if schedule.name == "batch":
             yield "its batch changes in time"
 

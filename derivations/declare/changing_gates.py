@@ -1,0 +1,53 @@
+"""Gates whose slope or bias changes in time, phi(w) = F(beta(t) w): the limits of what is derived once.
+
+A closed form is derived for one sign of a slope, and a series has coefficients of one slope.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from derivations.contract import UsageError
+from derivations.declare import schedules, symbols
+from derivations.declare.gates import SERIES, Gate, Open
+from derivations.declare.kernels import shapes_of
+
+SIGNLESS = ("exp",)
+"""Gates whose closed forms hold for slopes of both signs."""
+
+
+def open_series(parameters: Any) -> str:
+    """Return why a gate has no series: its slope changes in time.  Return "" where there is no such gate."""
+    gate = next((gate for gate in _changing(parameters) if gate.kind in SERIES), None)
+    if gate is None:
+        return ""
+    return f"the means of {gate.kind} are series for one slope, but {symbols.plain(gate.slope)} changes in time"
+
+
+def require_signs(parameters: Any, until: float, begin: float) -> None:
+    """Raise `UsageError` where the slope of a gate changes its sign between two times: closed forms have one sign."""
+    gates = [gate for gate in _changing(parameters) if gate.kind not in SIGNLESS]
+    if not gates:
+        return
+    for t in schedules.moments(parameters, until, begin):
+        known = schedules.shared(schedules.at(parameters, t))
+        for gate in gates:
+            if float(gate.slope.subs({symbol: known[str(symbol)] for symbol in gate.slope.free_symbols})) <= 0:
+                raise UsageError(
+                    f"tier exact: the closed form of {gate.kind} is that of one sign of its slope, but "
+                    f"{symbols.plain(gate.slope)} changes its sign by t = {t:g}; take -p tier=sampled"
+                )
+
+
+def _changing(parameters: Any) -> Iterator[Gate]:
+    """The gates whose slope or bias names a number that changes in time."""
+    declared = parameters.declaration
+    changing = {one.name for one in schedules.active(parameters)} & set(declared.names)
+    if not changing:
+        return
+    try:
+        shapes = shapes_of(declared, tuple(schedules.shared(parameters).values()))
+    except Open:
+        return
+    for gate in (gate for shape in shapes for gate in shape.gates):
+        if {str(symbol) for symbol in gate.slope.free_symbols | gate.bias.free_symbols} & changing:
+            yield gate

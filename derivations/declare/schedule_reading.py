@@ -1,0 +1,101 @@
+"""From what a user writes to a schedule: an expression in t, or pairs of a time and what holds from it."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from derivations.declare import fields
+from derivations.declare.grammar import Tree
+from derivations.declare.schedules import SMOOTH, SWITCHING, TIME, Names, Schedule, Switch, affine
+
+
+def value(
+    table: Mapping[str, Any], key: str, place: str, names: Names, *, named: str = "", above: bool = False
+) -> float | Schedule:
+    """Return a number, or the schedule of the parameter `named` (by default `key`).
+
+    Args:
+        table: the entries of a table of the declaration, with `key` among them.
+        place: the name of the table, for messages.
+        names: what an expression may name.
+        above: whether 0 is refused.
+    """
+    given, name = table[key], named or key
+    reader = _Reader(key, place, name, names)
+    if isinstance(given, list):
+        return _pairs(given, reader, above)
+    if not isinstance(given, str):
+        bound: Any = {"above": 0.0} if above else {"minimum": 0.0}
+        return fields.real(table, key, place, **bound)
+    tree = reader.piece(given)
+    return Schedule(name, given.strip(), (tree,), (), tuple(reader.switches), above, reader.seen)
+
+
+def _pairs(given: list[Any], reader: "_Reader", above: bool) -> Schedule:
+    """The schedule of pairs [time, value]."""
+    key, place, name = reader.key, reader.place, reader.name
+    if not given or not all(isinstance(pair, list) and len(pair) == 2 for pair in given):
+        raise fields.Mistake(
+            f"{key} is a number, an expression in t, or a list of pairs such as [[0, 1.0], [50, 0.2]]", place, key
+        )
+    times = [fields.real({key: time}, key, place, minimum=0.0) for time, _ in given]
+    if times[0] != 0.0:
+        raise fields.Mistake(f"times of {key} rise from 0, but {times[0]:g} stands first", place, key)
+    wrong = next((k for k in range(1, len(times)) if times[k] <= times[k - 1]), 0)
+    if wrong:
+        raise fields.Mistake(
+            f"times of {key} rise from 0, but {times[wrong]:g} stands after {times[wrong - 1]:g}", place, key
+        )
+    reader.switches += [
+        Switch(f"{name}_from_{k}", Tree("-", parts=(Tree("name", TIME), Tree("number", value=time))))
+        for k, time in enumerate(times[1:], 1)
+    ]
+    starts = tuple(switch.name for switch in reader.switches)
+    pieces = tuple(reader.piece(entry) for _, entry in given)
+    text = ", ".join(f"{entry} from {time:g} on" for time, (_, entry) in zip(times, given, strict=True))
+    return Schedule(name, text, pieces, starts, tuple(reader.switches), above, reader.seen)
+
+
+class _Reader:
+    """Reads the expressions of one value, and gathers their switches and what they see of the state."""
+
+    def __init__(self, key: str, place: str, name: str, names: Names) -> None:
+        self.key, self.place, self.name, self.names = key, place, name, names
+        self.switches: list[Switch] = []
+        self.seen: tuple[str, ...] = ()
+
+    def refuse(self, sentence: str) -> fields.Mistake:
+        return fields.Mistake(sentence, self.place, self.key)
+
+    def piece(self, given: Any) -> Tree:
+        """The tree of an expression or a number."""
+        if not isinstance(given, str):
+            return Tree("number", value=fields.real({self.key: given}, self.key, self.place))
+        known = (TIME, *self.names.numbers, *self.names.memories)
+        tree = fields.expression(given, self.place, self.key, known, entries=True)
+        wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in (*SMOOTH, *SWITCHING)]
+        if wrong:
+            raise self.refuse(f"{self.key} takes the functions {', '.join((*SMOOTH, *SWITCHING))}, not {wrong[0]}")
+        self.seen = tuple(dict.fromkeys([*self.seen, *self.names.seen(tree)]))
+        return self.switched(tree, given)
+
+    def switched(self, node: Tree, given: str) -> Tree:
+        """The tree with what jumps or bends at times written by switches; relu and abs of the state bend anywhere."""
+        if node.kind != "call" or node.word not in SWITCHING:
+            return dataclasses.replace(node, parts=tuple(self.switched(part, given) for part in node.parts))
+        (argument,) = node.parts
+        seen = self.names.seen(argument)
+        if seen and node.word in ("relu", "abs"):
+            return dataclasses.replace(node, parts=(self.switched(argument, given),))
+        if seen or affine(argument, self.names.numbers) is None:
+            what = "jumps" if seen else "jumps or bends"
+            raise self.refuse(
+                f"a value {what} only at times: {node.word}(..) takes an expression of first degree in t, and "
+                f"{given!r} has another"
+            )
+        switch = Tree("name", f"{self.name}_switch_{len(self.switches) + 1}")
+        self.switches.append(Switch(switch.word, argument))
+        twice = Tree("*", parts=(Tree("number", value=2.0), switch))
+        sign = Tree("-", parts=(twice, Tree("number", value=1.0)))
+        factor = {"step": switch, "sign": sign, "relu": switch, "abs": sign}[node.word]
+        return factor if node.word in ("step", "sign") else Tree("*", parts=(factor, argument))
