@@ -127,9 +127,7 @@ def _advance(parameters: Any) -> Smooth | Recursion:
 def require_exact(parameters: Any) -> None:
     """Raise `UsageError` with the reason where a model has no closed form, and the tier to take."""
     found = kernels(parameters.declaration, system.numbers(parameters))
-    missing = (
-        found.closed or population.open_here(parameters) or (found.second if parameters.declaration.noisy else "")
-    )
+    missing = found.closed or population.open_here(parameters) or (found.second if parameters.declaration.noisy else "")
     if missing:
         other = (
             "sampled"
