@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from derivations.contract import Dynamics, Source, System, UsageError, parameter
+from derivations.contract import Dynamics, Source, System, UsageError, load, parameter
 from derivations.declare import (
     array_files,
     batches,
@@ -128,9 +128,7 @@ def _stages(declared: Declaration) -> tuple[Dynamics, ...]:
 
 def _require_within(parameters: Any, until: float, begin: float) -> None:
     """Raise `UsageError` for values that leave their domains (`tiers.require_within`)."""
-    from derivations.declare import tiers
-
-    tiers.require_within(parameters, until, begin)
+    load(f"{HERE}.tiers:require_within")(parameters, until, begin)
 
 
 def _step_symbol(declared: Declaration) -> str:
