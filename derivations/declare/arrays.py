@@ -4,13 +4,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from derivations.declare import memory, schedule_text
 from derivations.declare.declaration import Declaration
-from derivations.declare.grammar import entry
 from derivations.declare.rows import Rows
-from derivations.declare.schedules import Schedule
 
 
 class Arguments(NamedTuple):
@@ -76,114 +71,13 @@ class View(NamedTuple):
     square: Any
 
 
-def at_time(
-    xp: Any, declared: Declaration, changing: tuple[Schedule, ...], y: Any, a: Arguments, view: "View"
-) -> Arguments:  # fmt: skip
-    """The arguments with the values of training at a state, in which the time stands last."""
-    if not changing:
-        return a
-    now = _values(xp, declared, changing, y, a, view)
-    step, decay, gain, noise = a.rates[:4]
-    if declared.limit == "online":
-        gain = gain * now["step"] ** 2 / step**2 if "step" in now else gain
-        gain = gain / now["batch"] if "batch" in now else gain  # that of one sample in the arguments
-    step = now.get("step", step)
-    moves, moving, row, scalar = [], [], 0, 0
-    for group, count in zip(declared.students, a.sizes, strict=False):
-        for slot in group.slots:
-            moves.append(a.moves[row : row + count] * now.get(declared.rate(group, slot), 1.0))
-            row += count
-        for word in group.own:
-            moving.append(a.moving[scalar : scalar + 1] * now.get(declared.rate(group, word), 1.0))
-            scalar += 1
-    shared = [now.get(name, a.numbers[k]) for k, name in enumerate(declared.names)]
-    return a._replace(
-        numbers=xp.stack(shared) if any(name in now for name in declared.names) else a.numbers,
-        rates=xp.stack([step, now.get("decay", decay), gain, now.get("noise", noise), *a.rates[4:]]),
-        moves=xp.concatenate(moves),
-        moving=xp.concatenate(moving) if moving else a.moving,
-    )
-
-
-def _values(
-    xp: Any, declared: Declaration, changing: tuple[Schedule, ...], y: Any, a: Arguments, view: "View"
-) -> dict[str, Any]:  # fmt: skip
-    """The values of training at a state, by name."""
-    with np.errstate(all="ignore"):  # values of pieces that are not in force are computed as well
-        values = schedule_text.functions(changing, declared, xp)["values"]
-        found = values(y[-1], a.switches, a.numbers, state_of(declared, changing, y, a, view))
-    return {schedule.name: value + 0.0 * y[-1] for schedule, value in zip(changing, found, strict=True)}
-
-
 @functools.lru_cache(maxsize=16)
 def rows_of(declared: Declaration, sizes: tuple[int, ...]) -> Rows:
     """The rows of the Gram matrix for groups of these sizes."""
     return Rows(declared, (*sizes, *(group.units for group in declared.kinds[len(declared.groups) :])))
 
 
-def state_of(
-    declared: Declaration, changing: tuple[Schedule, ...], y: Any, a: Arguments, view: "View"
-) -> tuple[Any, ...]:  # fmt: skip
-    """What values and the rates of memories read of a state (`schedule_text.seen`)."""
-    names = schedule_text.seen(declared, changing)
-    if not names:
-        return ()
-    at = rows_of(declared, a.sizes)
-    G, memories = whole(view.G), [memory.name for memory in declared.memories]
-    blocks, found = {block.name: block for block in at.blocks}, []
-    for name in names:
-        if name in memories:
-            found.append(y[y.shape[0] - 1 - len(memories) + memories.index(name)])
-            continue
-        parameter, indices = entry(name) or ("", ())
-        if parameter in blocks:
-            whole_or_parts = view.G if len(indices) == 3 else G
-            values = whole_or_parts[..., blocks[parameter].rows, blocks[parameter].columns]
-        else:
-            values = _own(declared, a, view, parameter)
-        found.append(values[tuple(i - 1 for i in indices)] if indices else values.mean())
-    return tuple(found)
-
-
-def _own(declared: Declaration, a: Arguments, view: "View", parameter: str) -> Any:
-    """A readout or a number of the units of students, by its name in a run."""
-    unit = row = 0
-    for group, count in zip(declared.students, a.sizes, strict=False):
-        for one in group.readouts:
-            if group.named(one.word) == parameter:
-                return view.w[declared.heads.index(one.head), unit : unit + count]
-        for b, word in enumerate(group.scalars):
-            if group.named(word) == parameter:
-                return view.bias[row + b, :count]
-        unit, row = unit + count, row + len(group.scalars)
-    raise KeyError(parameter)
-
-
-def of_memories(
-    xp: Any, declared: Declaration, changing: tuple[Schedule, ...], y: Any, a: Arguments, view: "View",
-    found: Sequence["Means"], pull: Any,
-) -> list[Any]:  # fmt: skip
-    """The rates of the memories; `a` are the arguments before their values are taken, `pull` is the mean drift."""
-    if not declared.memories:
-        return []
-    if declared.limit == "online":
-        second = found[0].second if declared.inputs is None else whole(squares(found, a))
-        each = xp.diagonal(second) * a.rates[2] / a.rates[0] ** 2  # E[c c]/B
-        if "batch" in (now := _values(xp, declared, changing, y, a, view)):
-            each = each / now["batch"]
-    else:
-        each = ((pull @ xp.linalg.pinv(view.G, hermitian=True)) * pull).sum(1)
-        each = each + a.rates[2] * xp.diagonal(found[0].second)  # the noise of giant steps
-    starts = rows_of(declared, a.sizes).starts
-    sums = []
-    for name in memory.of_squares(declared):
-        places = [(starts[kind], a.sizes[kind[0]]) for kind in memory.vectors_of(declared, name)]
-        sums.append(sum(each[begin : begin + count].sum() for begin, count in places) + 0.0 * y[-1])
-    remembered = schedule_text.functions(changing, declared, xp)["remembered"]
-    return list(remembered(y[-1], a.numbers, state_of(declared, changing, y, a, view), tuple(sums)))
-
-
-def advanced(xp: Any, declared: Declaration, y: Any, rates: Sequence[Any]) -> Any:
+def advanced(xp: Any, y: Any, rates: Sequence[Any]) -> Any:
     """The flat state with its memories after a step, by their rates; nothing else has moved."""
     added = xp.concatenate([xp.reshape(rate, (-1,)) for rate in rates])
     end = y.shape[0] - 1

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from derivations.declare import velocity_arrays
-from derivations.declare.arrays import Arguments, Means, View, advanced, at_time, rows_of
+from derivations.declare.arrays import Arguments, Means, View, advanced, rows_of
 from derivations.declare.arrays import packed as packed_state
 from derivations.declare.declaration import Declaration
-from derivations.declare.schedules import Schedule
+from derivations.declare.values_in_time import ValuesInTime
 
 
 def change(
@@ -59,16 +59,15 @@ def change(
 
 
 def settled(
-    xp: Any, declared: Declaration, changing: tuple[Schedule, ...], y: Any, known: tuple[Arguments, Arguments],
-    view: View, memories: Sequence[Any],
-) -> Arguments:  # fmt: skip
+    in_time: ValuesInTime, y: Any, known: tuple[Arguments, Arguments], view: View, memories: Sequence[Any]
+) -> Arguments:
     """The arguments of a step, which takes its values by the memories that it makes.
 
     `known` are the arguments with values at the old memories, and without values.
     """
     if not memories:
         return known[0]
-    return at_time(xp, declared, changing, advanced(xp, declared, y, memories), known[1], view)
+    return in_time.arguments(advanced(in_time.xp, y, memories), known[1], view)
 
 
 def _kept(declared: Declaration, a: Arguments) -> tuple[Any, Any]:

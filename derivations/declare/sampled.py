@@ -37,6 +37,7 @@ from derivations.declare.samples import Place, Sampler
 from derivations.declare.schedules import Schedule
 from derivations.declare.summary import observe, summarise
 from derivations.declare.system import rows
+from derivations.declare.values_in_time import ValuesInTime
 from derivations.equations.functions import array_functions
 from derivations.special import special
 from derivations.statement import Statement
@@ -131,8 +132,8 @@ def nodes(parameters: Any, seed: int | None = None, fewer: int = 1) -> tuple[np.
 
     There are `fewer` times fewer points than asked for, with the same moments exact.
     """
-    p, fields, count = parameters, rows(parameters).fields, parameters.points // fewer
-    seed, heads = p.sample_seed if seed is None else seed, len(p.declaration.force)
+    p, fields, heads = parameters, rows(parameters).fields, len(parameters.declaration.force)
+    seed, count = p.sample_seed if seed is None else seed, p.points // fewer
     if not _on_grid(p):
         return points(fields + heads, count, seed, degree(fields + heads, p.points))
     if _noisy(p):
@@ -185,14 +186,14 @@ def build(
 
     Of `changing` values the arguments hold the switches.
     """
-    sampler = Sampler(declared, xp, functions)
+    sampler, in_time = Sampler(declared, xp, functions), ValuesInTime(xp, declared, changing)
     backend = "jax" if "jax" in xp.__name__ else "numpy"
     drift = None if stated is None else array_functions(stated, backend)["flow"]
 
     def seen(y: Any, given: tuple[Any, ...]) -> tuple[arrays.Arguments, arrays.View, list[Place], tuple[Any, Any]]:
         a, sample, _ = split(declared, given)
         view = arrays.seen(xp, y, a)
-        a = arrays.at_time(xp, declared, changing, y, a, view)
+        a = in_time.arguments(y, a, view)
         taught = a.label if declared.by_cluster else [None] * len(view.covariance)
         steps = None if declared.look is None else a.rates[-1] * a.moves
         rest = (view.square, view.w, view.bias, a.numbers, a.rates[3], a.sizes, steps)
@@ -207,11 +208,11 @@ def build(
         pull = found[0].drift if isotropic else arrays.by_spaces(view, found, a)
         second = found[0].second if isotropic else arrays.squares(found, a)
         scalars = [_over_clusters(a, each) for each in zip(*(means.scalars for means in found), strict=True)]
-        remembered = arrays.of_memories(xp, declared, changing, y, split(declared, given)[0], view, found, pull)
+        remembered = in_time.rates_of_memories(y, split(declared, given)[0], view, found, pull)
         if declared.limit == "batch":
             closed = 0.0 if drift is None else drift(t, y, *split(declared, given)[2])
             means = found[0]._replace(scalars=scalars)
-            a = giant_arrays.settled(xp, declared, changing, y, (a, split(declared, given)[0]), view, remembered)
+            a = giant_arrays.settled(in_time, y, (a, split(declared, given)[0]), view, remembered)
             return closed + giant_arrays.change(xp, declared, y, a, view, means, remembered, drift is not None)
         if declared.timed:
             closed = 0.0 if drift is None else drift(t, y, *split(declared, given)[2])
@@ -383,12 +384,11 @@ def told(tier: str, stated: Statement | None, initial: Initial, run: Mapping[str
     if tier == "exact":
         return summary
     names = [part.name for part in rows(initial.parameters).layout.parts]
-    places = (0, len(run["time"]) // 2, -1)
-    errors = [relative_error(stated, initial, {name: run[name][k] for name in names}) for k in places]
-    summary |= {"points": initial.parameters.points, "sampling_error": errors}
+    states = [{name: run[name][k] for name in names} for k in (0, len(run["time"]) // 2, -1)]
+    summary["points"] = initial.parameters.points
+    summary["sampling_error"] = [relative_error(stated, initial, state) for state in states]
     if "classification_error" in run:
-        end = {name: run[name][-1] for name in names}
-        summary["classification_sampling_error"] = classification_scatter(stated, initial, end)
+        summary["classification_sampling_error"] = classification_scatter(stated, initial, states[-1])
     return summary
 
 

@@ -205,11 +205,12 @@ class Ranges:
 
     def values(self, index: Any) -> range:
         """The values of an index; an infinite one ends where the statement cuts it."""
-        if index not in self._known:
+        known = self._known.get(index)  # one look-up: SymPy compares equal indices part by part
+        if known is None:
             infinite = index.upper == sp.oo
             end = self.terms[index.name] if infinite else self.whole(index.upper) + 1
-            self._known[index] = range(self.whole(index.lower), end)
-        return self._known[index]
+            known = self._known[index] = range(self.whole(index.lower), end)
+        return known
 
     def size(self, index: Any) -> int:
         """The number of values of an index."""
