@@ -9,10 +9,10 @@ def claims(system: System) -> tuple[Claim, ...]:
 
     Raises `UsageError` for a claim of the author's that has the name of another.
     """
-    from derivations.declare.claims import fluctuations, generated, growing, in_stages, stated
+    from derivations.declare.claims import fluctuations, generated, growing, in_stages, memory_rates, stated
 
     def of_one(system: System) -> tuple[Claim, ...]:
-        return (*generated.claims(system), *growing.claims(system))
+        return (*generated.claims(system), *memory_rates.claims(system), *growing.claims(system))
 
     several = system.parameters.declaration.stages  # type: ignore[attr-defined]
     # Bands are those of one stage: a later one begins where runs of SGD have spread already.
