@@ -20,6 +20,8 @@ SCALAR_STEPS = ("squared_norms", "replace", "scalar_batch_steps", "scalar_single
 """Those of `odesim.sgd.scalar_loops` that take the place of `STEPS` in a model with trained numbers."""
 LENGTH_STEPS = ("fill_normal", "chi_squared", "add_outside", "length_batch_steps", "length_single_steps")
 """Those of `odesim.sgd.length_loops`, where coefficients read the length of a sample."""
+VELOCITY_STEPS = ("push", "velocity_steps")
+"""Those of `odesim.sgd.velocity_loops`, of SGD with momentum."""
 
 
 BLOCK = 256
@@ -77,8 +79,9 @@ def compile_numba(model: Model) -> dict[str, Callable[..., Any]]:
 
     chosen = [f"odesim.sgd.loops:{name}" for name in SHARED]
     if isinstance(model, ScalarModel):
-        own = SCALAR_STEPS[:2] if model.lengths else SCALAR_STEPS
+        own = SCALAR_STEPS[:2] if model.lengths or model.velocities else SCALAR_STEPS
         chosen += [f"odesim.sgd.scalar_loops:{name}" for name in own]
+        chosen += [f"odesim.sgd.velocity_loops:{name}" for name in VELOCITY_STEPS] if model.velocities else []
         chosen += [f"odesim.sgd.length_loops:{name}" for name in LENGTH_STEPS] if model.lengths else []
         stem = f"compressed_{model.stem}"
     else:
@@ -138,7 +141,8 @@ class Chain:
             further = self.model.further(self.parameters)
             block = whole_episodes(BLOCK, self.model.episode)
             form = (float(self.d), self.batch, trained, further, uniforms, normals, self.steps, block)
-            take = self.functions[("length_" if self.model.lengths else "scalar_") + kind]
+            name = "velocity_steps" if self.model.velocities else "scalar_" + kind
+            take = self.functions["length_" + kind if self.model.lengths else name]
             good = bool(take(self.factor, self.scalars, steps, form, step_size, self.rng, self.numbers))
         else:
             form = (float(self.d), self.batch, trained, self.model.normalised, uniforms, normals)

@@ -8,9 +8,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from derivations.contract import Initial, Model
+from derivations.contract import Initial, Model, ScalarModel
 from odesim.machine import streams
-from odesim.sgd.compressed import Chain, compile_numba, factor, require_room
+from odesim.sgd import momentum
+from odesim.sgd.compressed import Chain, compile_numba, factor, require_room, samples_of
 
 
 @runtime_checkable
@@ -41,6 +42,9 @@ class NumbaChains:
         self, model: Model, parameters: Any, grams: np.ndarray, d: int, batch: int, step_size: float, seed: int, *,
         threads: int | None = None, initials: Sequence[Initial] | None = None,
     ) -> None:  # fmt: skip
+        pushed = isinstance(model, ScalarModel) and model.velocities is not None
+        if pushed:
+            momentum.require_room(d, samples_of(model, batch), *model.sizes(parameters))
         functions = compile_numba(model)
         self.threads = min(threads or os.cpu_count() or 1, len(grams))
         self.chains = [
@@ -57,6 +61,11 @@ class NumbaChains:
             )
             for k, gram in enumerate(grams)
         ]
+        if pushed:
+            for chain, initial in zip(self.chains, initials or (), strict=True):
+                assert chain.scalars is not None and isinstance(model, ScalarModel)
+                given = chain.factor[None], chain.scalars[None]
+                (chain.factor,), (chain.scalars,) = momentum.start(model, [initial], *given, compressed=True)
 
     def advance(self, steps: int) -> bool:
         """Take steps in every replica; False where a state stopped being finite.

@@ -75,13 +75,14 @@ def require_jax(case: Case, method: str) -> bool:
 
     Raises `UsageError` where numba was asked for, and for compressed SGD with momentum on inputs with eigenvalues.
     """
-    scaled, pushed = has_eigenvalues(case), has_momentum(case)
-    if (scaled or pushed) and "backend" in case.options and case.backend == "numba":
-        which = "with momentum" if pushed else "on inputs with eigenvalues"
-        raise UsageError(f"SGD {which} runs in JAX only; leave --backend out or give --backend jax")
-    if scaled and pushed and method == "compressed":
+    scaled = has_eigenvalues(case)
+    if scaled and "backend" in case.options and case.backend == "numba":
+        raise UsageError(
+            "SGD on inputs with eigenvalues runs in JAX only; leave --backend out or give --backend jax"
+        )
+    if scaled and has_momentum(case) and method == "compressed":
         raise UsageError("compressed SGD with momentum is for inputs x ~ N(0, I), not [inputs]; take --method explicit")
-    return scaled or pushed
+    return scaled
 
 
 def has_samples(case: Case) -> bool:

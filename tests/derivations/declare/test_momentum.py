@@ -124,8 +124,6 @@ def test_numbers_of_a_run_are_looked_at():
     model = committee(momentum=0.9, step=0.1)
     with pytest.raises(odesim.UsageError, match=r"momentum is at least 0 and below 1, but 1\.5 was given"):
         odesim.integrate(model, momentum=1.5)
-    with pytest.raises(odesim.UsageError, match="SGD with momentum runs in JAX only"):
-        odesim.simulate(model, method="compressed", backend="numba", until=0.1)
     with pytest.raises(odesim.UsageError, match="derived for steps without momentum"):
         odesim.integrate(model, tier="leading")
     with pytest.raises(odesim.UsageError, match=r"momentum needs d >= 7 here"):

@@ -22,10 +22,10 @@ def declared(form, **more):
     )  # fmt: skip
 
 
-def ends(model, method, seed, **more):
+def ends(model, method, seed, backend="jax", **more):
     """Order parameters (replicas, numbers) after a few steps."""
     run = odesim.simulate(
-        model, method=method, d=D, until=STEPS / D, save_points=2, seeds=REPLICAS, seed=seed, backend="jax", **more
+        model, method=method, d=D, until=STEPS / D, save_points=2, seeds=REPLICAS, seed=seed, backend=backend, **more
     )
     names = [name for name in run.state if name.split("_")[0] in ("Q", "M", "VV", "VQ", "VM", "a", "velocity")]
     return np.concatenate([np.asarray(run[name])[:, -1].reshape(REPLICAS, -1) for name in names], axis=1)
@@ -36,10 +36,20 @@ def ends(model, method, seed, **more):
 @pytest.mark.parametrize("form", FORMS)
 def test_explicit_and_compressed_have_one_law(form, batch):
     explicit = ends(declared(form), "explicit", 0, batch=batch, precision="float64")
-    assert np.abs(judged.z_of_laws(explicit, ends(declared(form), "compressed", 1, batch=batch))).max() < 4.5
+    for backend in ("jax", "numba"):
+        found = ends(declared(form), "compressed", 1, backend, batch=batch)
+        assert np.abs(judged.z_of_laws(explicit, found)).max() < 4.5
     # Without Nesterov's factor, or with it, the law is another.
     other = {"heavy": "nesterov", "nesterov": "heavy", "time": "nesterov in time", "nesterov in time": "time"}[form]
     assert np.abs(judged.z_of_laws(explicit, ends(declared(other), "compressed", 1, batch=batch))).max() > 4.5
+
+
+@pytest.mark.parametrize(("form", "batch"), [("nesterov", 1), ("time", 2), ("heavy", 5)])
+def test_loops_and_arrays_have_one_law(form, batch):
+    loops, arrays = (ends(declared(form), "compressed", k, way, batch=batch) for k, way in enumerate(["numba", "jax"]))
+    assert np.abs(judged.z_of_laws(loops, arrays)).max() < 4.5
+    another = ends(declared(form), "compressed", 0, "numba", batch=batch, step=1.1 * 0.84)
+    assert np.abs(judged.z_of_laws(another, arrays)).max() > 4.5
 
 
 def steps_of(form, h, d, slopes, a):
@@ -53,16 +63,17 @@ def steps_of(form, h, d, slopes, a):
     return a
 
 
-@pytest.mark.parametrize("method", ["explicit", "compressed"])
+@pytest.mark.parametrize(("method", "backend"), [("explicit", "jax"), ("compressed", "jax"), ("compressed", "numba")])
 @pytest.mark.parametrize("form", FORMS)
-def test_numbers_move_as_their_velocities_say(form, method):
+def test_numbers_move_as_their_velocities_say(form, method, backend):
     """Readouts with the slope 1/4 at every step, and vectors that decay alone: u is a number times its start."""
     d, decay = 12, 0.3
     model = odesim.declare(
         name="steps", student={"unit": "w", "output": "trained"}, teacher={}, start={"Q_ww": [[2.0]], "M_ww": [[0.5]]},
         training={"limit": "online", "rule": {"w": "0", "a": "0.25"}, "decay": decay, **FORMS[form]},
     )  # fmt: skip
-    run = odesim.simulate(model, method=method, d=d, until=3 / d, save_points=4, precision="float64", a=1.0)
+    asked = {"method": method, "backend": backend, "precision": "float64"}
+    run = odesim.simulate(model, d=d, until=3 / d, save_points=4, a=1.0, **asked)
     h, found = 1 / d, np.asarray(run["a"])[0, :, 0]
     assert found == pytest.approx([steps_of(form, h, d, [0.25] * k, 1.0) for k in range(4)], abs=1e-12)
     stated = FORMS[form]["momentum"]
