@@ -77,9 +77,7 @@ def require_jax(case: Case, method: str) -> bool:
     """
     scaled = has_eigenvalues(case)
     if scaled and "backend" in case.options and case.backend == "numba":
-        raise UsageError(
-            "SGD on inputs with eigenvalues runs in JAX only; leave --backend out or give --backend jax"
-        )
+        raise UsageError("SGD on inputs with eigenvalues runs in JAX only; leave --backend out or give --backend jax")
     if scaled and has_momentum(case) and method == "compressed":
         raise UsageError("compressed SGD with momentum is for inputs x ~ N(0, I), not [inputs]; take --method explicit")
     return scaled
