@@ -38,7 +38,7 @@ def panels(system: Any, claims: Iterable[Any], run: Any) -> list[Panel]:
     """The overlaps with the teachers in a run of the defaults, those that move most, then what the claims follow."""
     stages = system.parameters.declaration.stages
     horizon = stages[-1].until if stages else system.stages[0].horizon(system.parameters())
-    from derivations.declare.claims.stated import of_whole_vectors
+    from derivations.declare.claims.measurements import of_whole_vectors
 
     overlaps = {name: of_whole_vectors(np.asarray(run[name])) for name in run.state if "M_" in name}
     main = max(overlaps, key=lambda name: np.ptp(overlaps[name], axis=0).max())
@@ -160,7 +160,7 @@ def _label(variable: str) -> str:
 
 
 def _path(values: Any, curve: Mapping[str, Any]) -> np.ndarray:
-    from derivations.declare.claims.stated import followed
+    from derivations.declare.claims.measurements import followed
 
     return followed(np.asarray(values), curve)
 
