@@ -5,7 +5,7 @@ import sympy
 
 import odesim
 from derivations.declare import exact, motion
-from derivations.declare.claims import claims, measurements, stated
+from derivations.declare.claims import claims, measurements
 from tests.derivations.declare.judged import answer, control
 
 ERF = {"student": {"unit": "erf(w/sqrt(2))", "units": 2}, "teacher": {"units": 2, "noise": 0.1}}
