@@ -75,7 +75,8 @@ def of_one_run(lab: Any, request: dict[str, Any], seed: int, asked: Mapping[str,
 
 
 def of_bands(lab: Any, request: Mapping[str, Any], seed: int, asked: Mapping[str, Any]) -> float:
-    """The number that a measure asks of SGD by its bands: the mean at the end, a median time, or the share inside.
+    """Return the number that a measure asks of SGD by its bands: at the end the mean, the standard deviation or the
+    share inside, or a median time.
 
     Runs of compressed SGD decide on the share, from the one start of the bands.
     """
@@ -90,6 +91,8 @@ def of_bands(lab: Any, request: Mapping[str, Any], seed: int, asked: Mapping[str
     level = {} if asked["inside"] is None else {"level": asked["inside"]}
     answer = lab.bands(seed=seed, until=until, of=[f"final {quantity}"], **level, **given, **request)
     name = answer.place(quantity)
+    if asked.get("spread"):
+        return float(answer[f"{name}_sd"][-1])
     if asked["inside"] is None:
         return float(answer[f"{name}_centre"][-1])
     if f"{name}_low" not in answer.keys():

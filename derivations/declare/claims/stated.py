@@ -237,6 +237,8 @@ def _measure(system: System, entry: Mapping[str, Any], name: str, options: Mappi
         )
     if measure.inside is not None and entry.get("engine") != "bands":
         raise fields.Mistake(f'claim {name}: a share inside a band needs engine = "bands"', "claim", "engine")
+    if measure.spread and entry.get("engine") != "bands":
+        raise fields.Mistake(f'claim {name}: a standard deviation needs engine = "bands"', "claim", "engine")
     engine = fields.choice(entry, "engine", ENGINES, "flow", "claim")
     above = {key: fields.real(entry, key, "claim", above=0.0) for key in ("until", "step") if key in entry}
     variable = _variable(system, measure.variable, name)
@@ -249,6 +251,7 @@ def _measure(system: System, entry: Mapping[str, Any], name: str, options: Mappi
         "sign": measure.sign,
         "level": measure.level,
         "inside": measure.inside,
+        "spread": measure.spread,
         "quantity": measure.quantity.replace(measure.variable, variable),
         "until": above.get("until"),
         "step": above.get("step"),

@@ -157,7 +157,6 @@ def test_a_committee_on_its_plateau_needs_more_than_greed():
     assert "not optimal" in " ".join(answer.sentences)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("early", "late"), [(1.0, 0.1), (0.1, 1.0)])
 def test_the_best_step_along_a_curriculum_has_its_closed_equation(early, late):
     # E' = -h (2 - h) E + h^2 s(t)^2 is least at h = E/(E + s^2), and greed is optimal for one rising order parameter.
@@ -179,6 +178,7 @@ def test_what_lessons_cannot_be_optimised_is_said():
         odesim.optimise("mignacco_mori_2025", until=10.0)
 
 
+@pytest.mark.slow
 def test_noise_and_decay_may_vary_too():
     model = odesim.declare(**LINEAR)
     answer = odesim.optimise(model, vary="decay", minimise="final error", until=4, knots=4, between=(0, 1))
