@@ -197,7 +197,8 @@ def _sgd(system: Any, name: str, panel: Panel, warned: bool) -> tuple[Any, str]:
     """SGD of some replicas, exactly in law, until the flow ends or its steps are used up; None where there is none.
 
     Where the flow's own summary warns that SGD leaves it (`warned`) a band beside it would be noise; in a dimension far
-    above the others the flow stands for a limit: SGD near it would need as many samples a step.
+    above the others the flow stands for a limit: SGD near it would need as many samples a step.  There is none either
+    where the flow is over within one step, or where readouts are so fast that a step throws them away.
     """
     from derivations.declare.system import rows
 
@@ -212,8 +213,12 @@ def _sgd(system: Any, name: str, panel: Panel, warned: bool) -> tuple[Any, str]:
     batch = batch if system.parameters.declaration.limit == "online" else math.ceil(step * values.d / NOISE)
     steps = min(STEPS, SAMPLES // (batch * rows(values).total))
     until = min(panel.until, steps * stage.tick(values, step))
+    if until < stage.tick(values, step):
+        return None, ""
     asked = {"d": DIMENSION, **panel.parameters}
     found = _trained(name, until, step, batch, tuple(asked.items()))
+    if found.outcome.kind == "failed":
+        return None, ""
     return found, f"d = {values.d:g}, step {step:g}, batch {batch}, until {until:.3g}"
 
 

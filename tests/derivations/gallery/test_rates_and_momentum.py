@@ -67,6 +67,14 @@ def test_degree_one_is_a_logistic_rise_between_conserved_differences():
     assert 1.0 < time / leading < 1.2  # the next term is a constant beside the logarithm
 
 
+def test_the_plateau_ends_where_the_equations_of_the_components_say():
+    def left(_, y):
+        return ((1 - components(y[:2], y[2:])) ** 2).sum() - 0.25
+
+    own = two_rates(1e-10, 0.02, events=left)
+    assert stated("berthier_2023", "plateau") == pytest.approx(own.t_events[0][0], rel=1e-5)
+
+
 def phase_retrieval(step, noise, overlap, until, norm=1.0, **options):
     """Overlap m and squared norm q of w under online SGD on (w.x)^2, by Wick's theorem: sums over pairings."""
 
