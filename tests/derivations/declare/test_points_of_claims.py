@@ -2,10 +2,11 @@
 
 import functools
 
+import numpy as np
 import pytest
 
 import odesim
-from derivations.declare.claims import stated
+from derivations.declare.claims import measurements, stated
 from odesim.evidence.laboratory import Laboratory
 from odesim.evidence.verification import verify
 
@@ -70,6 +71,25 @@ def test_closed_forms_and_grids_are_one_run():
         (found,) = stated.claims(odesim.declare(**tables, claim=[claim]))
         runs = found.sweep["quick"].seeds
         assert (runs, found.law.error) == ((1, 1e-6) if tier == "auto" else (6, None))
+
+
+ASKED = {"engine": "flow", "parameters": {}, "unbiased": True, "fixed_start": True}
+
+
+def of_values(monkeypatch, value, **request):
+    """The measurement of runs whose number is a function of their number of points."""
+    monkeypatch.setattr(measurements, "of_one_run", lambda lab, request, draw, asked: value(request["points"]))
+    return measurements.measured(Laboratory(odesim.declare(**TABLES)), request, 0, ASKED)
+
+
+def test_the_bias_that_all_points_share_is_removed(monkeypatch):
+    assert of_values(monkeypatch, lambda count: 1 + 8 / count, points=1024) == pytest.approx(1.0, abs=1e-14)
+    assert of_values(monkeypatch, lambda count: 1 + 8 / count, points=64) == pytest.approx(1.0, abs=1e-14)
+
+
+def test_a_time_that_few_points_do_not_reach_decides_nothing(monkeypatch):
+    assert np.isnan(of_values(monkeypatch, lambda count: 3.0 if count > 512 else np.inf, points=1024))
+    assert of_values(monkeypatch, lambda count: np.inf, points=1024) == np.inf
 
 
 @pytest.mark.slow
