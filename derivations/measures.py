@@ -1,6 +1,7 @@
-"""Measures as text: "final R", "first time R >= c", "first time R <= c" and "share inside 90 % of R".
+"""Measures as text: "final R", "first time R >= c", "first time R <= c", and two of bands of R at the end.
 
-R is a quantity of a run; the share is that of runs of SGD that lie inside the band of R at the end.
+R is a quantity of a run. "share inside 90 % of R" is that of the runs of SGD inside the band, and "standard deviation
+of R" that of R over runs of SGD.
 
 R is an order parameter (an entry such as M_ww[1,2], or max, min or mean over the entries, of absolute values as
 max(abs(M_ww))), a loss, or another quantity that a run holds.
@@ -23,7 +24,8 @@ class Measure:
     """A measure that was read: whether it asks for a time, of which variable, and how entries become one number.
 
     `place` are the numbers of an entry from 1 on as text, None where all entries count.  `sign` and `level` belong to
-    first times, `inside` is the probability of the band whose share is asked for.
+    first times, `inside` is the probability of the band whose share is asked for.  With `spread` the standard deviation
+    over runs of SGD is asked for.
     """
 
     variable: str
@@ -33,6 +35,7 @@ class Measure:
     sign: str | None
     level: float | None
     inside: float | None = None
+    spread: bool = False
 
     @property
     def quantity(self) -> str:
@@ -86,17 +89,18 @@ def full_name(variable: str, known: Iterable[str]) -> str:
 def read(text: str) -> Measure | None:
     """Return the measure that a text states; None for a text that states none.
 
-    >>> read("first time max(abs(M_ww)) >= 0.5")
-    Measure(variable='M_ww', place=None, reduction='max', absolute=True, sign='>=', level=0.5, inside=None)
+    >>> read("first time max(abs(M_ww)) >= 0.5") == Measure("M_ww", None, "max", True, ">=", 0.5)
+    True
     >>> read("final M_ww[1,2]").entry, read("M_ww now")
     ((0, 1), None)
-    >>> read("share inside 90 % of error").inside
-    0.9
+    >>> read("share inside 90 % of error").inside, read("standard deviation of error").spread
+    (0.9, True)
     """
     if len(text) > LONGEST:
         return None
     form = re.fullmatch(
-        r"\s*(?P<when>first time|final|share inside (?P<inside>\d+(?:\.\d+)?) ?% of)\s+(?P<what>[\w()\[\],\s]+?)\s*"
+        r"\s*(?P<when>first time|final|standard deviation of|share inside (?P<inside>\d+(?:\.\d+)?) ?% of)\s+"
+        r"(?P<what>[\w()\[\],\s]+?)\s*"
         r"(?:(?P<sign>>=|<=)\s*(?P<level>[-+.\deE]+))?\s*",
         text,
     )
@@ -115,4 +119,5 @@ def read(text: str) -> Measure | None:
     inside = float(form["inside"]) / 100 if form["inside"] else None
     if inside is not None and not 0 < inside < 1:
         return None
-    return Measure(variable, place, reduction or "max", absolute is not None, form["sign"], level, inside)
+    spread = form["when"] == "standard deviation of"
+    return Measure(variable, place, reduction or "max", absolute is not None, form["sign"], level, inside, spread)

@@ -142,16 +142,15 @@ class Declaration:
     [slot, unit]; `trained` names the slots, readouts ("a") and scalars that move, and `rates` are factors of `step` for
     some of them, by name; `schedules` (`schedules.Schedule`) take the place of numbers that change in time, and `rules`
     that of derivatives of the loss; a `law` that of normal noise; `memories` are numbers that values may read.  `about`
-    says what the model shows, `link` is where the source is read, `until` the end time of a run that names none.  A run
-    with `decades` goes on over decades of time: its default saved times have early ones, and its picture a logarithmic
-    axis.  `inputs` are None for x ~ N(0, I).  `predictions` take the place of sums of groups in answers, and
-    `label_predictions` in labels.  `head` names the heads in force, and `labelling` the groups of teachers
-    that make the label of one answer (none: all).  `batch_size` takes the place of `batch` where
-    giant steps have an expression in d.  A model of several `stages` has one declaration for each, of which
-    `stage` is the name, `begin` the time at which it begins and `own` are the parameters that it has for itself;
-    `labels` are (stage, its groups of teachers) of all stages, where these differ, and `changes` what is set at the
-    beginning of a stage.  `text` is the normalised TOML text that states the same model (`declaration_text`); it is
-    stored with every run.
+    says what the model shows, `paper` is the title of the source, `link` where it is read, `until` the end time of a
+    run that names none.  A run with `decades` goes on over decades of time: its default saved times have early ones,
+    and its picture a logarithmic axis.  `inputs` are None for x ~ N(0, I).  `predictions` take the place of sums of
+    groups in answers, and `label_predictions` in labels.  `head` names the heads in force, and `labelling` the groups
+    of teachers that make the label of one answer (none: all).  `batch_size` takes the place of `batch` where giant
+    steps have an expression in d.  A model of several `stages` has one declaration for each, of which `stage` is the
+    name, `begin` the time at which it begins and `own` are the parameters that it has for itself; `labels` are (stage,
+    its groups of teachers) of all stages, where these differ, and `changes` what is set at the beginning of a stage.
+    `text` is the normalised TOML text that states the same model (`declaration_text`); it is stored with every run.
     """
 
     name: str
@@ -198,6 +197,7 @@ class Declaration:
     labels: tuple[tuple[str, tuple[str, ...]], ...] = dataclasses.field(default=(), repr=False)
     stages: tuple["Declaration", ...] = dataclasses.field(default=(), repr=False)
     changes: tuple[Change, ...] = dataclasses.field(default=(), repr=False)
+    paper: str = dataclasses.field(default="", repr=False)
     text: str = dataclasses.field(default="", repr=False, compare=False)
 
     @property

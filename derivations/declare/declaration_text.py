@@ -45,6 +45,7 @@ def said(declared: Declaration) -> str:
     words = f"{declared}{declared.inputs or ''}{declared.rates or ''}{declared.schedules or ''}{declared.rules or ''}"
     words += f"{declared.law or ''}{declared.memories or ''}{declared.momentum or ''}{declared.labelling or ''}"
     words += f"{declared.look or ''}{declared.episode or ''}{declared.batch_size or ''}{declared.changes or ''}"
+    words += declared.paper
     words += "".join(f"{one.name} {one.copied}" for one in declared.teachers if one.copied)
     words += f"{declared.answers}{declared.start.readouts}" if declared.several or declared.predicted else ""
     words += "".join(f"{number.name} {number.formula}" for number in declared.numbers if number.formula)

@@ -42,8 +42,8 @@ from derivations.declare.model_files import parsed as parsed
 LARGEST_GRAM = 10**9
 """Most bytes of a file with a Gram matrix."""
 TABLES = (
-    "title", "about", "source", "link", "name", "student", "teacher", "inputs", "training", "start", "parameters",
-    "event", "preset", "claim", "memory", "stage",
+    "title", "about", "source", "paper", "link", "name", "student", "teacher", "inputs", "training", "start",
+    "parameters", "event", "preset", "claim", "memory", "stage",
 )  # fmt: skip
 STUDENT = ("unit", "units", "output", "name")
 STUDENTS = (*STUDENT, "prediction")
@@ -135,6 +135,7 @@ def _stated(tables: Mapping[str, Any], name: str, folder: Path | None, stage: tu
         events=events.events(tables),
         about=fields.text(tables, "about", "", ""),
         link=fields.address(tables, "link"),
+        paper=fields.text(tables, "paper", "", ""),
         until=fields.real(training, "until", "training", 100.0, above=0.0),
         decades=fields.flag(training, "decades", "training"),
         inputs=law,

@@ -76,7 +76,8 @@ def stated(text: str) -> Declaration:
 
 def system(declared: Declaration, reference: str = "") -> System:
     """Return the system of a declaration; `reference` is the text by which it was asked for, if there was one."""
-    source = Source(declared.source or "declared by the user", declared.title, "", 0, link=declared.link)
+    paper = declared.paper or declared.title
+    source = Source(declared.source or "declared by the user", paper, "", 0, link=declared.link)
     return System(
         name=declared.name,
         title=declared.title,

@@ -62,7 +62,8 @@ def _page(name: str, facts: Mapping[str, Any]) -> list[str]:
     system = derivations.system(name)
     declared = system.parameters.declaration
     source = f"[{declared.source}]({declared.link})" if declared.link else declared.source
-    lines = [f"# {system.title}", "", f"`{name}` · {source}", "", system.about, ""]
+    paper = f", *{declared.paper}*" if declared.paper else ""
+    lines = [f"# {system.title}", "", f"`{name}` · {source}{paper}", "", system.about, ""]
     lines += [f"```{{image}} {name}.png", f":alt: {cell(facts['alt'])}", "```", ""]
     lines += [_caption(name, facts), ""]
     lines += [f"**Grade: {facts['grade']['name']}**, because {cell(facts['grade']['because'])}.", ""]

@@ -38,7 +38,7 @@ def panels(system: Any, claims: Iterable[Any], run: Any) -> list[Panel]:
     """The overlaps with the teachers in a run of the defaults, those that move most, then what the claims follow."""
     stages = system.parameters.declaration.stages
     horizon = stages[-1].until if stages else system.stages[0].horizon(system.parameters())
-    from derivations.declare.claims.stated import of_whole_vectors
+    from derivations.declare.claims.measurements import of_whole_vectors
 
     overlaps = {name: of_whole_vectors(np.asarray(run[name])) for name in run.state if "M_" in name}
     main = max(overlaps, key=lambda name: np.ptp(overlaps[name], axis=0).max())
@@ -160,7 +160,7 @@ def _label(variable: str) -> str:
 
 
 def _path(values: Any, curve: Mapping[str, Any]) -> np.ndarray:
-    from derivations.declare.claims.stated import followed
+    from derivations.declare.claims.measurements import followed
 
     return followed(np.asarray(values), curve)
 
@@ -197,7 +197,8 @@ def _sgd(system: Any, name: str, panel: Panel, warned: bool) -> tuple[Any, str]:
     """SGD of some replicas, exactly in law, until the flow ends or its steps are used up; None where there is none.
 
     Where the flow's own summary warns that SGD leaves it (`warned`) a band beside it would be noise; in a dimension far
-    above the others the flow stands for a limit: SGD near it would need as many samples a step.
+    above the others the flow stands for a limit: SGD near it would need as many samples a step.  There is none either
+    where the flow is over within one step, or where readouts are so fast that a step throws them away.
     """
     from derivations.declare.system import rows
 
@@ -212,8 +213,12 @@ def _sgd(system: Any, name: str, panel: Panel, warned: bool) -> tuple[Any, str]:
     batch = batch if system.parameters.declaration.limit == "online" else math.ceil(step * values.d / NOISE)
     steps = min(STEPS, SAMPLES // (batch * rows(values).total))
     until = min(panel.until, steps * stage.tick(values, step))
+    if until < stage.tick(values, step):
+        return None, ""
     asked = {"d": DIMENSION, **panel.parameters}
     found = _trained(name, until, step, batch, tuple(asked.items()))
+    if found.outcome.kind == "failed":
+        return None, ""
     return found, f"d = {values.d:g}, step {step:g}, batch {batch}, until {until:.3g}"
 
 

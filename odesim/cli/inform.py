@@ -17,6 +17,9 @@ def systems(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Describe this system in full [default: list all].")
     ] = None,
+    toml: Annotated[
+        bool, typer.Option("--toml", help="Print the declaration of this model, as a start for a file of your own.")
+    ] = False,
     json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -27,6 +30,9 @@ def systems(
     from odesim.cli.output import print_json, print_table
     from odesim.request.case import find_system
 
+    if toml:
+        print(declaration_of(name), end="")
+        return 0
     if name is not None:
         described = describe(find_system(name))
         if json:
@@ -53,6 +59,23 @@ def systems(
             rows = [[one, s.title, str(s.source)] for one, s in listed.items()]
             print_table(["name", "title", "source"], rows, indent="")
     return 0
+
+
+def declaration_of(name: str | None) -> str:
+    """Return the text of the file that declares a model of the gallery or the user.
+
+    Raises `UsageError` for no name, and for a system that is written in Python.
+    """
+    from derivations import outside
+    from odesim.errors import UsageError
+    from odesim.request.case import find_system
+
+    if name is None:
+        raise UsageError("--toml needs a NAME: an entry of the gallery or a file; `odesim systems` lists the entries")
+    system = find_system(name)
+    if not system.declaration:
+        raise UsageError(f"{name} is written in Python and has no declaration; take an entry of the gallery")
+    return Path(outside.place_of(name)).read_text(encoding="utf-8")
 
 
 def describe(system: "System") -> dict[str, Any]:
@@ -108,7 +131,8 @@ def _print_system(described: dict[str, Any]) -> None:
     from odesim.cli.output import print_pairs, print_table
 
     print(f"{described['name']}: {described['title']}")
-    print(f"  {described['source']}, {described['paper']}")
+    paper = f", {described['paper']}" if described["paper"] != described["title"] else ""
+    print(f"  {described['source']}{paper}")
     for said in (described["link"], described["about"]):
         if said:
             print(textwrap.fill(said, 110, initial_indent="  ", subsequent_indent="  "))

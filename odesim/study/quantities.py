@@ -56,6 +56,8 @@ def read(text: str, option: str = "--of") -> Measure:
     measure = measures.read(text)
     if measure is None:
         raise UsageError(f"{option} {text!r:.80} cannot be read; write one like {measures.FORMS}")
+    if measure.inside is not None or measure.spread:
+        raise UsageError(f"{option} {text!r:.80} is a measure of claims with bands; write one like {measures.FORMS}")
     return measure
 
 

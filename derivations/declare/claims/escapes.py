@@ -9,7 +9,7 @@ from derivations.broken import once
 from derivations.claim import Claim
 from derivations.contract import System, UsageError
 from derivations.declare import leading, schedules
-from derivations.declare.claims import stated
+from derivations.declare.claims import measurements
 from derivations.declare.claims.states import FLOW_RATE, generated_claim, horizon
 from derivations.declare.declaration import Declaration
 from derivations.declare.system import rows
@@ -67,7 +67,7 @@ def found_at(run: Any, name: str) -> np.ndarray:
     """The times (replica,) at which a student first has the overlap `FOUND` with a teacher, infinite where never."""
     overlaps = np.abs(np.asarray(run[name]))
     largest = overlaps.max(axis=(-2, -1)).reshape(-1, SAVED)
-    return np.array([stated.crossed(np.asarray(run.time), path - FOUND) for path in largest])
+    return np.array([measurements.crossed(np.asarray(run.time), path - FOUND) for path in largest])
 
 
 def patience(lab: Any, d: int, seed: int) -> float:

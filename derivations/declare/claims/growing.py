@@ -14,7 +14,7 @@ from derivations.broken import break_measure, grid
 from derivations.claim import Claim
 from derivations.contract import System, UsageError
 from derivations.declare import leading
-from derivations.declare.claims import stated
+from derivations.declare.claims import measurements
 from derivations.declare.declaration import Declaration
 from derivations.declare.system import rows
 from derivations.declare.tiers import settled
@@ -86,7 +86,7 @@ def first(lab: Any, start: float, level: float, seed: int) -> float:
         "level": level, "until": 1.5 * expected, "step": None, "batch": None,
         "parameters": {"tier": "exact", "rtol": 1e-9},
     }  # fmt: skip
-    return stated.measured(lab, {"overlap": start}, seed, asked)
+    return measurements.measured(lab, {"overlap": start}, seed, asked)
 
 
 def factor(parameters: Any) -> float:

@@ -5,14 +5,12 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from derivations import measures
 from derivations.broken import break_law
 from derivations.claim import Claim, Grid, Variant
-from derivations.contract import System
+from derivations.contract import Dynamics, System
 from derivations.declare import fields, labels
-from derivations.declare.claims.in_stages import path
+from derivations.declare.claims.measurements import NUMERICAL, UNTIL, measured
 from derivations.declare.rows import Rows
 from derivations.declare.system import rows
 from derivations.laws import Bounded, Equals, Power
@@ -27,16 +25,8 @@ LAWS = ("power", "equals", "at_most", "at_least")
 REASONS = ("short", "no_log_rival")
 """Why a power has few sizes, and why no logarithm counts: see `derivations.laws.Power`."""
 ENGINES = ("flow", "explicit", "compressed", "bands")
-NUMERICAL = {"flow": 1e-6, "bands": 1e-4}
-"""Engines without runs at random, with the relative error of their numbers: that of bands is the quadrature's."""
-RUNS = 200
-"""Runs of compressed SGD that are held against a band: the share inside has a standard error of 2 %."""
 ANSWERS = ("confirmed", "refuted", "consistent", "inconclusive")
-SAVED, LOOKS, CLOSE = 1001, 5, 1e-3
-"""Saved points of a run; how often a flow is looked at again, until a time is known to this part of itself."""
 MOST_POINTS = 10_000
-UNTIL = "until"
-"""What `over` may name beside parameters: the end of a run, for a law of the time."""
 
 
 def claims(system: System) -> tuple[Claim, ...]:
@@ -52,12 +42,15 @@ def claim(system: System, entry: Mapping[str, Any], number: int) -> Claim:
     """The claim of one table, the one with this number.  Raises `fields.Mistake`."""
     fields.require_known(entry, KEYS, "claim")
     name = fields.name(entry, "id", "claim", f"claim-{number}")
-    measure = _measure(system, entry, name)
     over = dict(_table(entry, "over", name))
     seeds = fields.whole({"seeds": over.pop("seeds", 1)}, "seeds", "claim", 1)
-    law, broken = _law(entry, over, seeds, name)
     _require_parameters(system, entry, over, name)
     _require_end_times(entry, over, name)
+    by_points = _is_mean_over_points(system, entry, over)
+    asked = {"unbiased": by_points, "fixed_start": by_points and seeds == 1}
+    seeds = LEAST_RUNS if asked["fixed_start"] else seeds
+    measure = _measure(system, entry, name, asked)
+    law, broken = _law(entry, over, seeds, name)
     expected: Any = fields.choice(entry, "expected", ANSWERS, "confirmed", "claim")
     published = _published(entry, name)
     if isinstance(law, Power):
@@ -158,6 +151,27 @@ def _points(over: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     return tuple(points)
 
 
+def _is_mean_over_points(system: System, entry: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
+    """Return True for a value of a flow whose right-hand side is a mean over random points, in some of its runs.
+
+    Such a value has a sampling error, which one run does not show.
+    """
+    law = entry.get("law")
+    if not isinstance(law, Mapping) or "equals" not in law or entry.get("engine", "flow") not in NUMERICAL:
+        return False
+    default = system.parameters()
+    for point in _points(over):
+        given = {key: value for key, value in {**_table(entry, "parameters", ""), **point}.items() if key != UNTIL}
+        numbers = {key: value for key, value in given.items() if not isinstance(value, str)}
+        parameters = dataclasses.replace(default, **numbers)
+        tiers = {given.get("tier", "auto")}
+        if tiers == {"auto"}:
+            tiers = {stage.tier(stage.adapt(parameters)) for stage in system.stages if isinstance(stage, Dynamics)}
+        if tiers & {"mixed", "sampled"}:
+            return True
+    return False
+
+
 def _law(entry: Mapping[str, Any], over: Mapping[str, Any], seeds: int, name: str) -> tuple[Any, dict[str, Any]]:
     """The law, and the fields by which its control breaks it."""
     table = entry.get("law")
@@ -211,7 +225,8 @@ def _read_law(
     return Bounded(low=bound, exceptions=exceptions), {"low": bound + 1e6 * max(abs(bound), 1.0)}
 
 
-def _measure(system: System, entry: Mapping[str, Any], name: str) -> Any:
+def _measure(system: System, entry: Mapping[str, Any], name: str, options: Mapping[str, bool]) -> Any:
+    """Return the measurement of a claim, which is `measured` with all that it asks for and these options."""
     text = fields.text(entry, "measure", "claim", "")
     measure = measures.read(text)
     if measure is None:
@@ -222,6 +237,8 @@ def _measure(system: System, entry: Mapping[str, Any], name: str) -> Any:
         )
     if measure.inside is not None and entry.get("engine") != "bands":
         raise fields.Mistake(f'claim {name}: a share inside a band needs engine = "bands"', "claim", "engine")
+    if measure.spread and entry.get("engine") != "bands":
+        raise fields.Mistake(f'claim {name}: a standard deviation needs engine = "bands"', "claim", "engine")
     engine = fields.choice(entry, "engine", ENGINES, "flow", "claim")
     above = {key: fields.real(entry, key, "claim", above=0.0) for key in ("until", "step") if key in entry}
     variable = _variable(system, measure.variable, name)
@@ -234,11 +251,13 @@ def _measure(system: System, entry: Mapping[str, Any], name: str) -> Any:
         "sign": measure.sign,
         "level": measure.level,
         "inside": measure.inside,
+        "spread": measure.spread,
         "quantity": measure.quantity.replace(measure.variable, variable),
         "until": above.get("until"),
         "step": above.get("step"),
         "batch": fields.whole(entry, "batch", "claim", 1) if "batch" in entry else None,
         "parameters": dict(_table(entry, "parameters", name)),
+        **options,
     }
     return functools.partial(measured, asked=asked)
 
@@ -279,106 +298,3 @@ def _entry(system: System, variable: str, place: str | None, name: str) -> tuple
             f"claim {name}: {variable} has {has}, but {variable}[{place}] was given", "claim", "measure"
         )
     return tuple(n - 1 for n in numbers)
-
-
-def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, Any]) -> float:
-    """The number that a stated measure asks of one run: a hitting time (infinite: never), or a final value."""
-    request = {**asked["parameters"], **point}
-    asked = {**asked, "until": request.pop(UNTIL, asked["until"])}
-    if asked["engine"] == "bands":
-        return of_bands(lab, request, seed, asked)
-    several = bool(lab.system.parameters.declaration.stages)
-    until = float(asked["until"]) if asked["until"] is not None else None
-    if asked["engine"] != "flow":
-        step = {"step_size": float(asked["step"])} if asked["step"] is not None else {}
-        step |= {"batch": int(asked["batch"])} if asked["batch"] is not None else {}
-        request |= {"seed": seed, "save_points": SAVED, **step}
-        if several:
-            return reading(*path(lab, asked["variable"], asked["engine"], until, **request), asked)[0]
-        run = lab.simulate(method=asked["engine"], until=until, **request)
-        return reading(np.asarray(run.time), np.asarray(run[asked["variable"]])[0], asked)[0]
-    found = float("inf")
-    # New points for every seed: several seeds then show the error of means over points, which one run cannot.
-    request.setdefault("sample_seed", seed)
-    for _ in range(LOOKS):
-        if several:
-            times, values = path(lab, asked["variable"], "flow", until, seed=seed, save_points=SAVED, **request)
-        else:
-            run = lab.integrate(seed=seed, until=until, save_points=SAVED, **request)
-            times, values = np.asarray(run.time), np.asarray(run[asked["variable"]])
-        found, after = reading(times, values, asked)
-        if not np.isfinite(found) or after is None or times[1] <= CLOSE * found:
-            break
-        until = after  # what happens early in a long run is looked at again, between finer points
-    return found
-
-
-def of_bands(lab: Any, request: Mapping[str, Any], seed: int, asked: Mapping[str, Any]) -> float:
-    """The number that a measure asks of SGD by its bands: the mean at the end, a median time, or the share inside.
-
-    Runs of compressed SGD decide on the share, from the one start of the bands.
-    """
-    quantity, until = asked["quantity"], float(asked["until"]) if asked["until"] is not None else None
-    given = {"step_size": asked["step"], "batch": asked["batch"]}
-    given = {name: value for name, value in given.items() if value is not None}
-    if asked["sign"] is not None:
-        text = f"first time {quantity} {asked['sign']} {asked['level']!r}"
-        answer = lab.bands(seed=seed, until=until, of=[text], fresh_initial=True, **given, **request)
-        hitting = answer.summary()["hitting"]
-        return float(hitting[0]["quantiles"][2]) if hitting else float("nan")
-    level = {} if asked["inside"] is None else {"level": asked["inside"]}
-    answer = lab.bands(seed=seed, until=until, of=[f"final {quantity}"], **level, **given, **request)
-    name = answer.place(quantity)
-    if asked["inside"] is None:
-        return float(answer[f"{name}_centre"][-1])
-    if f"{name}_low" not in answer.keys():
-        return float("nan")
-    run = lab.simulate(method="compressed", seed=seed, until=until, seeds=RUNS, save_points=2, **given, **request)
-    ends = np.array([followed(values, asked)[-1] for values in np.asarray(run[asked["variable"]])])
-    return float(((ends >= answer[f"{name}_low"][-1]) & (ends <= answer[f"{name}_high"][-1])).mean())
-
-
-def of_whole_vectors(values: np.ndarray) -> np.ndarray:
-    """Overlaps (time, unit, ...) of whole vectors, from those of their parts (time, block, unit, ...); others as given.
-
-    >>> of_whole_vectors(np.ones((5, 3, 2, 2))).shape, of_whole_vectors(np.ones((5, 2, 2))).shape
-    ((5, 2, 2), (5, 2, 2))
-    """
-    return values.sum(axis=1) if values.ndim == 4 else values
-
-
-def followed(values: np.ndarray, asked: Mapping[str, Any]) -> np.ndarray:
-    """The path (time,) that a measure follows, of the values (time, ...) of an order parameter: an entry, or of all.
-
-    Overlaps by blocks of the inputs (time, block, unit, ...) are summed over the blocks, unless the entry names one.
-    An entry that the sizes of a run do not have is no number.
-    """
-    if asked["entry"] is None or len(asked["entry"]) == 2:
-        values = of_whole_vectors(values)
-    values = np.abs(values) if asked["absolute"] else values
-    if asked["entry"] is None:
-        return measures.REDUCTIONS[asked["reduction"]](values.reshape(len(values), -1), axis=1)
-    inside = all(n < size for n, size in zip(asked["entry"], values.shape[1:], strict=True))
-    return values[(slice(None), *asked["entry"])] if inside else np.full(len(values), np.nan)
-
-
-def reading(times: np.ndarray, values: np.ndarray, asked: Mapping[str, Any]) -> tuple[float, float | None]:
-    """The number asked of one path, and for a time the first saved one after it."""
-    path = followed(values, asked)
-    if asked["sign"] is None:
-        return float(path[-1]), None
-    beyond = (path - asked["level"]) * (1.0 if asked["sign"] == ">=" else -1.0)
-    found = crossed(times, beyond)
-    return found, float(times[int(np.argmax(beyond >= 0))]) if np.isfinite(found) and found > 0 else None
-
-
-def crossed(times: np.ndarray, beyond: np.ndarray) -> float:
-    """When a path first is not negative, between saved points by a straight line; infinite where never."""
-    reached = np.flatnonzero(beyond >= 0)
-    if not reached.size:
-        return float("inf")
-    k = int(reached[0])
-    if k == 0:
-        return float(times[0])
-    share = -beyond[k - 1] / (beyond[k] - beyond[k - 1])
-    return float(times[k - 1] + share * (times[k] - times[k - 1]))

@@ -91,8 +91,9 @@ class _Attempts:
 
     def attempt(self, t: float, y: np.ndarray, f: np.ndarray, h: float, K: np.ndarray) -> tuple[np.ndarray, float]:
         """The state, and its error in units of the tolerance, relative to the distance from the bounds."""
-        new = self.state(t, y, f, h, K)
-        return new, self.error(y, new, h, (K[:13].T.dot(self.table.E5), K[:13].T.dot(self.table.E3)))
+        with np.errstate(over="ignore", invalid="ignore"):  # too long a step of a stiff flow overflows and is rejected
+            new = self.state(t, y, f, h, K)
+            return new, self.error(y, new, h, (K[:13].T.dot(self.table.E5), K[:13].T.dot(self.table.E3)))
 
     def error(self, y: np.ndarray, new: np.ndarray, h: float, sums: tuple[np.ndarray, np.ndarray]) -> float:
         """The error of a new state from the sums of slopes of order five and three."""

@@ -21,6 +21,7 @@ from odesim.request.trajectory import Trajectory
 from odesim.show.cite import bibtex
 from odesim.show.page.render import explain, render
 from odesim.show.report.errata import errata
+from odesim.show.report.words import shown
 from odesim.store.files import BESIDE, jsonable
 from odesim.store.manifest import git_state, versions
 
@@ -73,7 +74,7 @@ def record(asked: Request, found: Findings) -> dict[str, Any]:
         "grade": grade(found.verdicts).record(),
         "model": _model(system),
         "claims": [_claim(verdict) for verdict in found.verdicts],
-        "comparison": _comparison(found.comparison, found.missing),
+        "comparison": _comparison(system, found.comparison, found.missing),
         "errata": _errata(system, found.verdicts),
         "versions": versions(),
         "git": git_state(),
@@ -161,7 +162,7 @@ def _claim(verdict: Mapping[str, Any]) -> dict[str, Any]:
     return {name: verdict.get(name) for name in KEPT} | {"sensitivity": [one["sentence"] for one in seen]}
 
 
-def _comparison(run: Trajectory | None, missing: str) -> dict[str, Any]:
+def _comparison(system: System, run: Trajectory | None, missing: str) -> dict[str, Any]:
     """The comparison of SGD with the flow in numbers and sentences, and the folder of its picture."""
     if run is None:
         return {"missing": missing}
@@ -172,11 +173,23 @@ def _comparison(run: Trajectory | None, missing: str) -> dict[str, Any]:
         "components": {name: judged["sentence"] for name, judged in summary.get("judgements", {}).items()},
         "method": run.origin.options.get("second"),
         "step_size": run.origin.options.get("step_size"),
+        "step": step_in_words(system, run),
         "batch": run.origin.options.get("batch"),
         "until": float(run.time[-1]),
         "parameters": dict(run.origin.parameters),
         "folder": BESIDE,
     }
+
+
+def step_in_words(system: System, run: Trajectory) -> str:
+    """Return the step of SGD under the symbol that the conventions of its stage have for it: eta, or eta/d online."""
+    size, stage = run.origin.options.get("step_size"), system.stage(run.origin.stage)
+    symbol = getattr(stage, "step_symbol", "eta")
+    if size is None or not symbol:
+        return "a step that changes"
+    said = f"{symbol} = {shown(size)}"
+    d = run.origin.parameters.get("d")
+    return f"{said} (eta = {shown(size * d)})" if symbol == "eta/d" and d else said
 
 
 def _errata(system: System, verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

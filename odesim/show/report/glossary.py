@@ -47,12 +47,15 @@ FIELDS = {
     "parameter): it checks our code and confirms nothing of the paper",
     "expected": "the answer that the claim had when it was written; another one is marked",
 }
-WEIGHTS = ("theorem", "lemma", "finding", "other")
+WEIGHTS = ("theorem", "lemma", "printed", "stated", "finding", "generated", "other")
 TITLES = {
     "refuted": "Refuted",
     "theorem": "Theorems, propositions, corollaries",
     "lemma": "Lemmas",
+    "printed": "Claims that the source prints",
+    "stated": "Claims derived by the author of the declaration",
     "finding": "Findings of our own",
+    "generated": "Tests of the derivation, generated for every declared model",
     "other": "Definitions, equations, figures and the rest",
 }
 """Titles of the groups of claims in the order of the page."""

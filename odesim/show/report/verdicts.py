@@ -42,7 +42,8 @@ def read_verdicts(folder: str, number: int = 0) -> VerdictSection:
     for verdict in verdicts:
         grouped.setdefault(str(verdict["claim"]), []).append(verdict)
     command = f"odesim verify --system {shlex.quote(os.path.basename(reference))} --claim {{name}} --effort {effort}"
-    claims = [_claim(system, command, number, group, evidence) for group in grouped.values()]
+    declared = bool(manifest.get("declaration"))
+    claims = [_claim(system, command, number, group, evidence, declared) for group in grouped.values()]
     used = list(dict.fromkeys(claim.erratum for claim in claims if claim.erratum))
     known = errata(reference)
     return VerdictSection(
@@ -76,25 +77,31 @@ def _groups(
     )
 
 
-def weight_of(claim: str, place: str) -> str:
-    """How much a claim weighs, by the place in the paper that it stands for.
+def weight_of(claim: str, place: str, declared: bool = False) -> str:
+    """Return how much a claim weighs, by the place in the paper that it stands for.
+
+    Those of a declared model are printed at a place, derived by its author, or generated.
 
     Example:
         >>> weight_of("thm-1a", "Liao 2026, Theorem 1"), weight_of("own-1", "Liao 2026, Lemma 7, corrected")
         ('theorem', 'finding')
         >>> weight_of("lem-4.4", "Lemma 4.4, used in Theorem 2"), weight_of("eq-10", "equation (10)")
         ('lemma', 'other')
+        >>> weight_of("floor", "Lee 2025, eq. (7)", declared=True), weight_of("drift", "Lee 2025, generated", True)
+        ('printed', 'generated')
     """
+    if declared and (known := re.search(r", (stated|generated)$", place)):
+        return known.group(1)
     if OURS.search(place) or claim.startswith("own-"):
         return "finding"
     result, lemma = RESULTS.search(place), LEMMAS.search(place)
     if result and not (lemma and lemma.start() < result.start()):
         return "theorem"
-    return "lemma" if lemma else "other"
+    return "lemma" if lemma else "printed" if declared else "other"
 
 
 def _claim(
-    system: str, command: str, number: int, group: Sequence[Mapping[str, Any]], evidence: Evidence
+    system: str, command: str, number: int, group: Sequence[Mapping[str, Any]], evidence: Evidence, declared: bool
 ) -> ClaimSection:
     statements: dict[str, list[str]] = {}
     for verdict in group:
@@ -107,7 +114,7 @@ def _claim(
     return ClaimSection(
         id=name,
         anchor=_anchor(number, system, name),
-        weight=weight_of(name, str(first.get("source") or "")),
+        weight=weight_of(name, str(first.get("source") or ""), declared),
         statements=tuple((label, text) for label, text in labelled if text),
         source=str(first.get("source") or ""),
         rungs=tuple(f"{rung} {RUNGS[rung][0] if rung in RUNGS else 'unknown'}" for rung in first["rungs"]),

@@ -5,7 +5,7 @@ import sympy
 
 import odesim
 from derivations.declare import exact, motion
-from derivations.declare.claims import claims, stated
+from derivations.declare.claims import claims, measurements
 from tests.derivations.declare.judged import answer, control
 
 ERF = {"student": {"unit": "erf(w/sqrt(2))", "units": 2}, "teacher": {"units": 2, "noise": 0.1}}
@@ -91,8 +91,8 @@ def test_sgd_is_held_against_a_sampled_flow_within_the_error_of_its_points():
 def test_a_path_crosses_between_its_saved_points():
     import numpy as np
 
-    assert stated.crossed(np.array([0.0, 1.0, 2.0]), np.array([-1.0, -0.5, 0.5])) == 1.5
-    assert stated.crossed(np.array([0.0, 1.0]), np.array([-1.0, -0.5])) == float("inf")
+    assert measurements.crossed(np.array([0.0, 1.0, 2.0]), np.array([-1.0, -0.5, 0.5])) == 1.5
+    assert measurements.crossed(np.array([0.0, 1.0]), np.array([-1.0, -0.5])) == float("inf")
 
 
 def test_a_sampled_model_on_a_grid_is_verified_to_the_tolerance_of_an_exact_one():

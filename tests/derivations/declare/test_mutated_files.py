@@ -14,6 +14,7 @@ from odesim.cli import _run as command
 VALID = (
     """title = "Soft committee machine, online"
 source = "Saad & Solla 1995"
+paper = "On-line learning in soft committee machines"
 [student]
 units = 3
 unit = "erf(w/sqrt(2))"

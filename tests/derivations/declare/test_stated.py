@@ -5,7 +5,7 @@ import pytest
 
 import odesim
 from derivations.claim import Claim
-from derivations.declare.claims import stated
+from derivations.declare.claims import measurements, stated
 from odesim.evidence.laboratory import Laboratory
 
 
@@ -133,8 +133,8 @@ def test_a_measure_may_name_an_entry():
     assert [c.measure.keywords["asked"]["entry"] for c in (first, sixth)] == [(0, 0), (5, 5)]
     values = np.arange(12.0).reshape(2, 2, 3)
     asked = {"absolute": False, "reduction": "max", "entry": (1, 2)}
-    assert stated.followed(values, asked).tolist() == [5.0, 11.0]
-    assert np.isnan(stated.followed(values, {**asked, "entry": (2, 0)})).all()  # a run of fewer units has none
+    assert measurements.followed(values, asked).tolist() == [5.0, 11.0]
+    assert np.isnan(measurements.followed(values, {**asked, "entry": (2, 0)})).all()  # a run of fewer units has none
 
 
 @pytest.mark.parametrize("place", ["0,1", "1", "1,1,1", "7,1", ",1"])

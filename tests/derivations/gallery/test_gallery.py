@@ -21,7 +21,7 @@ def names(slow=SLOW):
 
 
 def test_the_gallery_is_listed_and_has_names_of_its_own():
-    assert len(NAMES) >= 45
+    assert len(NAMES) >= 49
     assert not set(NAMES) & set(derivations.names())
     assert derivations.reference(derivations.system("saad_solla_1995")) == "saad_solla_1995"
 

@@ -157,3 +157,27 @@ def test_the_three_laws_of_phase_retrieval_after_its_escape(alpha, beta):
     teacher = run["eigenvalue"] @ np.asarray(run["P_ww"])[:, 0, 0]
     assert teacher == pytest.approx(S, rel=1e-5)
     assert teacher - overlap @ run["eigenvalue"] == pytest.approx((1 + 1.5 * 2**-p) / 3 * X, rel=2e-2)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.75])
+def test_the_floor_and_the_distortion_of_random_features_by_coordinates(beta):
+    # Squared distances m_j from the target obey m_j' = l_j (-2 eta m_j + eta^2 (E + noise^2)/d), E = sum l_j m_j.
+    d, eta, noise, times = 20, 0.5, math.sqrt(0.1), [0.0, 0.5, 5.0, 50.0]
+    eigenvalue, target = levels_of(d, 2.0), np.arange(1.0, d + 1) ** -beta
+
+    def velocity(_, m):
+        return eigenvalue * (-2 * eta * m + eta**2 * (eigenvalue @ m + noise**2) / d)
+
+    start = target**2 / (target @ target)
+    own = solve_ivp(velocity, (0, times[-1]), start, rtol=1e-11, atol=1e-14, t_eval=times)
+    run = odesim.integrate("paquette_2024", d=d, beta=beta, noise=noise, save_at=times, rtol=1e-10)
+    assert np.asarray(run["error"]) == pytest.approx(eigenvalue @ own.y, rel=1e-6)
+    assert stated("paquette_2024", "floor")[0] == pytest.approx(eta * noise**2 / (2 - eta), rel=1e-10)
+
+
+def test_what_is_spread_evenly_over_power_law_features_is_learned_slowly():
+    # Without the noise of SGD the error is the mean of l_j e^(-2 eta l_j t) over the features, a gamma integral.
+    eigenvalue = levels_of(10**6, 2.0)
+    times = np.array([0.01, 0.03, 0.1])
+    errors = [eigenvalue @ np.exp(-eigenvalue * t) / eigenvalue.size for t in times]
+    assert np.diff(np.log(errors)) / np.diff(np.log(times)) == pytest.approx(-0.5, abs=1e-3)

@@ -7,7 +7,10 @@ import time
 
 import pytest
 
+import derivations
+from derivations import outside
 from odesim.ask.progress import Progress
+from odesim.cli.inform import declaration_of
 
 TINY = ("integrate", "--system", "tiny", "--quiet", "--out", "here")
 
@@ -39,6 +42,21 @@ def test_the_state_of_every_tier_of_liao_is_described(odesim_command):
     state = [component["name"] for component in tiers[0]["state"]]
     assert state == ["gamma1", "gamma2", "zeta1", "zeta2", "I1", "I2", "I3"]
     assert "I3" in odesim_command("systems", "liao").out
+
+
+@pytest.mark.parametrize("name", sorted(outside.gallery()))
+def test_a_printed_declaration_states_the_same_model(name, tmp_path):
+    path = tmp_path / f"{name}.toml"
+    path.write_text(declaration_of(name), encoding="utf-8")
+    assert derivations.system(str(path)).digest == derivations.system(name).digest
+
+
+def test_the_declaration_of_a_file_is_printed_as_it_stands(odesim_command, tmp_path):
+    text = '# mine\n[student]\nunit = "w"  # linear\n'
+    (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
+    assert odesim_command("systems", str(tmp_path / "mine.toml"), "--toml").out == text
+    assert "is written in Python" in odesim_command("systems", "liao", "--toml").err
+    assert "needs a NAME" in odesim_command("systems", "--toml").err
 
 
 def test_show_tells_what_was_asked_and_what_came(odesim_command):

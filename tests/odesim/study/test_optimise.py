@@ -159,6 +159,27 @@ def test_a_committee_on_its_plateau_needs_more_than_greed():
     assert "not optimal" in " ".join(answer.sentences)
 
 
+@pytest.mark.parametrize(("early", "late"), [(1.0, 0.1), (0.1, 1.0)])
+def test_the_best_step_along_a_curriculum_has_its_closed_equation(early, late):
+    # E' = -h (2 - h) E + h^2 s(t)^2 is least at h = E/(E + s^2), and greed is optimal for one rising order parameter.
+    tables = {**LINEAR, "teacher": {"noise": f"{early} + ({late} - {early})*t/10"}}
+    answer = odesim.optimise(odesim.declare(**tables), until=10.0, knots=20, between=(0.0, 1.0), overlap=0.0)
+
+    def velocity(t, error):
+        return -(error**2) / (error + (early + (late - early) * t / 10) ** 2)
+
+    own = solve_ivp(velocity, (0, 10), [2.0], rtol=1e-11, atol=1e-13).y[0, -1]
+    assert answer.summary()["polished_value"] == pytest.approx(own, rel=1e-5)
+    assert own <= answer.value < own * (1 + 1e-4)
+
+
+def test_what_lessons_cannot_be_optimised_is_said():
+    with pytest.raises(odesim.UsageError, match="a declared model of one stage"):
+        odesim.optimise("mori_2024", until=220.0)
+    with pytest.raises(odesim.UsageError, match="jump at t = 5"):
+        odesim.optimise("mignacco_mori_2025", until=10.0)
+
+
 @pytest.mark.slow
 def test_noise_and_decay_may_vary_too():
     model = odesim.declare(**LINEAR)

@@ -77,6 +77,41 @@ def first_screen(folder):
     return re.sub(r"<[^>]+>", " ", page[page.index("<header>") : page.index("<nav")])
 
 
+def test_a_declaration_names_its_paper(tmp_path):
+    named = 'source = "Lee & Kim 2025"\npaper = "Floors of SGD"\nlink = "https://example.org/1"'
+    text = FLOOR.format(value=VALUE).replace('source = "A. Author 2024"', named)
+    (tmp_path / "floor.toml").write_text(text, encoding="utf-8")
+    found = odesim.check(tmp_path / "floor.toml", "floor", compared=False)
+    folder = found.save(tmp_path / "check")
+    said = re.sub(r"\s+", " ", first_screen(folder))
+    assert "Least squares" in said and "Lee &amp; Kim 2025, Floors of SGD · https://example.org/1" in said.replace(
+        " ,", ","
+    )
+    assert (found.record["system"]["title"], found.record["system"]["paper"]) == ("Least squares", "Floors of SGD")
+    assert "title = {Floors of SGD}" in re.sub(r" +", " ", found.record["system"]["bibtex"])
+    with pytest.raises(odesim.UsageError, match="paper"):
+        odesim.declare(student={"unit": "w"}, paper=7)
+
+
+def test_claims_of_a_declaration_stand_under_their_origin(tmp_path):
+    own = '[[claim]]\nid = "own"\nstatement = "It falls"\nmeasure = "final error"\nuntil = 30\nlaw = {at_most = 1}\n'
+    (tmp_path / "floor.toml").write_text(FLOOR.format(value=VALUE) + own, encoding="utf-8")
+    folder = odesim.check(tmp_path / "floor.toml", ["floor", "own", "drift"], compared=False).save(tmp_path / "check")
+    page = (folder / "check.html").read_text(encoding="utf-8")
+    groups = re.findall(r'<h3 id="floor-0-group-(\w+)">([^<]*)</h3>\s*<section class="claim" id="floor-0-(\w+)"', page)
+    assert [(group, claim) for group, _, claim in groups] == [
+        ("printed", "floor"), ("stated", "own"), ("generated", "drift"),
+    ]  # fmt: skip
+    assert groups[0][1] == "Claims that the source prints"
+
+
+def test_the_step_of_sgd_has_the_symbol_of_the_conventions(good):
+    found, folder = good
+    assert found.record["comparison"]["step"] == "eta/d = 0.01 (eta = 0.5)"  # the declared step 0.5 at d = 50
+    text = re.sub(r"<[^>]+>", "", (folder / "check.html").read_text(encoding="utf-8"))
+    assert "(η = 0.5), 1 sample a step, until 1." in text
+
+
 def test_the_schema_is_one():
     jsonschema.Draft202012Validator.check_schema(schema())
 
