@@ -38,12 +38,14 @@ def test_online_sgd_follows_the_schedule(method, options, count):
     model = odesim.declare(**TABLES, training=ONLINE)
     times = [0, 1, 3, 5, 8]
     flow = odesim.integrate(model, initial=INITIAL, save_at=times, batch=options.get("batch", 1))
-    run = odesim.simulate(model, initial=INITIAL, method=method, seeds=count, save_at=times, **options)
-    z = scores(run, flow)
+    # The numbers of the same replicas belong together: of 48 replicas alone their root mean square is .8 to 1.6.
+    asked = {"initial": INITIAL, "method": method, "seeds": count, "save_at": times, **options}
+    runs = [odesim.simulate(model, seed=k, **asked) for k in range(1 if count > 48 else 4)]
+    z = np.concatenate([scores(run, flow) for run in runs])
     assert np.sqrt((z**2).mean()) < 1.5 and np.abs(z).max() < 4.5
     # Without the jumps the flow is many standard errors away.
     other = odesim.integrate(model, initial=INITIAL, save_at=times, step=1.0, rate_w=1.0)
-    assert np.sqrt((scores(run, other) ** 2).mean()) > 5
+    assert np.sqrt((scores(runs[0], other) ** 2).mean()) > 5
 
 
 @pytest.mark.parametrize(("method", "backend"), [("explicit", "jax"), ("compressed", "jax"), ("compressed", "numba")])
