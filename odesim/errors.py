@@ -32,7 +32,7 @@ INTERNAL = 70  # EX_SOFTWARE: a mistake of ours, told apart from the verdicts of
 
 
 class NumericalError(RuntimeError):
-    """Numerical failure without a trajectory; runs that have one report it in `outcome` instead. Exit code 3.
+    """Numerical failure of a computation without a trajectory. A run reports a failure in `outcome`. Exit code 3.
 
     Example:
         >>> import odesim, sympy
@@ -50,7 +50,7 @@ class StorageError(OSError):
 
 
 class MissingError(RuntimeError):
-    """A device or an optional dependency is missing, or is known to compute wrong numbers. Exit code 4.
+    """Error for a device or optional package that is missing or is known to compute wrong numbers. Exit code 4.
 
     Example:
         >>> import odesim
@@ -80,10 +80,10 @@ class Interrupted(RuntimeError):
 
 
 class InterruptedRun(KeyboardInterrupt):
-    """Ctrl-C in Python, a `KeyboardInterrupt`, so that a loop over many runs ends with it.
+    """Interruption by Ctrl-C in Python. It is a `KeyboardInterrupt`, so it also ends a loop over many runs.
 
     Attributes:
-        result: What there was by then, or None: a run up to its last good state, stages, verdicts.
+        result: The result so far: a run up to its last good state, the finished stages or verdicts, or None.
 
     Example:
         >>> import odesim

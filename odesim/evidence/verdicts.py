@@ -22,7 +22,7 @@ class Verdicts(list[V]):
     (`odesim.evidence.verification.Verdict`).
 
     Attributes:
-        asked: The request, where it is known.
+        asked: The request, if it is known; otherwise None.
 
     Example:
         >>> import odesim
@@ -41,7 +41,7 @@ class Verdicts(list[V]):
         """Return the lines of the table.
 
         Returns:
-            Claim, short statement, answer, what was expected, and seconds, of every verdict.
+            For every verdict its claim, short statement, answer, whether it is expected, and the time in seconds.
         """
         return [row(told(verdict)) for verdict in self]
 

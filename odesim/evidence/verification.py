@@ -23,14 +23,15 @@ EFFORTS: tuple[str, ...] = ("quick", "full", "gpu")
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A claim in one form, answered: what was predicted, what was found, and on which rungs and runs it rests.
+    """Verdict on one form of a claim: the answer, the prediction, the estimate, and the evidence.
 
-    `samples` are what was measured, (point, seed, value), and `runs` the requests behind the digests in `evidence`.
-    `statement` is that of the form, `claim_statement` that of the claim whose form it is;
-    `bound` is "at most" or "at least" where `predicted` is one number that bounds the estimate;
-    `identity` is the reason why the measurement could not come out otherwise, where it could not;
-    `published` is the place at which the source prints the form, "" where it does not;
-    `reproduces` is "number" or "law" where a confirmed form is one, and `refutation` what would refute it.
+    `samples` are the measured values (point, seed, value), and `runs` the requests by their digests in `evidence`.
+    `statement` is the statement of the form, and `claim_statement` that of its claim.
+    `bound` is "at most" or "at least" if `predicted` is one number that bounds the estimate.
+    `identity` is the reason why the measurement can have only one result, if this is so.
+    `published` is the place at which the source prints the form, or "".
+    `reproduces` is "number" or "law" if the confirmed form reproduces one, and `refutation` describes the results that
+    would refute the form.
     """
 
     claim: str

@@ -63,7 +63,7 @@ class Derivatives:
             The derivative (n,).
 
         Raises:
-            UsageError: A constant that there is not, or one that is a size.
+            UsageError: A constant does not exist, or is a size.
         """
         changes = dict(constants or {})
         for name in changes:
@@ -90,7 +90,7 @@ class Derivatives:
             Arrays by name: a first axis of length n, then the axes of the constant.
 
         Raises:
-            UsageError: A constant that there is not, or one that is a size.
+            UsageError: A constant does not exist, or is a size.
         """
         found = {}
         for name in self._real if names is None else names:

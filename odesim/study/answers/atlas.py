@@ -30,11 +30,11 @@ CLASS, BRANCH, POINT, SPECIAL = "class", "branch", "point", "special"
 class Atlas(Answer):
     """Stationary points of a declared model: classes modulo symmetry, branches over a parameter, special points.
 
-    Variables: `loss` (class,), `index`, `null`, `index_outside`, `null_outside`, `orbit`, `count`, `residual` (class,),
-    `eigenvalues` (class, direction), and the components of the state (class, ..).  Over a parameter: `parameter`,
-    `branch_loss`, `branch_index` (branch, point), NaN behind the end of a branch, and components `branch_NAME`;
-    `special_parameter`, `special_loss`, `special_multiplicity`, `special_branch` (special,).  Over two parameters
-    `curve` (critical_curve, curve_point, coordinate).
+    For every class the arrays are `loss`, `index`, `null`, `index_outside`, `null_outside`, `orbit`, `count`,
+    `residual` (class,), `eigenvalues` (class, direction), and the components of the state (class, ..).  Over a
+    parameter they are `parameter`, `branch_loss`, `branch_index` (branch, point) and components `branch_NAME`, with NaN
+    after the end of a branch.  Special points have `special_parameter`, `special_loss`, `special_multiplicity` and
+    `special_branch` (special,).  Over two parameters there is `curve` (critical_curve, curve_point, coordinate).
     """
 
     def tables(self) -> Mapping[str, Table]:

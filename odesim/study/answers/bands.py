@@ -25,12 +25,12 @@ VERB = "bands"
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Bands(Answer):
-    """Bands of SGD around its mean path, with the law of hitting times.
+    """Bands of SGD around its mean, and the distribution of hitting times.
 
-    `answer["time"]` (time,), and for a component or quantity NAME the arrays NAME (on the flow), NAME_centre, NAME_sd,
-    NAME_low and NAME_high; `covariance` (time, entry, entry) is Sigma times the time of a step, `shift` (time, entry)
-    the difference of mean and flow, and `entry` names the entries of the state.  Behind a saddle covariance and shift
-    are no numbers, because there the law is a mixture.
+    For every component or quantity NAME the arrays are NAME (value on the flow), NAME_centre (mean), NAME_sd, NAME_low
+    and NAME_high, at the times `time`.  `covariance` (time, entry, entry) is Sigma times the time of a step, `shift`
+    (time, entry) is the difference between mean and flow, and `entry` has the names of the entries of the state.  After
+    a saddle the distribution is a mixture, and covariance and shift are NaN.
 
     Example:
         >>> import odesim
@@ -42,7 +42,7 @@ class Bands(Answer):
     """
 
     def place(self, quantity: str) -> str:
-        """Return the name under which the arrays of a quantity stand.
+        """Return the name of the arrays of a quantity.
 
         Arguments:
             quantity: A quantity as measures write it, such as "max(abs(M_ww))".

@@ -17,10 +17,10 @@ BARE = ""
 
 
 class Exponents(Answer):
-    """Exponents of the teacher, for every head in force.
+    """Exponents of the teacher, for every selected head.
 
     Attributes:
-        information: Least order at which the label has a Hermite tensor.
+        information: Least order at which the Hermite tensor of the label is not zero.
         leap: Largest order of the steps in which all directions are found.
         generative: The information exponent of the best transform of the label.
         order: Steps in which the directions are found, each a mapping with `order`, `count` and `directions`.
@@ -30,7 +30,7 @@ class Exponents(Answer):
 
     @property
     def information(self) -> Any:
-        """Least order at which the label has a Hermite tensor."""
+        """Least order at which the Hermite tensor of the label is not zero."""
         return self._of("information")
 
     @property

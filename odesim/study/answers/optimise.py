@@ -37,11 +37,12 @@ LEFT_OUT_TABLES = ("claim", "preset")
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class OptimalSchedule(Answer):
-    """The best schedule beside the best constant and the greedy schedule.
+    """Best schedule, compared with the best constant and the greedy schedule.
 
-    Arrays: `knot` (knot,) are times and `schedule` (knot,) values, linear in between. `time`, `quantity` follow the run
-    with that schedule; `constant_*`, `greedy_*` and `polished_*` are the same of the best constant, the greedy schedule
-    and the optimum in continuous time; `alignment` is cos(p, grad h) at `polished_time` or `time`.
+    The schedule is linear between the times `knot` (knot,), where it has the values `schedule` (knot,). `time` and
+    `quantity` are the run with this schedule. `constant_*`, `greedy_*` and `polished_*` are the same arrays for the
+    best constant, the greedy schedule and the optimum in continuous time. `alignment` is cos(p, grad h) at the times
+    `polished_time` if these exist, otherwise `time`.
 
     Example:
         >>> import odesim
@@ -69,29 +70,29 @@ class OptimalSchedule(Answer):
         return {"schedule": (["time", name], [list(row) for row in rows])}
 
     def files(self) -> Mapping[str, str]:
-        """Return the files with which the schedule is run: `odesim integrate --system optimum.toml --config run.toml`.
+        """Return the files for a run with the schedule: `odesim integrate --system optimum.toml --config run.toml`.
 
         Returns:
-            Texts by name: the model with the schedule in the place of its number, and the options of the run.
+            Texts by name: the model with the schedule instead of a number, and the options of the run.
         """
         details = self.asked.details
         return {MODEL: _model_text(self), RUN: _run_text(details, float(self["knot"][-1]))}
 
     def model(self) -> Any:
-        """Return the model with the schedule in the place of its number.
+        """Return the model with the schedule instead of a number.
 
         Returns:
-            A declared `System`; the other parameters are those of the question by `parameters()`.
+            A declared `System`. `parameters()` returns its other parameters.
         """
         from derivations.declare import system
 
         return system.of_text(_model_text(self), "")
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters of the question, without the one that varies.
+        """Return the parameters of the model, without the one that varies.
 
         Returns:
-            Those that differ from the defaults of the model.
+            Only parameters that differ from their defaults.
         """
         return dict(self.asked.details["changed"])
 

@@ -22,7 +22,7 @@ LEFT_OUT = ("method", "system", "declaration", "save_points", "save_at", "early_
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Gradient(Answer):
-    """Derivatives of measures by parameters.
+    """Derivatives of measures with respect to parameters.
 
     Arrays: `value` and `time` (measure,), `derivative` and `elasticity` (measure, parameter), `at` (parameter,).
     The elasticity is p/h dh/dp, the change of h in per cent when p grows by one per cent.
@@ -43,7 +43,7 @@ class Gradient(Answer):
         """Return the derivatives of a measure by parameter.
 
         Raises:
-            UsageError: A measure that was not asked for.
+            UsageError: The measure is not in this answer.
         """
         measures = self["measure"].tolist()
         if measure not in measures:
