@@ -187,7 +187,7 @@ def _check_own(arrays: Mapping[str, np.ndarray], p: Parameters) -> None:
     if "bias" in arrays:
         if p.variant != "released":
             raise UsageError(
-                "bias holds the filters' biases of the released protocol: give -p variant=released with it"
+                "bias has the biases of the filters in the released protocol: give -p variant=released too"
             )
         if arrays["bias"].shape != (p.M, p.J):
             raise UsageError(f"bias must have shape (M, J) = {(p.M, p.J)}, but has {arrays['bias'].shape}")

@@ -91,21 +91,24 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
             f"variant released has two logits of J/2 filters each, but J = {parameters.J} is odd: choose an even J"
         )
     if parameters.normaliser == "tensor" and not parameters.normalise:
-        raise UsageError("normaliser=tensor says how gradients are normalised, but normalise=false: leave one out")
+        raise UsageError("normaliser=tensor normalises gradients, but normalise=false: leave one of the two out")
     if parameters.normaliser == "tensor" and parameters.variant != "released":
         raise UsageError(
-            "normaliser=tensor tells weights from biases, which filters have in the released protocol alone: give -p "
-            "variant=released with it"
+            "normaliser=tensor treats weights and biases separately, and only the released protocol has "
+            "biases: give -p variant=released too"
         )
     if parameters.sets == "own" and parameters.data == "online":
-        raise UsageError("sets=own draws a training set for every replica, but data=online has none: leave one out")
+        raise UsageError(
+            "sets=own draws a training set for every replica, but data=online has no training set: leave one of "
+            "the two out"
+        )
     if parameters.early_stop and parameters.variant != "released":
-        raise UsageError("early_stop is the rule of the released code: give -p variant=released with it")
+        raise UsageError("early_stop is a rule of the released code: give -p variant=released too")
 
 
 def _check_law(name: str, law: Law, kind: str) -> None:
     if not law:
-        raise UsageError(f"the law of {name} is empty: give low,high such as 0.5,2, or one value")
+        raise UsageError(f"the distribution of {name} is empty: give low,high such as 0.5,2, or one value")
     if kind == "points":
         return
     if len(law) > 2:

@@ -171,7 +171,7 @@ def read(path: Path) -> np.ndarray:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # a pipe or a device would be read for ever
-            raise UsageError(f"cannot read {path}: it is no file")
+            raise UsageError(f"cannot read {path}: it is not a file")
         if status.st_size > npz.LARGEST:
             raise UsageError(f"{path} has {status.st_size} bytes; a file of numbers has at most {npz.LARGEST}")
         with warnings.catch_warnings():
@@ -182,7 +182,7 @@ def read(path: Path) -> np.ndarray:
     except npz.DAMAGED as error:
         if isinstance(error, UsageError):
             raise
-        raise UsageError(f"{path} is no valid {path.suffix} file of numbers") from None
+        raise UsageError(f"{path} is not a valid {path.suffix} file of numbers") from None
     return real(found, path.name)
 
 

@@ -136,7 +136,7 @@ def require_exact(parameters: Any) -> None:
             if found.closed or population.open_episodes(parameters)
             else "mixed (exact drift, second-order term sampled) or sampled"
         )
-        raise UsageError(f"tier exact: {missing}; take -p tier={other}")
+        raise UsageError(f"tier exact: {missing}; use -p tier={other}")
 
 
 def statement(parameters: Any, second: bool = True) -> Statement:

@@ -151,7 +151,7 @@ def formula(given: Any, table: str, key: str, names: Collection[str]) -> Tree:
         found = expression(given, table, key, names)
         wrong = [call.word for call in found.walk() if call.kind == "call" and call.word not in (*OF_NUMBERS, "He")]
         if wrong:
-            raise Mistake(f"{wrong[0]} is no function of numbers; use {', '.join(OF_NUMBERS)}", table, key)
+            raise Mistake(f"{wrong[0]} is not a function of numbers; use {', '.join(OF_NUMBERS)}", table, key)
         return found
     return Tree("number", value=real({key: given}, key, table))
 

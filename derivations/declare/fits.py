@@ -22,6 +22,7 @@ from derivations.declare.grammar import entry
 from derivations.declare.readouts import COPIED
 
 OF_INPUTS = re.compile(
+    ""
     "blocks?|clusters?|dimension|eigenvalue|label|means|mean_weights|probability|share|(centre|kappa)_.*|[HKUWB](own|label)?_.*"
 )
 """Names that inputs with eigenvalues or clusters have in a run and in its equations."""
@@ -108,7 +109,7 @@ def _formulas(made: Declaration) -> None:
         if number.formula is None:
             continue
         if any(number.name in group.scalars for group in made.students):
-            said = f"{number.name} starts at one number in every unit; other starts are those of --initial"
+            said = f"{number.name} starts at the same number in every unit; give other initial values by --initial"
             raise fields.Mistake(said, f"parameters.{number.name}", "default")
         if not any(number.name in made.constants(group) for group in made.students):
             said = f"no unit and no rule reads {number.name}"

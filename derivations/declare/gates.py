@@ -273,7 +273,7 @@ def _terms(expression: Any, z: Sequence[Any], text: str) -> Part:
             else:
                 rest *= factor
         if len(calls) > 1:
-            raise Open(f"{text!r} multiplies two functions that are no polynomials")
+            raise Open(f"{text!r} multiplies two functions that are not polynomials")
         if not rest.is_polynomial(*z):
             raise Open(f"{text!r} contains a function whose means are not known in closed form")
         number, order = (int(calls[0].args[0]), int(calls[0].args[1])) if calls else (-1, 0)

@@ -27,7 +27,7 @@ def require(declared: "Declaration") -> None:
         return
 
     def refuse(other: str, why: str, key: str = "limit") -> None:
-        raise fields.Mistake(f"limit 'batch' and {other} do not go together: {why}", "training", key)
+        raise fields.Mistake(f"limit 'batch' and {other} cannot be combined: {why}", "training", key)
 
     if declared.inputs is not None:
         refuse("[inputs]", "a batch of the order of d is a limit for x ~ N(0, I) here")

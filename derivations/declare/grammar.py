@@ -183,7 +183,7 @@ def number(tree: Tree, values: Mapping[str, float]) -> float:
             if node.word == "He":
                 return _hermite(int(node.parts[0].value), value(node.parts[1]))
             if node.word not in OF_NUMBERS:
-                raise UsageError(f"{node.word} is no function of numbers; use {', '.join(OF_NUMBERS)}")
+                raise UsageError(f"{node.word} is not a function of numbers; use {', '.join(OF_NUMBERS)}")
             return OF_NUMBERS[node.word](value(node.parts[0]))
         return operations[node.kind](value(node.parts[0]), value(node.parts[1]))
 

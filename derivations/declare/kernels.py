@@ -104,7 +104,7 @@ def require_second(declared: Declaration, shapes: Sequence[Shape]) -> None:
     if rewarded or erf_factors(shapes, met_by(declared)):
         return
     if any(shape.gates for shape in shapes):
-        raise Open("E[c c] is a mean of four functions that are no polynomials")
+        raise Open("E[c c] is a mean of four functions that are not polynomials")
     cells = [math.prod(1 + degree for degree in _degrees(shape)) for shape in shapes]
     if max(cells[:students]) ** 2 * max(cells) ** 2 > MOST_CELLS:
         raise Open("E[c c] is a mean of four polynomials of too many terms")
@@ -127,9 +127,9 @@ def require_closed(declared: Declaration) -> None:
         raise Open(reason)
     if declared.loss not in ("squared", "correlation"):
         what = "the own loss" if declared.loss == "own" else f"the {declared.loss} loss"
-        raise Open(f"{what} is no polynomial in the units, so that its mean is no sum over pairs of units")
+        raise Open(f"{what} is not a polynomial in the units, so its mean is not a sum over pairs of units")
     if declared.predicted:
-        raise Open(f"the prediction {declared.predicted[0].text!r} is no sum of units")
+        raise Open(f"the prediction {declared.predicted[0].text!r} is not a sum of units")
     _require_products(declared)
     for group in declared.students:
         jumps = group.unit.calls("step", "sign")

@@ -20,7 +20,7 @@ def content(path: Path) -> bytes:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # a pipe or a device would be read for ever
-            raise UsageError(f"cannot read {path}: it is no file, but a model is stated in one")
+            raise UsageError(f"cannot read {path}: it is not a file, and a model is declared in a file")
         if status.st_size > LARGEST:
             raise UsageError(f"{path} has {status.st_size} bytes; a model is stated in a file of at most {LARGEST}")
         return path.read_bytes()

@@ -58,10 +58,16 @@ def _only(moving: list[tuple[Group, str]]) -> str:
     if len(slots) == 1:
         return next(iter(slots))
     if not slots:
-        raise fields.Mistake("a rule needs a name where no vector is trained: rule = {a = '..'}", "training", "rule")
+        raise fields.Mistake(
+            "rule must name the number that it moves, because no vector is trained: rule = {a = '..'}",
+            "training",
+            "rule",
+        )
     shown = ", ".join(f"{name} = '..'" for name in slots)
     raise fields.Mistake(
-        f"rule needs a name where there are {len(slots)} slots: rule = {{{shown}}}", "training", "rule"
+        f"rule must name the vector that it moves, because there are {len(slots)} of them: rule = {{{shown}}}",
+        "training",
+        "rule",
     )
 
 

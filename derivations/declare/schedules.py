@@ -121,11 +121,11 @@ def _pairs(given: list[Any], reader: "_Reader", above: bool) -> Schedule:
         )
     times = [fields.real({key: time}, key, place, minimum=0.0) for time, _ in given]
     if times[0] != 0.0:
-        raise fields.Mistake(f"times of {key} rise from 0, but {times[0]:g} stands first", place, key)
+        raise fields.Mistake(f"times of {key} must increase from 0, but the first is {times[0]:g}", place, key)
     wrong = next((k for k in range(1, len(times)) if times[k] <= times[k - 1]), 0)
     if wrong:
         raise fields.Mistake(
-            f"times of {key} rise from 0, but {times[wrong]:g} stands after {times[wrong - 1]:g}", place, key
+            f"times of {key} must increase from 0, but {times[wrong]:g} follows {times[wrong - 1]:g}", place, key
         )
     reader.switches += [
         Switch(f"{name}_from_{k}", Tree("-", parts=(Tree("name", TIME), Tree("number", value=time))))
@@ -171,8 +171,8 @@ class _Reader:
         if seen or affine(argument, self.names.numbers) is None:
             what = "jumps" if seen else "jumps or bends"
             raise self.refuse(
-                f"a value {what} only at times: {node.word}(..) takes an expression of first degree in t, and "
-                f"{given!r} has another"
+                f"a value {what} only at fixed times: {node.word}(..) must have an argument that is linear in "
+                f"t, but got {given!r}"
             )
         switch = Tree("name", f"{self.name}_switch_{len(self.switches) + 1}")
         self.switches.append(Switch(switch.word, argument))
@@ -245,8 +245,8 @@ def _turn(schedule: Schedule, switch: Switch, known: Mapping[str, float]) -> Tur
     line = affine(switch.argument, known)
     if line is None:
         raise UsageError(
-            f"{schedule.name} is {schedule.text!r}: at these numbers a value in it jumps or bends at what is no "
-            "expression of first degree in t"
+            f"{schedule.name} is {schedule.text!r}: with these parameters it has a jump or kink whose "
+            "argument is not linear in t"
         )
     slope, offset = line
     if slope == 0:
@@ -335,7 +335,7 @@ def entry_of(state: Mapping[str, Any], name: str) -> float:
         return float(values.mean())
     if len(found[1]) != values.ndim or any(i > n for i, n in zip(found[1], values.shape, strict=True)):
         shape = " x ".join(map(str, values.shape))
-        raise UsageError(f"{name} is no entry of {found[0]}, which is {shape}")
+        raise UsageError(f"{name} is not an entry of {found[0]}, which is {shape}")
     return float(values[tuple(i - 1 for i in found[1])])
 
 

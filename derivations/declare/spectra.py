@@ -126,7 +126,7 @@ def _stated(inputs: Inputs, known: Mapping[str, float], d: int) -> Blocks:
     share = np.array([np.nan if part is None else number(part, known) for _, part in inputs.blocks])
     rest = 1 - np.nansum(share)
     if np.isnan(share).any() and rest <= 0:
-        raise UsageError(f"the shares of the blocks sum to {1 - rest:.10g} and leave no rest")
+        raise UsageError(f'the shares of the blocks sum to {1 - rest:.10g}, so nothing is left for "rest"')
     share = np.where(np.isnan(share), rest, share)
     if (share <= 0).any():
         raise UsageError(f"the share of block {np.argmin(share) + 1} must be above 0, but is {share.min():g}")
@@ -269,7 +269,7 @@ def _values(tree: Tree, known: Mapping[str, float]) -> Values:
         if node.kind == "call" and node.word in OF_NUMBERS:
             return np.vectorize(OF_NUMBERS[node.word])(*parts)
         if node.kind == "call":
-            raise UsageError(f"{node.word} is no function of j; use {', '.join(OF_NUMBERS)}")
+            raise UsageError(f"{node.word} is not a function of j; use {', '.join(OF_NUMBERS)}")
         return operations[node.kind](*parts)
 
     def at(j: np.ndarray) -> np.ndarray:

@@ -173,7 +173,7 @@ def _fields(declared: Declaration) -> list[tuple[str, Any, Any]]:
 
     def add(name: str, kind: Any, default: Any, meaning: str, **domain: Any) -> None:
         if any(name == other for other, *_ in fields):
-            raise UsageError(f"two numbers of {declared.name} are called {name}: rename the parameter or the group")
+            raise UsageError(f"two parameters of {declared.name} are called {name}: rename the parameter or the group")
         fields.append((name, kind, parameter(default, meaning, **domain)))
 
     _add_training(declared, add)
@@ -336,7 +336,7 @@ def require_room(parameters: Any) -> None:
     """Raise `UsageError` for more vectors than a Gram matrix has room for."""
     total = rows(parameters).total
     if total > LARGEST:
-        raise UsageError(f"at most {LARGEST} vectors of students and teachers have a Gram matrix here, not {total}")
+        raise UsageError(f"at most {LARGEST} vectors of students and teachers are supported, but there are {total}")
 
 
 def check(parameters: Any, drawn: bool = True) -> None:

@@ -99,16 +99,16 @@ def _require(declared: Declaration) -> None:
             "first, whatever their order; leave [inputs] out"
         )
     if not declared.teachers:
-        raise UsageError("exponents are those of a teacher, and this model has none; give it a [teacher]")
+        raise UsageError("exponents belong to a teacher, but this model has none; declare a [teacher]")
     if declared.loss == "softmax":
         raise UsageError(
-            "the softmax loss sees only which head has the largest label, which jumps where two are equal; take "
-            "loss = 'squared', under which each head has exponents"
+            "the softmax loss depends only on the head with the largest label, which jumps where two labels "
+            "are equal; use loss = 'squared', for which each head has exponents"
         )
     if declared.loss == "own":
         raise UsageError(
-            "the loss is an expression, so that its gradient sees a function of the label that depends on the answer; "
-            "take loss = 'squared' or 'correlation' for the exponents of the label itself"
+            "the loss is an expression, so its gradient depends on label and output in a general way; use "
+            "loss = 'squared' or 'correlation' for the exponents of the label itself"
         )
 
 

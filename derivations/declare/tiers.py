@@ -26,7 +26,7 @@ def equations(parameters: Any, tier: str | None) -> Equations:
         from derivations.declare import leading
 
         return leading.equations(parameters)
-    raise UsageError(f"a declared model has no tier {tier!r}")
+    raise UsageError(f"declared models have no tier {tier!r}")
 
 
 def settled(parameters: Any) -> str:

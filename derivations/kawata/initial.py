@@ -163,8 +163,8 @@ def full_gram(state: Mapping[str, Any], constants: Mapping[str, np.ndarray]) -> 
     m, frame = join(state), np.asarray(constants["gram"], float)
     if "directions" not in constants:
         raise UsageError(
-            f"the mutual overlaps of all {len(m)} neurons are needed here, too many to hold: follow some of them, "
-            "which is exact in law, with -p neurons=N"
+            f"the mutual overlaps of all {len(m)} neurons are needed here, which is too many: compute a "
+            "subset, which is exact in law, with -p neurons=N"
         )
     inverse = np.linalg.pinv(frame, hermitian=True)
     far = length_outside(m, inverse)

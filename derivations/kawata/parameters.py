@@ -138,7 +138,9 @@ def check(p: Parameters, drawn: bool = True) -> None:
     _check_tier(p)
     if count(p) > MOST_NEURONS:
         asked = f"neurons = {p.neurons}" if p.neurons else f"M J = {p.M * p.J} neurons"
-        raise UsageError(f"{asked} are more than the {MOST_NEURONS} that can be held: follow fewer, with -p neurons=N")
+        raise UsageError(
+            f"{asked} are more than the {MOST_NEURONS} that fit into memory: compute fewer with -p neurons=N"
+        )
     if drawn and p.d < 2 * p.C + 2:
         raise UsageError(
             f"d must be at least 2 C + 2 = {2 * p.C + 2} (C + 1 teacher vectors, C means, a neuron), but d = {p.d}"

@@ -164,7 +164,7 @@ def derive(
         raise UsageError('SymPy expressions are objects of Python: odesim.derive(.., format="sympy") returns them')
     choice(format, FORMATS, "--format")
     if explained and format != "text":
-        raise UsageError(f"--explain is told as text: leave --format {format} out")
+        raise UsageError(f"--explain prints text: leave out --format {format}")
     case = Case.build(system, parse_assignments(parameter or []), preset=preset, stage=stage)
     if explained:
         text = explain(case.system, case.parameters, case.stage)

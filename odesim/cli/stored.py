@@ -175,7 +175,9 @@ def _plot_sweep(folder: Path, svg: bool, system: str | None) -> list[Any]:
 
     pictures = sweep_pictures.redraw(folder, svg, find_system(system) if system else None)
     if not pictures:
-        raise UsageError(f"nothing differs over the grid of {folder}, so there is no picture; sweep more values")
+        raise UsageError(
+            f"all values of the grid in {folder} are equal, so there is nothing to draw; sweep more values"
+        )
     return pictures
 
 
@@ -188,6 +190,6 @@ def _plot_answer(folder: Path, svg: bool, system: str | None) -> list[Any]:
     from odesim.store.folder import manifest_of
 
     if system is not None:
-        raise UsageError("--system has no part in the pictures of an answer; leave it out")
+        raise UsageError("the pictures of an answer do not depend on --system; leave it out")
     result = load(folder)
     return replace_pictures(folder, manifest_of(folder), lambda place: draw(result, place, svg))

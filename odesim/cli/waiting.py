@@ -31,8 +31,8 @@ class Wait:
         """Raise `UsageError` for more than `MANY` cells that nobody agreed to."""
         if self.cells > MANY and not self.agreed:
             raise UsageError(
-                f"this sweep has {self.cells:,} cells, each a run of its own: give --yes to compute them, or fewer "
-                "values, as --over d=1e3..1e5:9 for nine on a logarithmic grid"
+                f"this sweep has {self.cells:,} cells, and each is a run: give --yes to compute them, or use "
+                "fewer values, such as --over d=1e3..1e5:9 for nine values on a logarithmic grid"
             )
 
     def begin(self, folder: Path, workers: int, quiet: bool) -> None:

@@ -121,8 +121,9 @@ def _require_time(pipeline: Pipeline) -> None:
         given = "until" in case.options
         if given and case.until <= begin:
             raise UsageError(
-                f"--until {case.until:g} leaves no time for stage {stage.name}: {before} goes on until {begin:g} on "
-                f"the same clock; give a later end, or every stage its own: --until NAME=T,NAME=T"
+                f"--until {case.until:g} leaves no time for stage {stage.name}, because {before} ends at "
+                f"{begin:g} on the same clock; give a later end time, or one for each stage: --until "
+                "NAME=T,NAME=T"
             )
         time, clock, before = case.until if given else begin + case.until, stage.clock, f"stage {stage.name}"
 
@@ -143,13 +144,16 @@ def stage_names(system: System, stages: str | None, start: Any, course: list[str
         done = start.trajectory.origin.stage if start is not None else None
         names = course[course.index(done) + 1 :] if done in course else course
         if not names:
-            raise UsageError(f"--from holds a run of the last stage, {course[-1]}: nothing is left to do")
+            raise UsageError(f"--from is a run of the last stage, {course[-1]}, so there is nothing to continue")
         return names
     names = [find_stage(system, name.strip()).name for name in (stages or known[0]).split(",")]
     if names != sorted(set(names), key=known.index):
         raise UsageError(f"stages run once each, in the order {', '.join(known)}, but {stages} was given")
     if start is None and isinstance(system.stage(names[0]), Map):
-        raise UsageError(f"stage {names[0]} starts from an earlier run: give --from RUN_DIR, or --stage all")
+        raise UsageError(
+            f"stage {names[0]} starts from the end of an earlier run: give this run by --from RUN_DIR, or use "
+            "--stage all"
+        )
     return names
 
 

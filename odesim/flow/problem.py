@@ -248,8 +248,9 @@ def _require_scale(problem: Problem) -> None:
         places = problem.equations.layout.places(component.name, y.size)
         if (y[places[places >= 0]] == 0.0).any():
             raise UsageError(
-                f"--atol 0 leaves the errors of {component.name} without a scale, because it has an entry that starts "
-                "at 0: leave --atol out, and the default follows the smallest entries that do not"
+                f"--atol 0 gives no scale for the errors of {component.name}, because one of its entries "
+                "starts at 0: leave out --atol, and the default is chosen from the smallest entries that are "
+                "not 0"
             )
 
 

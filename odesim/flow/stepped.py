@@ -44,9 +44,12 @@ def check(problem: Problem) -> None:
                     "that is integrated"
                 )
     if case.solver not in (None, SOLVER):
-        raise UsageError(f"--solver {case.solver} cannot step tier {case.tier}, which jumps; leave --solver out")
+        raise UsageError(
+            f"--solver {case.solver} does not work for tier {case.tier}, whose right-hand side jumps; leave "
+            "out --solver"
+        )
     if case.backend != "numba":
-        raise UsageError(f"tier {case.tier} steps itself in compiled loops; leave --backend out or give numba")
+        raise UsageError(f"tier {case.tier} has its own compiled stepping function; leave out --backend, or give numba")
 
 
 def whole_steps(times: np.ndarray, step: float | None) -> np.ndarray:

@@ -68,7 +68,7 @@ def _pool(scheduler: str, workers: int) -> tuple[Any, Callable[[], None]]:
     try:
         distributed = importlib.import_module("distributed")
     except ImportError:
-        raise MissingError("--scheduler ADDRESS needs dask: install odesim[cluster].") from None
+        raise MissingError("--scheduler ADDRESS needs dask: run `pip install 'odesim[cluster]'`.") from None
     try:
         client = distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:

@@ -84,7 +84,7 @@ def require_processes(workers: int) -> None:
 
     if multiprocessing.current_process().daemon:
         raise UsageError(
-            f"--workers {workers} inside a worker of a pool, which may start no processes of its own: give --workers 1"
+            f"--workers {workers} inside a worker process, which cannot start further processes: give --workers 1"
         )
     place = unguarded()
     if place:

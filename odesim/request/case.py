@@ -135,8 +135,8 @@ class Case:
         """Raise `UsageError` for a stage that is one step after an earlier run: it has no flow to integrate."""
         if isinstance(self.system.stage(self.stage), Map):
             raise UsageError(
-                f"stage {self.stage} of {self.system.name} is one step after an earlier run: "
-                "give --from RUN_DIR, or --stage all."
+                f"stage {self.stage} of {self.system.name} is a single step after an earlier run: give this "
+                "run by --from RUN_DIR, or use --stage all."
             )
 
     def request(self) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def read_config(path: str | os.PathLike[str], system: System) -> dict[str, Any]:
     _check_names(written, (*OPTIONS, "step", "preset", "initial", "parameters", "system"), f"key of {path}:")
     named = written.pop("system", system.name)
     if named != system.name and not _leads_to(named, system, path.parent):
-        raise UsageError(f"{path} is for system {named!r}, but {system.name!r} was asked for; use one of the two.")
+        raise UsageError(f"{path} is for system {named!r}, but you asked for {system.name!r}; use only one of the two.")
     if not isinstance(written.get("parameters", {}), dict):
         raise UsageError(f"'parameters' in {path} must be a table: write [parameters] and one line for each.")
     if isinstance(written.get("initial"), str):
@@ -324,7 +324,7 @@ def _numbers(options: Mapping[str, Any], horizon: float, parameters: Any) -> dic
     seed = seed_number(options.get("seed", 0))
     save_at = read_times(options["save_at"]) if "save_at" in options else None
     if save_at is not None and "save_points" in options:
-        raise UsageError("--save-points and --save-at both say when states are saved; give one of the two")
+        raise UsageError("--save-points and --save-at both determine the saved times; give only one of the two")
     until = end_time(options.get("until", horizon if save_at is None else save_at[-1]), parameters)
     if save_at is not None:
         require_end(save_at, until)

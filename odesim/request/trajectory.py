@@ -113,7 +113,7 @@ class Origin:
                 f"the run is of {own.name} as it was declared then, and the declaration has changed since: leave "
                 "--system out to go on with the declaration of the run"
             )
-        raise UsageError(f"the run is of {own.name}, but --system is {chosen.name}")
+        raise UsageError(f"the run belongs to {own.name}, but --system is {chosen.name}")
 
     def _tell_of_changes(self, own: System) -> None:
         """Warn where the file that declared the model states another one now."""

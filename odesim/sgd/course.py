@@ -40,9 +40,9 @@ def build(
     sgd = dict(sgd)
     if len(replicas) > 1:
         if sgd.get("seeds") not in (None, len(replicas), str(len(replicas))):
-            raise UsageError(f"--seeds {sgd['seeds']}, but the run that goes on has {len(replicas)} replicas")
+            raise UsageError(f"--seeds is {sgd['seeds']}, but the continued run has {len(replicas)} replicas")
         if sgd.get("fresh_initial"):
-            raise UsageError("--fresh-initial draws new weights, but --from goes on with those of the run")
+            raise UsageError("--fresh-initial draws new weights, but --from continues with the weights of the run")
         sgd["seeds"] = len(replicas)
     first = None if start is None else Started(next(iter(replicas)), start.digest)
     found = pipeline.build(system, parameters, stages, first, **options)
@@ -50,7 +50,9 @@ def build(
     for case in found.cases:
         stage = case.system.stage(case.stage)
         if not isinstance(stage, Dynamics):
-            raise UsageError(f"stage {stage.name} is one step, which SGD of several stages does not take: name others")
+            raise UsageError(
+                f"stage {stage.name} is a single step, which SGD of several stages does not support: name other stages"
+            )
         begin = time if stage.clock == clock else 0.0
         if begin and "until" in case.options:
             case = dataclasses.replace(case, until=case.until - begin)

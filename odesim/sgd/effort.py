@@ -33,8 +33,9 @@ def check(simulation: "Simulation", initial: "Initial") -> None:
     seconds = least_seconds(simulation, size)
     if seconds > NEVER:
         raise UsageError(
-            f"{simulation.steps:.3g} steps of {simulation.batch:.3g} samples for {replicas:.3g} replicas would take "
-            f"{spoken(seconds)} at the least: lower --until, --batch or --seeds, or take a larger --step-size"
+            f"{simulation.steps:.3g} steps of {simulation.batch:.3g} samples for {replicas:.3g} replicas "
+            f"would take at least {spoken(seconds)}: lower --until, --batch or --seeds, or take a larger "
+            "--step-size"
         )
 
 

@@ -119,11 +119,13 @@ def prepare(request: Request, out: str | os.PathLike[str] | None, *, overwrite: 
     if (folder / MANIFEST).is_file() and not resume:
         if out is not None and not overwrite:
             raise UsageError(
-                f"{folder} holds finished verdicts; --overwrite replaces them, --resume goes on with the same request, "
-                "or choose another --out"
+                f"{folder} has finished verdicts; give --overwrite to replace them, --resume to continue the "
+                "same request, or another --out"
             )
     elif resume and (folder / MANIFEST).is_file() and digest_in(folder) != request.digest:
-        raise UsageError(f"{folder} holds finished verdicts of another request; choose another --out, or --overwrite")
+        raise UsageError(
+            f"{folder} has finished verdicts of another request; choose another --out, or give --overwrite"
+        )
     with storing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if (folder / MANIFEST).is_file() and not resume:

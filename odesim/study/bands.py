@@ -106,7 +106,7 @@ def split(
     """
     law = effective_start(course)
     if law is None:
-        raise NumericalError("nothing grows along the path, but the flow is not linear within the spread of SGD")
+        raise NumericalError("no direction grows along the flow, but the flow is not linear within the spread of SGD")
     grown = course.growth[k] @ law.directions
     wide, sizes, _ = np.linalg.svd(grown @ np.linalg.cholesky(law.covariance), full_matrices=False)
     count = len(sizes)

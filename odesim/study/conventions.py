@@ -84,9 +84,9 @@ def conventions(case: Case) -> Conventions:
 
     declared = getattr(case.parameters, "declaration", None)
     if not isinstance(declared, Declaration):
-        raise UsageError(f"{case.system.name} is no declared model: its README.md states its conventions")
+        raise UsageError(f"{case.system.name} is not a declared model; its README.md states its conventions")
     if declared.limit == "batch":
-        raise UsageError(f"{case.system.name} has giant steps, and the table is for the flow and the online limit")
+        raise UsageError(f"{case.system.name} has giant steps, but the table is only for the flow and the online limit")
     numbers = _Numbers.build(case)
     found = [numbers.row("declared", "as declared")]
     for make in (_losses, _batch, _fields, _outputs, _momentum, _rates, _clocks):

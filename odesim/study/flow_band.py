@@ -197,7 +197,7 @@ def _inside(band: Band, values: np.ndarray) -> np.ndarray:
     """
     counted = band.high > band.low
     if not counted.any():
-        raise UsageError("no band: nothing fluctuates")
+        raise UsageError("no band: no order parameter fluctuates")
     inside = (values >= band.low) & (values <= band.high)
     return inside[:, counted].mean(axis=1)
 

@@ -97,8 +97,8 @@ class Linearisation:
         """
         if self.problem.smooth.clock:
             raise UsageError(
-                "these equations depend on time, and their clock never rests: declare the model with numbers in the "
-                "place of values that change, and start from this state"
+                "these equations depend on time, and their clock never rests: declare the model with "
+                "constant values, and start from this state"
             )
         slope, y, f, jacobian = compiled(self.problem), self.y, self.slope, self.jacobian
         residuals = [self.residual]
@@ -202,15 +202,15 @@ def _source(source: Any) -> tuple[Problem, np.ndarray, np.ndarray]:
 def _require_smooth(problem: Problem, size: int) -> None:
     equations, case = problem.equations, problem.case
     if not isinstance(case.system.stage(case.stage), Dynamics):
-        raise UsageError(f"stage {case.stage} has no clock, and no flow to linearise: name a stage that has one")
+        raise UsageError(f"stage {case.stage} has no clock, so it has no flow to linearise: name a stage with a clock")
     if not isinstance(equations.advance, Smooth | Independent):
         what = "a recursion" if equations.advance.kind == "recursion" else "a flow that jumps"
         name = equations.about.name
         raise UsageError(f"tier {name} is {what}, which has no Jacobian: choose a tier that is a smooth flow")
     if size > LARGEST:
         raise UsageError(
-            f"the state has {size} entries, but a dense Jacobian is computed up to {LARGEST}: follow fewer neurons or "
-            "experts"
+            f"the state has {size} entries, but a dense Jacobian is computed up to {LARGEST}: use fewer "
+            "neurons or experts"
         )
 
 

@@ -97,8 +97,8 @@ class Map:
             if name not in observed:
                 tier = self.problem.equations.about.name
                 raise UsageError(
-                    f"bands of tier {tier} are not derived: its component {name} is no function of the weights alone; "
-                    "choose a tier that follows the order parameters themselves"
+                    f"bands of tier {tier} are not derived: its component {name} does not depend on the "
+                    "weights alone; choose a tier whose state consists of the order parameters"
                 )
             values = np.asarray(observed[name][1]).reshape(len(packed), -1)
             chosen = place.reshape(-1) >= 0

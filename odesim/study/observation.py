@@ -70,7 +70,10 @@ class Observation:
             if files and (several or names or times is not None or Path(files[0]).suffix != ".npz"):
                 snapshots = checkpoints.read(files, names or {}, times, _vectors(bare))
             elif names or times is not None:
-                raise UsageError("names and times are for files: arrays have the names of slots, and `time` among them")
+                raise UsageError(
+                    "names and times are only for files: arrays have the names of the declaration, and "
+                    "`time` is one of them"
+                )
             return cls._build(bare, system, snapshots, parameters, name)
 
     @classmethod
@@ -277,7 +280,7 @@ def _replicas(arrays: Mapping[str, np.ndarray], vectors: set[str]) -> list[dict[
     teachers = [name for name in several if name.endswith("_star")]
     if teachers or len(counts) > 1 or 0 in counts:
         raise UsageError(
-            f"{teachers[0]} has an axis of replicas, but all replicas have one teacher" if teachers
+            f"{teachers[0]} has an axis for replicas, but all replicas must have the same teacher" if teachers
             else "the arrays must have the same number of replicas, at least one, but have: "
             + ", ".join(f"{name} {len(arrays[name])}" for name in sorted(several))
         )  # fmt: skip
@@ -297,7 +300,8 @@ def _divided(arrays: Mapping[str, np.ndarray], vectors: set[str]) -> tuple[dict[
     weights = [name for name in moving if name not in vectors and not name.endswith("_star")]
     if not weights:
         raise UsageError(
-            f"no weights (time, unit, d) among the arrays {', '.join(arrays) or '(none)'}: put the snapshots in front"
+            f"no weights (time, unit, d) among the arrays {', '.join(arrays) or '(none)'}: the first axis "
+            "must be that of the snapshots"
         )
     if not any(name.endswith("_star") and name not in vectors for name in arrays):
         raise UsageError(f"no weights of the teacher, whose names end in _star, among the arrays {', '.join(arrays)}")

@@ -62,10 +62,10 @@ def inputs_of(case: Case) -> Inputs:
     advance = problem.equations.advance
     if not isinstance(advance, Smooth | Independent):
         steps = "giant steps" if isinstance(advance, Recursion) else "steps of their own"
-        raise UsageError(f"tier {case.tier} of {case.name} goes forward in {steps}; derivatives need a smooth flow")
+        raise UsageError(f"tier {case.tier} of {case.name} advances by {steps}, but derivatives need a smooth flow")
     if "flow" not in problem.functions:
         raise UsageError(
-            f"tier {case.tier} of {case.name} has no form in arrays, which derivatives need; choose another"
+            f"tier {case.tier} of {case.name} has no array form, which derivatives need; choose another tier"
         )
     ends = np.array([t for t in problem.smooth.breaks if 0.0 < t < case.until], float)
     sizes, floats, whole = _separate(problem.arguments)

@@ -41,7 +41,7 @@ def predict(run: "Trajectory | Run", inputs: Mapping[str, Any], time: float | No
     system = trajectory.origin.required()
     if not system.predict:
         able = [name for name in _systems() if find_system(name).predict]
-        raise UsageError(f"system {system.name} answers on no given samples; {', '.join(able)} do")
+        raise UsageError(f"system {system.name} cannot evaluate its network on given samples; {', '.join(able)} can")
     parameters = _parameters(system, trajectory)
     answer, k = load(system.predict), _saved(trajectory, time)
     samples = {str(name): np.asarray(values) for name, values in inputs.items()}

@@ -24,7 +24,7 @@ def problem_of(trajectory: Trajectory) -> tuple[Problem, np.ndarray]:
     """
     origin = trajectory.origin
     if origin.method != "flow":
-        raise UsageError(f"a flow is expected, but the run was made by {origin.method} SGD: integrate the flow")
+        raise UsageError(f"expected a flow, but this is a run of {origin.method} SGD: integrate the flow instead")
     case = _case(trajectory)
     stage, start = case.system.stage(case.stage), trajectory.arrays(0)
     for previous in (None, start):
@@ -42,7 +42,7 @@ def problem_of(trajectory: Trajectory) -> tuple[Problem, np.ndarray]:
         if _same(problem, trajectory, states[0]):
             return problem, states
     raise UsageError(
-        f"the initial condition of this run of {origin.name} cannot be rebuilt from what it holds: "
+        f"the initial condition of this run of {origin.name} cannot be reconstructed from the stored arrays: "
         "give the Case (odesim.request.case.Case.build) instead"
     )
 
@@ -112,6 +112,6 @@ def replaced(equations: Equations, y: np.ndarray, state: Mapping[Any, Any]) -> n
         y[place[chosen]] = values[chosen]
         if not np.allclose(equations.unpack(y)[name], values, rtol=0, atol=1e-12):
             raise UsageError(
-                f"component {name} is not a state: a constant entry (a diagonal) or its symmetry is broken"
+                f"component {name} is not a valid state: a constant entry (a diagonal) or its symmetry was changed"
             )
     return y

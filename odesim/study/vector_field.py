@@ -318,8 +318,8 @@ def require_vectors(case: Case) -> None:
     declared = getattr(case.parameters, "declaration", None)
     if declared is None:
         raise UsageError(
-            f"atlas reads declared models, and {case.system.name} is a system of its own: "
-            "odesim.linearise(run).stationary() looks for a stationary point of it from a run"
+            f"atlas takes only declared models, and {case.system.name} is not one: "
+            "odesim.linearise(run).stationary() finds a stationary point of it near a run"
         )
     reasons = {
         "giant steps follow a map, not a flow; declare limit = 'flow' or 'online'": declared.limit == "batch",
@@ -336,7 +336,7 @@ def require_vectors(case: Case) -> None:
         ),
         "a kink or a jump (relu, abs, step, sign, clip, top1, hinge) makes means that have no second derivatives where "
         "two vectors are parallel, which is where stationary points lie": kinked(declared),
-        "tier leading describes small overlaps alone; take -p tier=exact": case.tier == "leading",
+        "tier leading describes small overlaps alone; use -p tier=exact": case.tier == "leading",
     }
     for reason, holds in reasons.items():
         if holds:
@@ -354,14 +354,14 @@ def _require_moving(case: Case) -> None:
             rate = declared.rate(group, slot)
             if not declared.moves(group, slot) or (rate and getattr(case.parameters, rate) == 0):
                 raise UsageError(
-                    f"atlas: the vectors {group.named(slot)} do not move, and a stationary point would depend on the "
-                    "draw of them; train all vectors"
+                    f"atlas: the vectors {group.named(slot)} are not trained, so a stationary point would "
+                    "depend on their random values; train all vectors"
                 )
     values = np.linalg.eigvalsh(teacher_gram(case.parameters))
     if values.size == 0 or values[0] < SINGULAR * values[-1]:
         raise UsageError(
-            "atlas: the teacher vectors are linearly dependent, so that overlaps with them are no coordinates; "
-            "choose another gram"
+            "atlas: the teacher vectors are linearly dependent, so the overlaps with them are not "
+            "coordinates; choose another gram"
         )
 
 

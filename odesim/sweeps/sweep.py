@@ -199,9 +199,11 @@ def _check_over(system: System, over: Mapping[str, Sequence[Any]], fixed: set[st
         raise UsageError("a sweep needs at least one --over KEY=v1,v2,..")
     for name, values in over.items():
         if name in OF_SGD and name not in readers:
-            raise UsageError(f"--over {name} is swept with --method explicit or compressed: the flow has none")
+            raise UsageError(
+                f"--over {name} needs --method explicit or compressed, because the flow has no such option"
+            )
         if name in OF_EULER and name not in names:
-            raise UsageError(f"--over {name} is swept with --solver {EULER}: no other takes steps of one size")
+            raise UsageError(f"--over {name} needs --solver {EULER}, the only solver with steps of one size")
         if name not in names:
             raise UsageError(f"--over: {system.name} has no parameter {name!r}; {nearest(name, names)}")
         if name in fixed:

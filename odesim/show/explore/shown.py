@@ -68,7 +68,7 @@ def content(what: Any) -> Content:
     found = [opened(one) for one in (what if isinstance(what, list | tuple) else [what])]
     grids = [one for one in found if _is_sweep(one)]
     if grids and len(found) > 1:
-        raise UsageError("explore takes one sweep, or runs, not both: a sweep has a page of its own")
+        raise UsageError("explore takes either one sweep or several runs; make separate pages")
     if grids:
         from odesim.show.explore.grid import of_sweep
 
@@ -78,9 +78,11 @@ def content(what: Any) -> Content:
         raise UsageError(f"explore needs {TAKEN}, but got an empty list")
     systems = sorted({name_of(run.curves) for run in runs})
     if len(systems) > 1:
-        raise UsageError(f"the runs are of different systems ({', '.join(systems)}): explore those of one")
+        raise UsageError(f"the runs belong to different systems ({', '.join(systems)}): give runs of one system")
     if not any("time" in run.curves.dims and run.curves.sizes["time"] > 1 for run in runs):
-        raise UsageError("nothing moves in this run: it is of one time; `odesim show` has its numbers")
+        raise UsageError(
+            "this run has only one saved time, so there are no curves to draw; `odesim show` prints its numbers"
+        )
     return Content(systems[0], tuple(_distinct(runs)))
 
 
@@ -122,7 +124,9 @@ def _of_answer(answer: Answer) -> list[Shown]:
     dataset = answer.dataset()
     followed = [str(name).removesuffix("_centre") for name in dataset if str(name).endswith("_centre")]
     if not followed:
-        raise UsageError(f"explore shows curves in time, and an answer of {answer.asked.verb} has none: report it")
+        raise UsageError(
+            f"explore draws curves in time, but an answer of {answer.asked.verb} has none: use `odesim report`"
+        )
     dataset.attrs["declaration"] = answer.asked.declaration
     found = [Shown("flow", answer.asked.system_name, dataset[followed], numbers=answer.summary())]
     for suffix, name in CURVES.items():

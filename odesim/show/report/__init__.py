@@ -36,7 +36,9 @@ def page(folders: Sequence[str], when: str | None = None) -> str:
     from odesim.version import __version__
 
     if not folders:
-        raise UsageError("a report needs at least one folder: those that `odesim verify` and `integrate` print")
+        raise UsageError(
+            "a report needs at least one folder, such as one that `odesim verify` or `odesim integrate` has written"
+        )
     sections = place_figures([read(folder, k) for k, folder in enumerate(dict.fromkeys(folders))])
     verdicts = [section for section in sections if isinstance(section, VerdictSection)]
     runs = [section for section in sections if isinstance(section, RunSection)]

@@ -122,7 +122,9 @@ def _plain(ranges: Mapping[str, Any]) -> dict[str, list[float]]:
 def _spans(field: VectorField, over: Any, map: Any) -> list[Span]:
     """The ranges of one or two parameters, checked."""
     if map is not None and over is None:
-        raise UsageError("--map names a second parameter, and the first is missing: give --over step=0..6 too")
+        raise UsageError(
+            "--map names a second parameter, but the first is missing: give it by --over, such as --over step=0..6"
+        )
     spans = []
     for option, ranges in (("over", over), ("map", map)):
         if ranges is None:

@@ -91,8 +91,8 @@ def question(case: Case) -> Question:
     """
     if not hasattr(case.parameters, "declaration"):
         raise UsageError(
-            f"exponents are those of the teacher of a declared model, and {case.name} is none; declare its teacher "
-            "in a file, as kawata_neuron of the gallery does"
+            f"exponents exist only for the teacher of a declared model, but {case.name} is not declared; "
+            "declare its teacher in a file, like kawata_neuron of the gallery"
         )
     parameters = {name: plain(value) for name, value in sorted(case.by_name.items())}
     return Question.about(VERB, case.system, {"stage": case.stage, "parameters": parameters})

@@ -158,13 +158,13 @@ def wish(case: Case, vary: str, minimise: str, knots: Any = 20, between: Any = N
     Raises `UsageError` for a model or a parameter without schedules, a flow's step, and bounds that are none.
     """
     if not hasattr(case.parameters, "declaration") or len(case.system.stages) > 1:
-        raise UsageError(f"optimise takes a declared model of one stage, whose schedules it can write, not {case.name}")
+        raise UsageError(f"optimise takes only declared models with one stage, but {case.name} is not one")
     if vary not in PLACES:
         raise UsageError(f"--vary must be one of {', '.join(PLACES)}, but {shortened(vary)} was given")
     if case.parameters.declaration.limit == "flow" and vary == "step":
         raise UsageError(
-            f"{case.name} is a gradient flow, the limit of small steps: it has no step to optimise; take limit = "
-            "'online'"
+            f"{case.name} is a gradient flow, the limit of small steps: it has no step to optimise; declare "
+            "limit = 'online'"
         )
     dependence.require(case, [vary], "--vary")
     quantities.read(minimise, "--minimise")

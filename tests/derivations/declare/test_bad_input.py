@@ -92,9 +92,9 @@ def test_a_nested_function_has_no_closed_form_and_says_so(unit):
 
 
 LINES = [
-    ("no trainable quantity; known are w", {"training": 'trained = ["v"]'}, 6),
+    ("not a trainable quantity; known are w", {"training": 'trained = ["v"]'}, 6),
     ("known are w", {"start": "norm = {z = 1}"}, None),
-    ("no trainable quantity", {"training": 'trained = ["a"]'}, 6),
+    ("not a trainable quantity", {"training": 'trained = ["a"]'}, 6),
     ("not symmetric", {"teacher": "units = 2\ngram = [[1.0, 0.5], [0.4, 1.0]]"}, 5),
     ("least eigenvalue is -1", {"teacher": "units = 2\ngram = [[1.0, 2.0], [2.0, 1.0]]"}, 5),
     ("must be 2 x 2", {"teacher": "units = 2\ngram = [[1.0]]"}, 5),
@@ -212,7 +212,7 @@ OPTIONS = [
     ("norm=0", "above 0"), ("norm=-1", "above 0"), ("norm=1e-300", "at least"), ("norm=1e300", "at most"),
     ("units=0", "at least 1"), ("units=1e9", "at most"), ("units=1e5", "vectors"), ("d=2", "d must be at least"),
     ("step=nan", "finite number"), ("step=0", "above 0"), ("overlap=2", "at most 1"), ("tier=foo", "one of auto"),
-    ("tier=mixed", "take -p tier=exact"), ("tier=leading", "take -p tier="), ("gram=-0.9", "take at least -0.25"),
+    ("tier=mixed", "use -p tier=exact"), ("tier=leading", "use -p tier="), ("gram=-0.9", "take at least -0.25"),
     ("gram=2", "at most 1"), ("noise=-1", "at least 0"), ("noise=1e300", "at most"), ("points=1000", "power of two"),
     ("points=1", "at least 64"), ("points=1e9", "at most"), ("nois=1", "did you mean 'noise'?"), ("unit=3", "'units'"),
     ("d=1e400", "below 1e300"), ("decay=-1", "at least 0"), ("sample_seed=-1", "at least 0"),
@@ -228,13 +228,13 @@ def test_a_parameter_out_of_its_domain_is_refused(answer, option, words):
 @pytest.mark.parametrize(
     ("unit", "training", "tier", "words"),
     [
-        ("tanh(w)", "", "exact", "take -p tier=sampled"),
-        ("softmax(v)*w", "", "exact", "take -p tier=sampled"),
-        ("softmax(v)*w", 'weights = "sphere"', "leading", "take -p tier=auto"),
-        ("step(w)", "", "exact", "take -p tier=sampled"),
-        ("relu(w)", 'limit = "online"', "exact", "take -p tier=mixed"),
-        ("tanh(w)", 'loss = "log(1 + (f - y)^2)"', "exact", "take -p tier=sampled"),
-        ("tanh(w)", 'loss = "hinge"', "mixed", "take -p tier=sampled"),
+        ("tanh(w)", "", "exact", "use -p tier=sampled"),
+        ("softmax(v)*w", "", "exact", "use -p tier=sampled"),
+        ("softmax(v)*w", 'weights = "sphere"', "leading", "use -p tier=auto"),
+        ("step(w)", "", "exact", "use -p tier=sampled"),
+        ("relu(w)", 'limit = "online"', "exact", "use -p tier=mixed"),
+        ("tanh(w)", 'loss = "log(1 + (f - y)^2)"', "exact", "use -p tier=sampled"),
+        ("tanh(w)", 'loss = "hinge"', "mixed", "use -p tier=sampled"),
     ],
 )
 def test_a_tier_that_does_not_exist_names_the_reason_and_the_one_to_take(answer, unit, training, tier, words):

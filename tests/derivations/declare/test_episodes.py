@@ -334,8 +334,8 @@ REFUSED = [
     ({"episode": episode()}, "nothing depends on the reward"),
     ({"episode": 8, "rule": "R*w"}, "episode is a table such as"),
     ({"episode": {"samples": 8, "success": "step(f)"}, "rule": "R*w"}, "an episode lacks its reward"),
-    ({"episode": episode(success="f*y"), "rule": "R*w"}, "a success is 0 or 1: write step(..)"),
-    ({"episode": episode(success="step(f) + step(y)"), "rule": "R*w"}, "a success is 0 or 1: write step(..)"),
+    ({"episode": episode(success="f*y"), "rule": "R*w"}, "a success must be 0 or 1: write step(..)"),
+    ({"episode": episode(success="step(f) + step(y)"), "rule": "R*w"}, "a success must be 0 or 1: write step(..)"),
     ({"episode": episode(success="step(w)"), "rule": "R*w"}, "unknown name 'w'"),
     ({"episode": episode(success="step(softmax(f))"), "rule": "R*w"}, "softmax has no meaning in a success"),
     ({"episode": episode(success="step(kappa)"), "rule": "R*w"}, "depends neither on f nor on y"),
@@ -345,8 +345,8 @@ REFUSED = [
     ({"episode": episode(101), "rule": "R*w"}, "samples is a whole number from 1 to 100"),
     ({"episode": episode() | {"sample": 3}, "rule": "R*w"}, "unknown key 'sample'"),
     ({"episode": episode(reward="log(n)"), "rule": "R*w"}, "the reward 'log(n)' is no number at n = 0"),
-    ({"episode": episode(), "rule": "R*w", "look": {"size": 0.1}}, "episode and look do not go together"),
-    ({"episode": episode(), "rule": "R*grad/(1 + gnorm)"}, "episode and gnorm do not go together"),
+    ({"episode": episode(), "rule": "R*w", "look": {"size": 0.1}}, "episode and look cannot be combined"),
+    ({"episode": episode(), "rule": "R*grad/(1 + gnorm)"}, "episode and gnorm cannot be combined"),
     ({"episodes": episode(), "rule": "R*w"}, "did you mean 'episode'?"),
 ]
 

@@ -132,8 +132,8 @@ def test_given_weights_keep_their_coordinates():
 
 REFUSED = {
     "shares": ({"inputs": {"blocks": [[1.0, 0.5], [2.0, 0.4]]}}, "sum to 0.9"),
-    "no rest": ({"inputs": {"blocks": [[1.0, 0.7], [2.0, 0.4], [3.0, "rest"]]}}, "leave no rest"),
-    "two rests": ({"inputs": {"blocks": [[1.0, "rest"], [2.0, "rest"]]}}, "one block alone"),
+    "no rest": ({"inputs": {"blocks": [[1.0, 0.7], [2.0, 0.4], [3.0, "rest"]]}}, "nothing is left for"),
+    "two rests": ({"inputs": {"blocks": [[1.0, "rest"], [2.0, "rest"]]}}, "only one block may"),
     "negative": ({"inputs": {"blocks": [[-1.0, 0.5], [2.0, 0.5]]}}, "at least 0"),
     "all zero": ({"inputs": {"blocks": [[0.0, 0.5], [0.0, 0.5]]}}, "nothing to learn"),
     "both": ({"inputs": {"blocks": [[1.0, 1.0]], "spectrum": "j^(-1)"}}, "one of the four"),
@@ -145,7 +145,7 @@ REFUSED = {
     "not finite": ({"inputs": {"spectrum": "1/(j - 3)"}}, "not finite"),
     "form of blocks": ({"inputs": {"blocks": [1.0, 2.0]}}, "list of"),
     "trace": ({"inputs": {"blocks": [[1.0, 1.0]], "trace": -1.0}}, "trace must be above 0"),
-    "spread alone": ({"teacher": {"spread": "even"}}, "of which there are none"),
+    "spread alone": ({"teacher": {"spread": "even"}}, "but there is no table"),
     "spread of other length": (
         {"inputs": {"blocks": [[1.0, 0.5], [2.0, 0.5]]}, "teacher": {"spread": [0.2, 0.3, 0.5]}}, "3 shares",
     ),

@@ -30,7 +30,7 @@ REFUSED = {
         {"means": {"mu": {"norm": 1.0, "spread": [0.5, 0.5]}}, "cluster": [{"mean": "mu"}]}, "1 blocks",
     ),
     "some labels": ({"cluster": [{"p": 0.5, "label": 1.0}, {"p": 0.5}]}, "label all or none"),
-    "label and teacher": ({"cluster": [{"label": 1.0}]}, "place of a teacher"),
+    "label and teacher": ({"cluster": [{"label": 1.0}]}, "replace a teacher"),
     "eigenvalues": ({"blocks": [[1.0, 0.5], [2.0, 0.5]], "cluster": [{"eigenvalues": [1.0]}]}, "has 1 eigenvalues"),
     "of a spectrum": ({"spectrum": "1/j", "cluster": [{"eigenvalues": [1.0]}]}, "takes scale"),
     "twice": ({"cluster": [{"eigenvalues": [1.0], "scale": 2.0}]}, "the same twice"),
@@ -64,7 +64,7 @@ def test_numbers_of_a_mixture_cannot_have_names_of_a_run():
 def test_the_online_limit_refuses_means_as_long_as_the_inputs():
     made = odesim.declare(student={"unit": "w"}, inputs={**ONE, "means": {"mu": 30.0}}, training={"limit": "online"})
     odesim.integrate(made, d=1000, until=0.1, save_points=2)
-    with pytest.raises(odesim.UsageError, match="longer than the inputs around it"):
+    with pytest.raises(odesim.UsageError, match="longer than the deviations of the inputs from it"):
         odesim.integrate(made, d=800, until=0.1, save_points=2)
 
 

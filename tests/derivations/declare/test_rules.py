@@ -252,7 +252,7 @@ def test_rules_that_are_refused(training, said):
 
 
 def test_a_rule_of_two_slots_needs_names():
-    with pytest.raises(odesim.UsageError, match=r"2 slots: rule = \{v = '..', w = '..'\}"):
+    with pytest.raises(odesim.UsageError, match=r"there are 2 of them: rule = \{v = '..', w = '..'\}"):
         odesim.declare(student={"unit": "v*w"}, teacher={}, training={"rule": "dl*df"})
     with pytest.raises(odesim.UsageError, match="rule of v has no effect: v is not trained"):
         odesim.declare(student={"unit": "v*w"}, teacher={}, training={"rule": {"v": "dl"}, "trained": ["w"]})
@@ -265,7 +265,7 @@ def test_a_rule_beside_what_it_cannot_stand_with():
         odesim.declare(student={"unit": "l"}, teacher={"unit": "w"}, training={"rule": {"l": "dl*l"}})
     with pytest.raises(odesim.UsageError, match="no unit and no rule reads F"):
         odesim.declare(student={"unit": "w"}, teacher={}, parameters=FEEDBACK)
-    with pytest.raises(odesim.UsageError, match="starts at one number in every unit"):
+    with pytest.raises(odesim.UsageError, match="starts at the same number in every unit"):
         odesim.declare(student={"unit": "w + F"}, teacher={"unit": "w"}, parameters=FEEDBACK)
     with pytest.raises(odesim.UsageError, match="write df"):
         odesim.declare(student={"unit": "softmax(w)*w", "units": 2}, teacher={"unit": "w"}, training={"rule": "dphi"})

@@ -223,7 +223,7 @@ def test_compare_holds_sgd_against_descent_at_a_step(tmp_path):
     [
         (["sweep", *WORDS, "--over", "seed=0,1", "--step", "0.1"], "--step is the step of --solver euler"),
         (["sweep", *WORDS, "--over", "seed=0,1", "--solver", "euler"], "give it with --step"),
-        (["sweep", *WORDS, "--over", "step=0.1,0.2"], "--over step is swept with --solver euler"),
+        (["sweep", *WORDS, "--over", "step=0.1,0.2"], "--over step needs --solver euler"),
         (["sweep", *WORDS, *DESCENT, "0.1", "--over", "step=0.1,0.2"], "step is swept and fixed"),
         (["sweep", *WORDS, *DESCENT[:2], "--over", "step=0.1,-1"], "--step must be above 0"),
         (["sweep", *WORDS, *DESCENT[:2], "--over", "step=0.1,1e-1"], "--over step needs different values"),

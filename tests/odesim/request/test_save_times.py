@@ -76,7 +76,7 @@ def test_a_file_of_options_lists_them(tmp_path):
     (tmp_path / "mine.toml").write_text("save-at = [0.5, 3, 20]\n[parameters]\nm = 4\nm_star = 2\nd = 100\n")
     run = odesim.integrate("liao", config=tmp_path / "mine.toml")
     assert run.time.tolist() == TIMES
-    with pytest.raises(odesim.UsageError, match="give one of the two"):
+    with pytest.raises(odesim.UsageError, match="give only one of the two"):
         odesim.integrate("liao", config=tmp_path / "mine.toml", save_points=7)
 
 
@@ -96,7 +96,7 @@ WRONG = [
     ({"save_at": ["a"]}, "a time of save_at= must be a finite number"),
     ({"save_at": [1, np.inf]}, "must be a finite number"),
     ({"save_at": [1, 2], "until": 5.0}, "ends at the last time of save_at=, which is 2, but until= is 5"),
-    ({"save_at": [1, 2], "save_points": 5}, "give one of the two"),
+    ({"save_at": [1, 2], "save_points": 5}, "give only one of the two"),
     ({"save_at": [1, 2], "stage": "all"}, "lists the times of one stage"),
 ]
 
@@ -113,7 +113,7 @@ def test_a_small_flow_is_saved_at_listed_times():
     data = flow.integrate({m: [1.0, 2.0]}, save_at=np.array([0.5, 3.0]))
     assert data["time"].values.tolist() == [0.5, 3.0]
     np.testing.assert_allclose(data["m"], np.outer([1.0, 2.0], np.exp([-0.5, -3.0])), rtol=1e-8)
-    for given, words in (({"save_points": 3}, "give one of the two"), ({"until": 1.0}, "ends at the last time")):
+    for given, words in (({"save_points": 3}, "give only one of the two"), ({"until": 1.0}, "ends at the last time")):
         with pytest.raises(odesim.UsageError, match=words):
             flow.integrate({m: 1.0}, save_at=[1.0, 2.0], **given)
     with pytest.raises(odesim.UsageError, match="until must be a finite number above 0"):

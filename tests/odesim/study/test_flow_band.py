@@ -112,7 +112,7 @@ def test_behind_a_saddle_the_band_ends_unless_the_mixture_is_asked_for():
     ("changes", "run", "reason"),
     [
         ({}, {"band": False}, "no band: --no-band was given"),
-        ({"training": {"step": 0.01, "momentum": 0.5}}, {}, "bands of SGD with momentum are not derived"),
+        ({"training": {"step": 0.01, "momentum": 0.5}}, {}, "no bands for SGD with momentum"),
         ({"student": {"unit": "tanh(w)"}, "teacher": {}}, {}, "no band: tier sampled is not compiled"),
         (
             {"student": {"unit": "tanh(w)", "units": 2}, "teacher": {"units": 2}},

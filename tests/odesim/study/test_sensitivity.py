@@ -203,7 +203,7 @@ def test_the_answer_is_a_table_with_the_largest_elasticity_first(tmp_path):
     answer.save(tmp_path / "kept")
     again = odesim.load(tmp_path / "kept")
     assert again.of("final error") == answer.of("final error") and again.plot() is not None
-    with pytest.raises(UsageError, match="was not asked for"):
+    with pytest.raises(UsageError, match="is not in this answer"):
         answer.of("final loss")
 
 

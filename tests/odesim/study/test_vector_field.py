@@ -156,7 +156,7 @@ def test_models_without_stationary_vectors_are_refused_in_one_sentence(tables, p
 
 @pytest.mark.parametrize("name", derivations.names())
 def test_the_systems_of_the_papers_are_refused(name):
-    with pytest.raises(UsageError, match="atlas reads declared models"):
+    with pytest.raises(UsageError, match="atlas takes only declared models"):
         odesim.atlas(name)
 
 

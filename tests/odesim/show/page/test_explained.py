@@ -58,7 +58,7 @@ def test_leading_names_its_law():
 
 def test_an_explanation_is_text(capsys):
     assert answer("derive", "--system", "liao", "--explain", "--format", "latex") == 2
-    assert "--explain is told as text" in capsys.readouterr().err
+    assert "--explain prints text" in capsys.readouterr().err
     assert answer("derive", "--system", "liao", "--explain", "--json") == 0
     assert '"explanation"' in capsys.readouterr().out
     with pytest.raises(UsageError, match="format= must be one of"):
