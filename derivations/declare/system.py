@@ -250,7 +250,7 @@ def _add_start(declared: Declaration, add: Callable[..., None]) -> None:
     if declared.teachers:
         add(
             "overlap", float | None, declared.start.overlap,
-            "cosine of a student vector with the teacher of its number at the start (none: random directions)",
+            "cosine of student i with teacher i at the start (none: random directions)",
             minimum=-1.0, maximum=1.0, start=True,
         )  # fmt: skip
     for group in declared.students:
@@ -278,7 +278,7 @@ def _add_numbers(declared: Declaration, add: Callable[..., None]) -> None:
         "tier",
         str,
         "auto",
-        "level of description (auto: the first of exact, mixed and sampled that exists)",
+        "level of approximation (auto: the first of exact, mixed and sampled that exists)",
         choices=("auto", *TIERS),
     )
     add(

@@ -47,7 +47,7 @@ PATTERN = ("expert", "pattern")
 H = Component("h", PATTERN, ANY, "<w_s, p>", "alignment of a router with a pattern (o1, o2, q_1, ..)")
 U = Component("u", ("expert", "neuron", "pattern"), ANY, "<w_r, p>", "alignment of a neuron with a pattern")
 D = Component("D", PATTERN, ANY, "", "displacement of the active neurons of an expert at a pattern")
-D_MIN = Component("D_min", PATTERN, ANY, "", "least displacement so far: neurons below it are switched off")
+D_MIN = Component("D_min", PATTERN, ANY, "", "smallest displacement so far; it determines which neurons are inactive")
 WATCHED = (
     Component("p1", ("expert",), (0.0, 1.0), "p_1", "proficiency for o1: P(selected, gate at least 1/l | y = +1)"),
     Component("p2", ("expert",), (0.0, 1.0), "p_2", "proficiency for o2: P(selected, gate at least 1/l | y = -1)"),
@@ -186,8 +186,9 @@ def flow(parameters: Parameters, tier: str) -> Equations:
         about=Tier(
             name=tier,
             validity=(
-                "exact for data=single in the limit of small rates; changes of the order of tokens are located, ties "
-                "that both sides push into are held" + ("" if exact else "; relative error of order 1/(d - 2)")
+                "exact for data=single in the limit of small rates; changes of the order of tokens are "
+                "located within a step; if two logits meet and both sides drive them together, they stay "
+                "equal" + ("" if exact else "; relative error of order 1/(d - 2)")
             ),
             neglects="nothing" if exact else "the motion of irrelevant alignments",
         ),

@@ -21,7 +21,7 @@ def systems(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """What there is: all systems, or the parameters, presets, stages, tiers and state of one."""
+    """List all systems, or describe one: its parameters, presets, stages, tiers and state."""
     import derivations
     from derivations import outside
     from odesim.cli.output import print_json, print_table
@@ -146,13 +146,13 @@ def derive(
     ] = "text",
     explained: Annotated[
         bool,
-        typer.Option("--explain", help="Say why the equations close: which method serves which term, with what error."),
+        typer.Option("--explain", help="Print why the equations close, and the method and error of each term."),
     ] = False,
     json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Print the equations of motion of a tier, with everything they name, as the program evaluates them."""
+    """Print the equations of motion of a tier, with all definitions, as odesim evaluates them."""
     import derivations
     from odesim.cli.output import print_json
     from odesim.errors import UsageError
@@ -203,7 +203,7 @@ def cite(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Print the BibTeX entries of a system's paper and of odesim; of a check also its own."""
+    """Print the BibTeX entries of a paper and of odesim; for a check, also the entry of the check."""
     from odesim.cli.output import print_json
     from odesim.errors import UsageError
     from odesim.request.case import find_system

@@ -10,13 +10,14 @@ from odesim.cli.options import AnyFolder, AsJson, Debug, Quiet, RunOrSweep
 
 OwnSystem = Annotated[
     str | None,
-    typer.Option("--system", "-s", metavar="FILE.py[:NAME]", help="The system outside of odesim that the run is of."),
+    typer.Option("--system", "-s", metavar="FILE.py[:NAME]", help="The system of the run, if it is outside of odesim."),
 ]
-AsSvg = Annotated[bool, typer.Option("--svg", help="Also as SVG, beside the PNG files.")]
+AsSvg = Annotated[bool, typer.Option("--svg", help="Also write SVG files.")]
 
 
 def show(folder: AnyFolder, json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> int:
-    """Show what a folder holds (a run, a sweep, verdicts, figures, an answer, a check): the request, what came out."""
+    """Show the content of a folder (a run, a sweep, verdicts, figures, an answer, a check): the request and the
+    results."""
     from odesim.store.folder import kind_of
 
     kinds = {"run": _run, "sweep": _sweep, "verdicts": _verdicts, "figures": _figures, "answer": _answer}

@@ -25,7 +25,7 @@ def warm(
     ] = None,
     **given: Any,
 ) -> int:
-    """Derive and compile the flows of systems, tier by tier, so that their first runs need not."""
+    """Derive and compile the flows of systems in advance, tier by tier, so that first runs start without delay."""
     import derivations
     from derivations import cache
     from odesim.cli.output import print_json

@@ -108,7 +108,7 @@ def overall(verdicts: Sequence[Mapping[str, Any]]) -> Overall:
     printed = [v for v in verdicts if v.get("published")]
     if 0 < len(printed) < forms:
         counts += f" The source prints {len(printed)} of these forms: {counted_answers(printed)}."
-    expected = f" Refuted in a form, as was known (errata and rivals): {listing(known, MOST)}." if known else ""
+    expected = f" Known to be refuted in some form (errata and rivals): {listing(known, MOST)}." if known else ""
     if refuted:
         said = f"Refuted, against what was expected: {listing(refuted, MOST)}."
         return Overall("refuted", f"{said} {counts}{expected}", refuted, left, known)

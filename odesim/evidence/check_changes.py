@@ -51,7 +51,7 @@ class Changes:
 
     def _sentences(self) -> Iterator[str]:
         if self.systems:
-            yield f"the checks are of different models: {self.systems[0]} and {self.systems[1]}"
+            yield f"the checks belong to different models: {self.systems[0]} and {self.systems[1]}"
         for what, before, after in self.headline:
             yield f"{what}: {before} before, {after} now"
         for name, before, after in self.answers:

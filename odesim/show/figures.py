@@ -113,7 +113,9 @@ def _packages(system: str | None) -> dict[str, str]:
 
 def _package() -> ModuleType:
     """The package of figures that belongs to this odesim."""
-    sentence = "the figures are not here: they stand beside odesim in its repository; install it from there"
+    sentence = (
+        "the figures are not installed: they are part of the repository of odesim; install odesim from a checkout"
+    )
     try:
         root = importlib.import_module(PACKAGE)
     except ImportError:
@@ -188,7 +190,7 @@ def make(
             raise UsageError(f"{folder} cannot be made ({error.strerror}); choose another --out") from None
         if quick and not getattr(module, "QUICK", True):
             if say is not None:
-                say(f"{owner}/{name} has no smaller form: its effect needs the full size, so it is left out")
+                say(f"{owner}/{name} has no quick form, because its effect needs the full size; it is left out")
             continue
         stored = [obtain(need, root, say) for need in module.needs(quick=quick)]
         path = folder / f"{name}{'-quick' if quick else ''}.png"

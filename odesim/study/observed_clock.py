@@ -84,8 +84,8 @@ class Speed:
         if self.explained < EXPLAINED:
             share = f"{max(self.explained, 0.0):.0%}"
             return (
-                f"not judged: at its best speed the flow explains {share} of the motion, and the rest is chance or "
-                "another model; compare with a larger d or a smaller step"
+                f"not judged: even at the best speed the flow explains only {share} of the motion, so chance "
+                "or another model must cause the rest; compare at a larger d or a smaller step"
             )
         if not self.known:
             return f"not judged: a speed of {interval} is too uncertain; take more snapshots, a larger d or replicas"

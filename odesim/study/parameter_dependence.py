@@ -119,19 +119,19 @@ def objection(case: Case, name: str) -> str:
         raise UsageError(f"{case.name} has no parameter {name!r}; {nearest(name, values)}")
     value = values[name]
     if name == "d":
-        return "d is the dimension, a whole number that the limit has sent to infinity"
+        return "d is a whole number, and the limit d to infinity does not contain it"
     if "seed" in name:
         return "a seed has no derivative: random numbers are held fixed"
     if name == "points" or name == "tier":
-        return f"{name} chooses the equations and is no number in them"
+        return f"{name} selects the equations and is not a number in them"
     if isinstance(value, bool | str):
         return f"{name} is a word, not a number"
     if value is None:
-        return f"{name} has no number here: give one by -p {name}=.."
+        return f"{name} has no value here: give one by -p {name}=.."
     if isinstance(value, tuple | list | np.ndarray):
-        return f"{name} is a list; state its entries as numbers of the model to differentiate by them"
+        return f"{name} is a list; to differentiate with respect to its entries, declare them as parameters"
     if isinstance(value, int | np.integer) and not (name == "batch" and hasattr(case.parameters, "declaration")):
-        return f"{name} is a whole number, a size"
+        return f"{name} is a whole number (a size)"
     return ""
 
 

@@ -323,19 +323,21 @@ def require_vectors(case: Case) -> None:
         )
     reasons = {
         "giant steps follow a map, not a flow; declare limit = 'flow' or 'online'": declared.limit == "batch",
-        "values that change in time or with the state have no rest; put numbers in their places, such as -p step=0.1": (
+        "with time-dependent values there are no stationary points; replace them by numbers, such as -p step=0.1": (
             bool(active(case.parameters))
         ),
-        "memories go on in time; declare the model without them": bool(declared.memories),
-        "a momentum with a time has velocities beside its vectors, and they are 0 at rest; declare the model without "
-        "momentum, whose stationary points are the same": declared.timed,
-        "inputs with a law of their own have a Gram matrix for every eigenspace or a mean for every cluster; "
-        "atlas knows isotropic inputs": declared.inputs is not None,
-        "teachers that are copies of students change from stage to stage; name a model with a fixed teacher": any(
+        "memories change all the time, so there are no stationary points; declare the model without them": bool(
+            declared.memories
+        ),
+        "momentum with a time adds velocities to the state, which are 0 at stationary points; declare the "
+        "model without momentum, which has the same stationary points": declared.timed,
+        "atlas supports only isotropic inputs, but [inputs] adds a Gram matrix for every eigenspace or a "
+        "mean for every cluster": declared.inputs is not None,
+        "a teacher that is a copy of the students changes from stage to stage; use a model with a fixed teacher": any(
             group.copied for group in declared.groups
         ),
-        "a kink or a jump (relu, abs, step, sign, clip, top1, hinge) makes means that have no second derivatives where "
-        "two vectors are parallel, which is where stationary points lie": kinked(declared),
+        "a kink or a jump (relu, abs, step, sign, clip, top1, hinge) gives means without second derivatives "
+        "where two vectors are parallel, and stationary points lie there": kinked(declared),
         "tier leading describes small overlaps alone; use -p tier=exact": case.tier == "leading",
     }
     for reason, holds in reasons.items():

@@ -124,9 +124,9 @@ def _limits(runs: Sequence[Shown]) -> tuple[int, int, list[str]]:
     times, entries = next((pair for pair in KEPT if count(*pair) <= MOST), KEPT[-1])
     said = []
     if most_times > times:
-        said.append(f"of {most_times} saved times {times} are here, evenly spread")
+        said.append(f"this page has {times} of {most_times} saved times, evenly spaced")
     if most > entries:
-        said.append(f"of up to {most} entries of a variable the {entries} that move most are here")
+        said.append(f"of variables with up to {most} entries, this page has the {entries} entries that change most")
     return times, entries, said
 
 

@@ -155,7 +155,7 @@ def _variables(result: _Result) -> dict[str, Variable]:
             ("centre", band.centre, "its mean over runs of SGD"), ("sd", band.deviation, "its standard deviation"),
             ("low", band.low, f"lower end of the {level:.0%} band"),
             ("high", band.high, f"upper end of the {level:.0%} band"),
-            ("bent", band.bent, "part of the standard deviation by which it bends within the spread"),
+            ("bent", band.bent, "nonlinearity of the quantity within the spread, as a part of its standard deviation"),
         ):  # fmt: skip
             if not (result.solution.rare and suffix in ("low", "high")):
                 arrays[f"{name}_{suffix}"] = Variable(("time",), part, f"{meaning}: {text}")

@@ -152,7 +152,7 @@ def _sentences(label: theory.Exponents) -> list[str]:
     if label.binary:
         lines.append(f"{of}the loss sees the sign of the label, whose transforms change nothing")
     if label.student.order is None:
-        lines.append(f"{of}what the student sees is not given: {label.student.reason}")
+        lines.append(f"{of}the order at which the student learns is not known: {label.student.reason}")
     elif label.student.order != label.information:
         lines.append(f"{of}this student sees order {label.student.order} first: {_costs(label.student.order)}")
     return lines
@@ -183,7 +183,9 @@ def _variables(every: Sequence[theory.Exponents]) -> dict[str, Variable]:
         "leap": by_head(lambda label: label.leap, "leap exponent"),
         "generative": by_head(lambda label: label.generative, "generative exponent"),
         "generative_leap": by_head(lambda label: label.generative_leap, "leap exponent of transforms of the label"),
-        "student": by_head(lambda label: label.student.order or 0, "least order that the student sees (0: not given)"),
+        "student": by_head(
+            lambda label: label.student.order or 0, "least order at which the student learns (0: not known)"
+        ),
         "order": by_step(lambda label: [s.order for s in label.steps], "step", "order of a step (0: none)"),
         "count": by_step(lambda label: [len(s.basis) for s in label.steps], "step", "directions found in a step"),
         "generative_order": by_step(

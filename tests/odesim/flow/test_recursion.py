@@ -147,7 +147,7 @@ def test_a_terminal_hit_ends_descent():
     [
         ("pmoe", {**SIZES, "solver": "euler", "step": 0.1, "until": 1.0}, "a recursion; leave it out"),
         ("pruning", {"solver": "euler", "step": 0.1, "until": 2.0}, "an exact recursion"),
-        ("pruning", {"solver": "euler", "step": 0.1, "until": 2.0, "tier": "flow"}, "which jumps"),
+        ("pruning", {"solver": "euler", "step": 0.1, "until": 2.0, "tier": "flow"}, "whose right-hand side jumps"),
         ("chen", {"solver": "euler"}, "give it with step="),
         ("chen", {"solver": "euler", "step": -1}, "above 0"),
         ("chen", {"solver": "euler", "step": 0.1, "rtol": 1e-5, "M": 2, "J": 2}, "rtol= has no meaning"),
