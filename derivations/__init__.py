@@ -1,4 +1,4 @@
-"""What the papers say: one folder per system, found by scanning (there is no registry to edit).
+"""Systems of the papers: one folder per system, found by scanning (there is no registry to edit).
 
 Systems outside this package are found by a reference (`derivations.outside`).
 """

@@ -47,7 +47,7 @@ class Problem:
         return self._ladder(k).kind
 
     def sharp(self, k: int) -> bool:
-        """Whether every term of factor k is a delta function or a derivative of one."""
+        """Return True if every term of factor k is a delta function or a derivative of one."""
         return all(t.order is not None and t.order < 0 for t in self.factors[k].terms)
 
     def _ladder(self, k: int) -> Ladder:

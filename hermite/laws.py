@@ -64,7 +64,7 @@ class Law:
 
     @property
     def centred(self) -> bool:
-        """Whether every mean is zero."""
+        """Return True if every mean is zero."""
         return all(m == 0 for m in self.mean)
 
 

@@ -115,7 +115,7 @@ def interruptible() -> Iterator[None]:
 
 
 UNUSABLE = (errno.ENAMETOOLONG, errno.EACCES, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.ELOOP)
-"""What the operating system says of a path that a user should not have given."""
+"""Error codes of the operating system for a wrong path."""
 
 
 def of_path(error: BaseException) -> UsageError | None:
@@ -128,7 +128,7 @@ def of_path(error: BaseException) -> UsageError | None:
 
 
 LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.ESTALE, errno.ENODEV)
-"""What it says of a disk that is full, broken or gone."""
+"""Error codes of the operating system for a disk that is full, broken or missing."""
 
 
 def of_disk(error: BaseException) -> StorageError | None:

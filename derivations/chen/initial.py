@@ -48,7 +48,7 @@ def random(parameters: Parameters, rng: np.random.Generator) -> Initial:
 
 
 def beyond_signals(parameters: Parameters) -> bool:
-    """Whether the weights' parts outside the signals belong to the state: with noise patches, in tier full."""
+    """Return True if the weights' parts outside the signals belong to the state: with noise patches, in tier full."""
     return parameters.tier == "full" and parameters.P > 3 and parameters.variant == "paper"
 
 

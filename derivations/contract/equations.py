@@ -14,7 +14,7 @@ Kind = Literal["ode", "hybrid", "recursion"]
 
 
 Role = Literal["flow", "loss", "flow_loss", "flow_priced", "watch", "march"]
-"""What a compiled function is for: flow(t, y, *arguments) -> dy/dt (size,), loss(y, *arguments) -> number,
+"""Role of a compiled function: flow(t, y, *arguments) -> dy/dt (size,), loss(y, *arguments) -> number,
 flow_loss(t, y, *arguments) -> both, flow_priced(t, y, priced, *arguments) -> both, or 0 for a loss that is costly and
 that nobody asks for, watch(y, *arguments) -> the `watched` observables (count,), march as in `Stepped`.
 """
@@ -22,7 +22,7 @@ HEADS: dict[Role, tuple[str, ...]] = {
     "flow": ("t", "y"), "loss": ("y",), "flow_loss": ("t", "y"), "flow_priced": ("t", "y", "priced"), "watch": ("y",),
     "march": ("y", "t0", "t1", "hits", "memory", "tolerances", "counts"),
 }  # fmt: skip
-"""What comes before the run-time arguments."""
+"""Arguments before the run-time arguments, by role."""
 BOTH: tuple[Role, ...] = ("flow_loss", "flow_priced")
 """The roles of functions that return a derivative and the loss."""
 
@@ -163,7 +163,7 @@ class Stepped:
 
 
 Advance = Smooth | Independent | Recursion | Stepped
-"""How a state goes forward: `odesim.flow.solve` has one way for each."""
+"""Methods of integration; `odesim.flow.solve` implements each."""
 
 
 @dataclasses.dataclass(frozen=True)

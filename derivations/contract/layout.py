@@ -65,7 +65,7 @@ class Upper:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of the whole matrix."""
+        """Shape of the whole matrix."""
         return (self.size, self.size)
 
     def count(self, left: int) -> int:
@@ -103,7 +103,7 @@ class Symmetric:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the whole matrix, or of the whole stack."""
+        """Shape of the whole matrix or stack."""
         return (*self.stack, self.size, self.size)
 
     def count(self, left: int) -> int:

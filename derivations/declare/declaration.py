@@ -215,17 +215,17 @@ class Declaration:
 
     @property
     def moved(self) -> bool:
-        """Whether fields have means: those of clusters of the inputs."""
+        """Return True if fields have means: those of clusters of the inputs."""
         return self.inputs is not None and self.inputs.moved
 
     @property
     def varied(self) -> bool:
-        """Whether clusters of the inputs differ in their covariances."""
+        """Return True if clusters of the inputs differ in their covariances."""
         return self.inputs is not None and self.inputs.varied
 
     @property
     def by_cluster(self) -> bool:
-        """Whether labels are those of clusters of the inputs, in the place of a teacher."""
+        """Return True if labels are those of clusters of the inputs, in the place of a teacher."""
         return self.inputs is not None and self.inputs.labels
 
     @property
@@ -240,7 +240,7 @@ class Declaration:
 
     @property
     def clocked(self) -> bool:
-        """Whether the time is an order parameter: values change, or there are memories."""
+        """Return True if the time is an order parameter: values change, or there are memories."""
         return bool(self.schedules or self.memories)
 
     @property
@@ -380,7 +380,7 @@ class Declaration:
         return tuple(dict.fromkeys(name for name in read if name in own))
 
     def labelled(self) -> bool:
-        """Whether the loss takes the sign of the teacher as a label."""
+        """Return True if the loss takes the sign of the teacher as a label."""
         return self.loss in ("logistic", "hinge")
 
     def classifies(self) -> bool:

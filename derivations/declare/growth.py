@@ -233,7 +233,7 @@ HEAVY = Growth(1e12, 1e12)
 
 
 def bounded_in_label(declared: Declaration, values: Mapping[str, float]) -> bool:
-    """Whether all that moves does so by rules that are bounded in the label."""
+    """Return True if all that moves does so by rules that are bounded in the label."""
     for group in declared.students:
         known = dict.fromkeys((*group.slots, "f", "df", "dphi"), LINEAR)
         known |= dict.fromkeys(("y", "dl", "grad", "l", "gnorm"), HEAVY)

@@ -79,7 +79,7 @@ class Rows:
 
     @property
     def single(self) -> bool:
-        """Whether every unit has one vector, called alike."""
+        """Return True if every unit has one vector, called alike."""
         return len({slot for group in self.declaration.groups for slot in group.slots}) == 1
 
     @property
@@ -116,7 +116,7 @@ class Rows:
         return self.fields - self.students
 
     def is_student(self, number: int) -> bool:
-        """Whether the group with this number is one of students."""
+        """Return True if the group with this number is one of students."""
         return number < len(self.declaration.students)
 
     @functools.cached_property

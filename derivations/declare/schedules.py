@@ -78,7 +78,7 @@ class Schedule:
 
     @property
     def kinks(self) -> bool:
-        """Whether it bends where the state passes a value."""
+        """Return True if it bends where the state passes a value."""
         return any(piece.calls("relu", "abs") for piece in self.pieces)
 
     def value(self, known: Mapping[str, float]) -> float:
@@ -316,7 +316,7 @@ def ended(initial: Any) -> str:
 
 
 def kinked(parameters: Any) -> bool:
-    """Whether a value in force, or the rate of a memory, bends where the state passes a number."""
+    """Return True if a value in force, or the rate of a memory, bends where the state passes a number."""
     memories = parameters.declaration.memories
     return any(one.kinks for one in active(parameters)) or any(one.rate.calls("relu", "abs") for one in memories)
 

@@ -43,7 +43,7 @@ def settled(parameters: Any) -> str:
 
 
 def on_grid(parameters: Any) -> bool:
-    """Whether tier exact takes its means over a grid, which are exact for rules that are polynomials but no products.
+    """Return True if tier exact computes its means over a grid: exact for rules that are polynomials but not products.
 
     It has no statement then.
     """

@@ -28,7 +28,7 @@ def assemble_gram(state: Mapping[str, np.ndarray], teachers: np.ndarray) -> np.n
 
 
 def given(arrays: Mapping[str, np.ndarray]) -> bool:
-    """Whether the arrays are meant as overlaps."""
+    """Return True if the arrays are meant as overlaps."""
     return any(name in arrays for name in (*BLOCKS, *OPTIONAL))
 
 

@@ -108,7 +108,7 @@ class Parameters:
 
     @property
     def softmax(self) -> bool:
-        """Whether there is an output per class and the softmax loss, rather than one output and the logistic loss."""
+        """Return True for an output per class with the softmax loss, False for one output with the logistic loss."""
         return self.loss == "softmax" or (self.loss == "auto" and self.classes > 2)
 
 

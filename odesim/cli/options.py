@@ -164,12 +164,12 @@ CASE: Group = {
     "preset": (Preset, None), "config": (Config, None), "initial": (InitialFile, None), "seed": (Seed, None),
     "stage": (StageName, None), "until": (Until, None),
 }  # fmt: skip
-"""What says which flow is meant, from where and how far."""
+"""Options that determine the flow, its start and its end."""
 SAVED: Group = {"save_points": (SavePoints, None), "save_at": (SaveAt, None)}
 REQUEST: Group = {
     **CASE, **SAVED, "rtol": (Rtol, None), "atol": (Atol, None), "backend": (Backend, None), "solver": (Solver, None),
 }  # fmt: skip
-"""What a run of a system is asked for by, beside its parameters: the options of `Case.build`."""
+"""Options of a run besides its parameters: those of `Case.build`."""
 CONTINUED: Group = {**REQUEST, "seed": (SeedOrFrom, None)}
 """The same of a run that may go on from a stored one."""
 EULER: Group = {"step": (Step, None)}
@@ -177,7 +177,7 @@ TRAINING: Group = {
     "step_size": (StepSize, None), "batch": (Batch, None), "seeds": (Seeds, None), "device": (Device, "auto"),
     "precision": (Precision, "float64"),
 }  # fmt: skip
-"""What SGD is asked for by."""
+"""Options of SGD."""
 FRESH: Group = {"fresh_initial": (FreshInitial, False)}
 LOSS: Group = {"population_loss": (PopulationLoss, False)}
 FOLDER: Group = {"out": (Out, None), "overwrite": (Overwrite, False)}
@@ -185,7 +185,7 @@ RESUMED: Group = {"resume": (Resume, False)}
 DRAWN: Group = {"no_figures": (NoFigures, False), "threads": (Threads, None)}
 DRY: Group = {"dry_run": (DryRun, False)}
 SAID: Group = {"json": (AsJson, False), "quiet": (Quiet, False), "debug": (Debug, False)}
-"""How an answer is printed."""
+"""Options of the output."""
 
 
 def takes(*groups: Group) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -213,5 +213,5 @@ def takes(*groups: Group) -> Callable[[Callable[..., int]], Callable[..., int]]:
 
 
 def of(given: Mapping[str, Any], *groups: Group) -> dict[str, Any]:
-    """Those of the options given that belong to some groups."""
+    """Return the given options that belong to some groups."""
     return {name: given[name] for group in groups for name in group}

@@ -61,7 +61,7 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """What a check found: verdicts with their evidence, the comparison as a run, or the reason why there is none."""
+    """Results of a check: verdicts with their evidence, and the comparison as a run or the reason why there is none."""
 
     verdicts: Sequence[Mapping[str, Any]]
     comparison: Trajectory | None

@@ -129,7 +129,7 @@ def shortened(text: str, most: int = SHORT) -> str:
 
 
 def counted(verdicts: Iterable[Any]) -> str:
-    """How many verdicts of each answer there are, and how many are not as expected."""
+    """Return the number of verdicts of each answer, and of unexpected ones, as a sentence."""
     every = [told(verdict) for verdict in verdicts]
     off = sum(verdict["answer"] != verdict["expected"] for verdict in every)
     return f"{len(every)} verdict{'s' * (len(every) != 1)}: {counted_answers(every)}; {off} not as expected"

@@ -212,5 +212,5 @@ def _law_of(law: Any, deciding: str) -> str:
 
 
 def disagrees(verdict: Mapping[str, Any]) -> bool:
-    """Whether `--strict` objects: the claim did not come out as an informed reader expects."""
+    """Return True if a verdict differs from the expected answer, which makes `--strict` fail."""
     return bool(verdict["answer"] != verdict["expected"])

@@ -1,4 +1,4 @@
-"""What is kept in folders: reading every kind of them, and writing the results of a session as a command does."""
+"""Folders of results: read every kind of folder, and write the results of a session like a command."""
 
 import os
 from collections.abc import Sequence

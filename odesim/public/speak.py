@@ -237,6 +237,6 @@ def trajectory_of(run: Any, what: str) -> Any:
 
 
 def _short(value: Any) -> str:
-    """What was given, in a few characters."""
+    """Return a short form of a given value for a message."""
     text = repr(value)
     return text if len(text) <= 60 else f"a {type(value).__name__}"

@@ -36,13 +36,13 @@ EULER = "euler"
 AUTO = "auto"
 """The word for the tier that a stage settles on by itself."""
 NO_CLOCK = 1.0
-"""What a request says for `until` where its stage has no clock."""
+"""Value of `until` in the request of a stage without a clock."""
 OPTIONS = ("stage", "seed", "until", "save_points", "save_at", "rtol", "atol", "backend", "solver")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
-    """What one run of one stage is asked to do; everything is resolved and checked, except by the integrator.
+    """Request for one run of one stage.  Everything is resolved and checked, except by the integrator.
 
     `explicit` names the parameters and `options` the options that the user gave (an option that has no
     meaning for the equations can then be refused).  `atol` is `None` where the integrator chooses it
@@ -194,7 +194,7 @@ def find_system(name: str) -> System:
 
 
 def short_name(reference: str) -> str:
-    """What a system is called in the names of folders: a plain name, or that of the system a reference leads to."""
+    """Return the name of a system for the names of folders; for a reference, the name of the system it denotes."""
     return find_system(reference).name if outside.is_reference(reference) else reference
 
 
@@ -243,7 +243,7 @@ def read_config(path: str | os.PathLike[str], system: System) -> dict[str, Any]:
 
 
 def _leads_to(named: Any, system: System, folder: Path) -> bool:
-    """Whether what a file in a folder calls its system is a reference to this one; paths are relative to the file."""
+    """Return True if a file names this system; a path in the file is relative to the folder of the file."""
     if not isinstance(named, str) or not outside.is_reference(named):
         return named == derivations.reference(system)
     return find_system(str(folder / named) if outside.is_path(named) else named) is system

@@ -158,7 +158,7 @@ class Variable(np.ndarray):
         return self.values[key]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """How it is pickled: with its labels."""
+        """Return the pickled form, which includes the labels."""
         return Variable, (self.dims, self.values, self.meaning)
 
     def __copy__(self) -> "Variable":
@@ -355,5 +355,5 @@ class Stages(list[Trajectory]):
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no word for: numbers and arrays of NumPy as plain ones, everything else as text."""
+    """Convert a value for JSON: NumPy numbers and arrays to plain ones, everything else to text."""
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else str(value)

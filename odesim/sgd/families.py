@@ -106,12 +106,12 @@ def check(own: Family | None, case: Case, method: str, batch: int, precision: st
 
 
 def costly_loss(model: Any, parameters: Any) -> bool:
-    """Whether the population loss along training costs about as much as the training, and is saved only on request."""
+    """Return True if the population loss costs about as much as the training, so that it is saved only on request."""
     return hasattr(model, "costly_loss") and model.costly_loss(parameters)
 
 
 def keeps_loss(model: Any, parameters: Any, asked: bool) -> bool:
-    """Whether the population loss is saved beside training: where it is `asked` for, or costs little."""
+    """Return True if the population loss is saved beside training: where it is `asked` for, or costs little."""
     return asked or not costly_loss(model, parameters)
 
 

@@ -139,7 +139,7 @@ class FrameChains:
         return move.on_patches(self.moving[k], self.out[k], batch, directions)
 
     def finite(self) -> bool:
-        """Whether every weight is a number."""
+        """Return True if every weight is a number."""
         return all(np.isfinite(array).all() for moving in self.moving for array in moving)
 
     def grams(self) -> np.ndarray:

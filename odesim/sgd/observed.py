@@ -101,7 +101,7 @@ def _distinct(initials: Sequence[Initial]) -> list[Initial]:
 
 
 def _same(one: np.ndarray, two: np.ndarray) -> bool:
-    """Whether two arrays are equal, what is no number included."""
+    """Return True if two arrays are equal; NaN equals NaN."""
     return np.array_equal(one, two, equal_nan=np.asarray(one).dtype.kind == "f")
 
 

@@ -1,4 +1,4 @@
-"""What a figure needs, made once and stored; then the figure is drawn from what is stored, without computing.
+"""Figures, drawn from stored runs; runs and tables that a figure needs are computed once and stored.
 
 A figure is a module of the package `figures.<system>`, or of the one that a system outside names, with
 
@@ -127,7 +127,10 @@ def _package() -> ModuleType:
 
 
 def obtain(need: Request | Table, root: Path = RUNS, say: Say | None = None) -> Run | Stored:
-    """What a figure needs, read from `root`, or made and stored there first.  Raises `NumericalError` if it fails."""
+    """Return a run or table that a figure needs, from `root`; compute and store it first if it is missing.
+
+    Raises `NumericalError` if the computation fails.
+    """
     with storing(root):
         root.mkdir(parents=True, exist_ok=True)
     return _table(need, root, say) if isinstance(need, Table) else _run(need, root, say)
@@ -263,7 +266,7 @@ COUNTS = {"seeds": "seed", "replicas": "replica", "draws": "draw"}
 
 
 def seeds_of(needed: Sequence[Request | Table]) -> str:
-    """How many seeds, replicas or draws stand behind a figure, in a sentence; nothing where nothing is random.
+    """Return a sentence with the number of seeds, replicas or draws of a figure, or "" if nothing is random.
 
     >>> seeds_of([Request("liao", {}, {"seed": 0}), Request("liao", {"m": 3}, {"seed": 0})])
     'One seed.'

@@ -20,9 +20,9 @@ FUNCTIONS = (
     "Abs", "exp", "log", "sin", "cos", "tanh", "cosh", "sinh", "sign", "asin", "acos", "atan", "erf", "Max", "Min",
     "Piecewise",
 )  # fmt: skip
-"""What slopes may contain beside powers."""
+"""Functions that slopes may contain in addition to powers."""
 LOGICAL = ("And", "Or", "Not")
-"""What the conditions of a `Piecewise` may contain beside comparisons."""
+"""Logical functions that the conditions of a `Piecewise` may contain in addition to comparisons."""
 LIMITED, STILL = 4, 5
 """The status of a flow whose steps are limited by stability, of one whose slopes are 0 and may have underflowed."""
 Limits = tuple[float, float]

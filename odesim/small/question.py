@@ -1,4 +1,4 @@
-"""What is asked of a small flow: the crossing, the horizon and the tolerances, checked."""
+"""Arguments for a small flow, checked: the crossing, the end time and the tolerances."""
 
 import functools
 import math

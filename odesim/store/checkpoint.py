@@ -66,7 +66,7 @@ class Checkpoint:
 
 
 class Held(Checkpoint):
-    """What a run from Python has for a checkpoint: no file, but Ctrl-C ends the run with what there is."""
+    """Checkpoint of a run from Python: no file; after Ctrl-C the run ends with its result so far."""
 
     ends = True
 

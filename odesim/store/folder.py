@@ -1,4 +1,4 @@
-"""What a folder holds, told from its manifest; what is shown was checked against the hashes written there."""
+"""Content of a folder according to its manifest; files are checked against the hashes of the manifest."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ NEEDED = {
     "answer": ("verb", "digest", "request", "sentences", "files"),
     "check": ("digest", "request", "files"),
 }
-"""What the manifest of a kind must hold."""
+"""Keys that the manifest of a kind of folder must have."""
 
 
 def write_manifest(path: Path, content: Mapping[str, Any]) -> None:

@@ -52,7 +52,7 @@ class Request:
 
     @functools.cached_property
     def key(self) -> str:
-        """What a stored verdict depends on: effort, back end, seed, and every source file of program and system."""
+        """Return everything that a stored verdict depends on: effort, back end, seed, and all source files."""
         from odesim.code import sources
 
         asked = f"{self.system} {self.of.digest} {self.effort} {self.backend} {self.seed}"
@@ -161,7 +161,7 @@ def without_evidence(verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, An
 
 
 def evidence_of(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the verdicts rest on: the samples of every form, and the request behind the digest of every run."""
+    """Evidence of the verdicts: the samples of every form, and the request of every run by its digest."""
     samples = [{"claim": v["claim"], "variant": v["variant"], "samples": v["samples"]} for v in verdicts]
     runs = {digest: request for v in verdicts for digest, request in v["runs"].items()}
     return {"samples": samples, "runs": runs}

@@ -270,7 +270,7 @@ def _entries(values: np.ndarray) -> np.ndarray:
 
 
 def ratio(off: np.ndarray, expected: np.ndarray, size: float) -> float | None:
-    """How many standard errors the mean of the replicas is off, root mean square over entries and times.
+    """Return the deviation of the mean of the replicas in standard errors, root mean square over entries and times.
 
     About 1 where the two agree; `None` where chance moves nothing beyond the rounding of values of that `size`.
     """

@@ -70,7 +70,7 @@ class Optimum:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """What is optimised: the value of h at `until`, or the time at which h passes `level` (`sign` "<=" or ">=").
+    """Objective: the value of h at `until`, or the time at which h passes `level` (`sign` "<=" or ">=").
 
     `budget` bounds the integral of the schedule.
     """

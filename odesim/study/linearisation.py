@@ -33,7 +33,7 @@ PROBES = 8
 CHUNK = 64
 """Columns of the Jacobian that forward mode carries at once; bounds its memory."""
 STEP = 0.02
-"""Where differences start, in units of the size of the state; they are refined until they agree."""
+"""Initial step of the differences, in units of the size of the state; it is refined until they agree."""
 CENTRAL = 2e-3
 """The longer step of differences of the fourth order, in units of the size of the state: errors of 1e-11 and rounding
 of 1e-13 balance."""

@@ -21,7 +21,7 @@ HELD = 1e-12
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """What a step of SGD is: the dimension, the step size, the batch, and the time eps of a step.
+    """Step of SGD: the dimension, the step size, the batch, and the time eps of a step.
 
     In the limit d -> infinity (online SGD) eps = 1/d and the step size times d stays fixed.  For a gradient flow eps is
     the step size h, and the limit is h -> 0 at fixed d.

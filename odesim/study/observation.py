@@ -26,14 +26,14 @@ FIXED = 1e-9
 """How far a teacher given at every time may be from that of the first, relative to its largest entry: float32 moves."""
 
 START_FILE = r"the initial (file|state|arrays)|(the file of )?--initial( FILE\.npz)?|the file(?= (has|brings|lacks))"
-"""What the sentences of a system call the arrays that a run starts from."""
+"""Names of the initial arrays in the messages of a system."""
 FLOW = ("tier", "seed", "until", "save_points", "save_at", "rtol", "atol", "backend", "solver", "step")
-"""What a case says of a flow, and weights that are given do not depend on."""
+"""Options of a flow that do not affect observed weights."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Observation:
-    """What `odesim observe` is asked for: the case whose start is the first snapshot, all snapshots, and their times.
+    """Request of `odesim observe`: the case whose start is the first snapshot, all snapshots, and their times.
 
     `snapshots[k]` holds the arrays of an initial file at `times[k]`; `others` are those of further replicas, None
     where the arrays have no axis of replicas; `timed` says whether the times were given; `source` is the digest of all
@@ -187,7 +187,7 @@ class Observation:
         return {"clock": found.sentence(), **interval, "explained": found.explained}
 
     def _saved(self, initial: Initial, velocity: float = 0.0) -> np.ndarray:
-        """What a simulation would save of these weights; velocities, which no snapshot has, are a number."""
+        """Return the variables that a simulation would save for these weights; snapshots have no velocities."""
         gram = self.model.place(initial)
         if not isinstance(self.model, ScalarModel):
             return gram

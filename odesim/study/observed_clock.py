@@ -79,7 +79,7 @@ class Speed:
         return self.low / (1 + MARGIN) <= factor <= self.high * (1 + MARGIN)
 
     def sentence(self) -> str:
-        """What a reader is told: agreement, a likely mismatch, or that none fits."""
+        """Return the sentence for the reader: agreement, a likely mismatch of conventions, or no explanation."""
         interval = f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
         if self.explained < EXPLAINED:
             share = f"{max(self.explained, 0.0):.0%}"

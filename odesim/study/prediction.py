@@ -1,4 +1,4 @@
-"""What the network of a run answers on given samples."""
+"""Outputs of the network of a run on given samples."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from odesim.store import Run
 
 NEAR = 1e-9
-"""How far from a saved time, relative to the last one, a time may be to mean it."""
+"""Relative tolerance within which a time is taken for a saved time."""
 
 
 def predict(run: "Trajectory | Run", inputs: Mapping[str, Any], time: float | None = None) -> dict[str, Variable]:

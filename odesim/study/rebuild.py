@@ -1,4 +1,4 @@
-"""What a trajectory started from, and its flat states: enough to evaluate its equations again."""
+"""Initial condition and flat states of a trajectory, from which its equations can be evaluated again."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -79,7 +79,7 @@ def flat_states(equations: Equations, trajectory: Trajectory, size: int) -> np.n
 
 
 def _same(problem: Problem, trajectory: Trajectory, y: np.ndarray) -> bool:
-    """Whether the start and the constants of a problem are those of a run."""
+    """Return True if the start and the constants of a problem are those of a run."""
     close = _close(problem.start, y)
     for name, (_, values, _) in problem.equations.observables.constants(problem.initial).items():
         if name in trajectory.extras:

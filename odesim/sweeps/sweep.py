@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 Readers = Mapping[str, Callable[[Any, str], Any]]
 NAMED: Readers = {"seed": seed_number}
-"""What may be swept beside the parameters of the system, and how it is read."""
+"""Names besides parameters that can be swept, with the functions that read their values."""
 OF_EULER: Readers = {"step": real_number}
-"""What may be swept besides where the cells descend at a given step; elsewhere it is a parameter, or nothing."""
+"""Further name that can be swept if the solver has a fixed step."""
 OF_SGD: Readers = {"step_size": real_number, "batch": whole_number}
-"""What may be swept besides where the cells are SGD."""
+"""Further names that can be swept if the cells are runs of SGD."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Cell:
 
     @property
     def digest(self) -> str:
-        """What names the cell among all requests."""
+        """Return the request that names the cell."""
         return self.request.digest
 
     def value(self, name: str) -> Any:

@@ -42,7 +42,7 @@ class Writer:
 
     @property
     def single(self) -> bool:
-        """Whether every unit has one vector, called alike."""
+        """Return True if every unit has one vector, called alike."""
         return self.rows.single
 
     @property
@@ -62,7 +62,7 @@ class Writer:
 
     @property
     def online(self) -> bool:
-        """Whether steps are finite: eta/d, or giant ones."""
+        """Return True if steps are finite: eta/d, or giant ones."""
         return self.declared.limit != "flow"
 
     @property

@@ -1,4 +1,4 @@
-"""What an interactive page shows: runs with their theory, the two of a comparison, the cells of a sweep."""
+"""Content of an interactive page: runs with their theory, the runs of a comparison, or the cells of a sweep."""
 
 import dataclasses
 import os
@@ -56,12 +56,12 @@ class Content:
 
     @property
     def swept(self) -> bool:
-        """Whether the runs are the cells of a sweep."""
+        """Return True if the runs are the cells of a sweep."""
         return bool(self.over)
 
 
 def content(what: Any) -> Content:
-    """What the page of a run, some runs, a comparison or a sweep shows; a folder stands for what it holds.
+    """Return the content of the page for runs, a comparison or a sweep; a folder stands for its content.
 
     Raises `UsageError` for anything else, and for runs of different systems.
     """
@@ -87,7 +87,7 @@ def content(what: Any) -> Content:
 
 
 def opened(what: Any) -> Any:
-    """What is stored in a folder; anything else as it is."""
+    """Return the result that is stored in a folder; other objects are returned unchanged."""
     if not isinstance(what, str | os.PathLike):
         return what
     from odesim import store
@@ -101,7 +101,7 @@ def opened(what: Any) -> Any:
 
 
 def _is_sweep(what: Any) -> bool:
-    """Whether this is the data set of a sweep."""
+    """Return True if this is the data set of a sweep."""
     return hasattr(what, "data_vars") and "outcome" in what.data_vars and "digest" in what.attrs
 
 
@@ -169,7 +169,7 @@ def _halves(run: Trajectory) -> list[Shown]:
 
 
 def _differences(run: Trajectory) -> Shown:
-    """How far the two runs of a comparison differ, by component."""
+    """Return the distance of the two runs of a comparison, by component."""
     dataset = run.dataset()
     names = [str(n) for n in dataset if str(n).startswith(("distance_", "off_", "chance_"))]
     return Shown("their difference", _said(dataset), dataset[names], numbers=run.summary, outcome=run.outcome.kind)

@@ -70,7 +70,7 @@ def _environment() -> Any:
 
 
 def read(folder: str, number: int = 0) -> Section:
-    """What a folder holds.  Raises `UsageError` for one without finished verdicts, figures or a finished run."""
+    """Return the content of a folder.  Raises `UsageError` if it has no finished verdicts, figures or run."""
     path = Path(folder)
     if not path.is_dir():
         raise UsageError(f"there is no folder {folder}; give folders of `odesim verify`, `figures` or `integrate`")

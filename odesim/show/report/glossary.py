@@ -1,4 +1,4 @@
-"""What the words of the page mean: answers, laws and rungs, in one sentence each."""
+"""Glossary of a report: answers, laws and kinds of evidence, in one sentence each."""
 
 ANSWERED = {
     "confirmed": "The whole 95 % interval lies within the margin of the claim. For exact measurements, every case lies "

@@ -1,4 +1,4 @@
-"""What a training script cannot say yet, each in one sentence that names the feature."""
+"""Features that training scripts do not support, each refused with one sentence."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -141,7 +141,7 @@ def _run_text(details: Mapping[str, Any], until: float) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Wish:
-    """What is asked of a schedule: the parameter, the measure, the bounds, the number of knots, and a budget."""
+    """Task of `optimise`: the parameter, the measure, the bounds, the number of knots, and a budget."""
 
     vary: str
     minimise: str
