@@ -1,4 +1,4 @@
-"""Where a run starts: overlaps of filters and routers with the signals, drawn, on the manifold, or from weights."""
+"""Initial condition of a run: overlaps with the signals, drawn at random, on the manifold, or from weights."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ ARRAYS = ("W", "Theta", "V", "C")
 DATA = ("X", "y", "cluster")
 OWN = ("bias", "noise")
 ORTHONORMAL = 1e-8
-"""How far the Gram matrix of the signals in a file may be from the identity."""
+"""Largest distance of the Gram matrix of the signals in a file from the identity."""
 RANK = 1e-13
 """Singular values of the residual weights below this part of their size are round-off."""
 RELEASED_SCALE = 1e-3

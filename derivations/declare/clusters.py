@@ -12,7 +12,7 @@ MEANS = ("norm", "teacher", "spread")
 CLUSTER = ("p", "mean", "eigenvalues", "scale", "label")
 MOST_CLUSTERS, MOST_MEANS = 64, 16
 UNEQUAL = 1e-9
-"""How far from 1 shares and probabilities may sum."""
+"""Largest distance of the sum of shares or probabilities from 1."""
 
 
 def shares(given: Any, what: str, table: str, key: str) -> tuple[float, ...]:

@@ -65,7 +65,7 @@ def _with_clock(at: Rows, found: np.ndarray) -> np.ndarray:
 
 
 def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
-    """Which numbers of the state are strongly coupled: overlaps between the same two clusters of vectors.
+    """Return the strongly coupled numbers of the state: overlaps between the same two clusters of vectors.
 
     A unit's own numbers belong to the cluster of its first vector.
     """

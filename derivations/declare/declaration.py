@@ -1,4 +1,4 @@
-"""What a declared model is, as data: units, readouts, loss, constraint, limit, start, and the user's own numbers.
+"""Declared model as data: units, readouts, loss, constraint, limit, start, and the user's own numbers.
 
     f(x) = sum_i a_i phi(u_i1 . x, u_i2 . x, ..)      a group of units; a slot (`v`, `w`) is one weight vector per unit
     y = sum_j b_j phi*(u*_j1 . x, ..) + noise N(0, 1)      x ~ N(0, I_d)
@@ -121,7 +121,7 @@ def moves(trained: tuple[str, ...], group: Group, word: str) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """Where training starts: norms by slot, overlaps drawn at random or one cosine with the unit's teacher.
+    """Initial condition of training: norms by slot, overlaps drawn at random or one cosine with the unit's teacher.
 
     `arrays` are order parameters given outright (Q_ww, M_ww, a, ..), which then take the place of a draw; `readouts`
     are numbers for the readouts of some heads, by their names in a run, and `readout` is that of all others.

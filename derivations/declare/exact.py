@@ -112,7 +112,7 @@ def equations(parameters: Any) -> Equations:
 
 
 def _advance(parameters: Any) -> Smooth | Recursion:
-    """How the state goes forward: by an integrator, or in giant steps."""
+    """Return the method of integration: an integrator, or giant steps."""
     declared: Declaration = parameters.declaration
     if declared.limit == "batch":
         return giant.advance(parameters)

@@ -16,7 +16,7 @@ LONGEST = 1000
 
 
 class Mistake(UsageError):
-    """What is wrong with one entry of a declaration: its table and key, by which its line is found.
+    """Mistake in one entry of a declaration, with its table and key, from which its line is found.
 
     `nth` counts the tables of that name ([[event]]) from 1 on; 0 means any.
     """
@@ -131,7 +131,7 @@ def near(word: str, known: Collection[str], more: str = "") -> str:
 
 
 def shown(value: Any) -> str:
-    """What was given, for a sentence on one line: long ones are cut."""
+    """Return a given value as text for a message on one line; long values are truncated."""
     words = repr(value)
     return words if len(words) <= 80 else f"{words[:60]}... ({len(words)} characters)"
 

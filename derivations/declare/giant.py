@@ -50,14 +50,14 @@ def advance(parameters: Any) -> Recursion:
 
 
 def validity(declared: "Declaration") -> str:
-    """Where the map holds."""
+    """Return the range of validity of the map."""
     if declared.noisy:
         return "exact for Gaussian inputs in the limit of large d, at a batch of the order of d and a step of order 1"
     return "exact for Gaussian inputs at every d, for descent of the weights on the mean over all samples"
 
 
 def clock(declared: "Declaration") -> str:
-    """What time measures."""
+    """Return the meaning of the time."""
     if declared.noisy:
         return "steps of SGD of step eta, each on a fresh batch of the order of d"
     return "steps of gradient descent of the weights on the mean over all samples, with step eta"

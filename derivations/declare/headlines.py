@@ -1,4 +1,4 @@
-"""What the headline numbers of a run of a declared model are; every declared event has one more."""
+"""Meanings of the numbers in the summary of a declared model; every declared event adds one."""
 
 from collections.abc import Mapping
 

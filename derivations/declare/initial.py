@@ -1,4 +1,4 @@
-"""Where a declared model starts: overlaps drawn at any dimension, declared, or read from weights or overlaps."""
+"""Initial condition of a declared model: overlaps, drawn at any dimension, declared, or read from a file."""
 
 import dataclasses
 from collections.abc import Mapping

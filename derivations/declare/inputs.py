@@ -140,7 +140,7 @@ def _blocks(given: Any, names: Collection[str]) -> tuple[tuple[Tree, Tree | None
 def _spread(
     teacher: Mapping[str, Any], names: Collection[str], folder: Path | None
 ) -> str | tuple[float, ...] | Tree | ArrayFile:
-    """How the teacher's squared norms are shared out among the blocks."""
+    """Return the distribution of the squared norms of the teacher over the blocks."""
     given = teacher.get("spread", "even")
     if _is_array(given):
         return data.of_entry(given, "teacher", "spread", folder)

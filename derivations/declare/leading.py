@@ -130,7 +130,7 @@ def _shared(declared: Declaration, given: tuple[float, ...]) -> tuple[int, float
 
 
 def time_of(k: int, rate: float, start: float, level: float) -> float:
-    """When m' = rate m^(k-1) takes m from `start` to `level`; infinite where it does not grow.
+    """Return the time in which m' = rate m^(k-1) takes m from `start` to `level`; infinite if m does not grow.
 
     >>> round(time_of(2, 1.0, 0.01, 0.5), 6)
     3.912023
@@ -197,12 +197,12 @@ def arguments(k: int, gain: float, initial: Initial) -> tuple[Any, ...]:
 
 
 def scaling(k: int) -> str:
-    """How the time of escape from a random start grows with d."""
+    """Growth of the escape time from a random start with d."""
     return {1: "O(1)", 2: "O(log d)"}.get(k, f"O(d^{k / 2 - 1:g})")
 
 
 def law(k: int) -> str:
-    """How the time of escape grows with d from a random start, as a sentence.
+    """Return a sentence on the growth of the escape time from a random start with d.
 
     >>> law(2)
     'information exponent 2: from a random start the time to escape grows like log d'

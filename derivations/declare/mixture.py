@@ -17,7 +17,7 @@ from derivations.declare.rows import SPACE
 CLUSTER = "cluster"
 """The name of the dimension over clusters."""
 LINEAR = 1e-9
-"""How far from linear a mean may be, relative to its terms."""
+"""Relative tolerance for a mean that must be linear."""
 ONE = Tree("number", value=1.0)
 
 
@@ -132,7 +132,7 @@ def _eigenvalues(inputs: Inputs, known: Mapping[str, float], blocks: spectra.Blo
 
 
 def labelled(parameters: Any) -> Labelled:
-    """What is saved of the clusters with a run: nothing where there are none."""
+    """Return the saved variables of the clusters; none if there are no clusters."""
     found, declared = mixture(parameters), parameters.declaration
     if found is None or not declared.inputs.clusters:
         return {}

@@ -63,7 +63,7 @@ def encoding_of(raw: bytes, place: int) -> str:
 
 
 def _unquoted(text: str, said: str) -> str:
-    """What to do where a value is words without quotes; nothing for another mistake."""
+    """Return a hint for a text without quotes, or an empty text for another mistake."""
     place = re.search(r"\(at line (\d+)", said)
     line = text.splitlines()[int(place[1]) - 1] if place and int(place[1]) <= len(text.splitlines()) else ""
     words = re.fullmatch(r"""\s*([\w.-]+)\s*=\s*([A-Za-z][^"'#]*?)\s*(#.*)?""", line)

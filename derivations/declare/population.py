@@ -1,4 +1,4 @@
-"""What all tiers of a declared model share: state, constants, events, invariants, and where the dynamics holds."""
+"""Common parts of all tiers of a declared model: state, constants, events, invariants, and where the dynamics holds."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -48,7 +48,7 @@ def clock(parameters: Any) -> dict[str, Any]:
 
 
 def validity(declared: Declaration) -> str:
-    """Where the dynamics holds."""
+    """Return the range of validity of the dynamics."""
     if declared.limit == "batch":
         return giant.validity(declared)
     if declared.limit == "online":
@@ -59,7 +59,7 @@ def validity(declared: Declaration) -> str:
 
 
 def neglected(declared: Declaration) -> str:
-    """What the dynamics leaves out where its means are exact."""
+    """Return the terms that the dynamics neglects if its means are exact."""
     return "fluctuations of order 1/sqrt(d)" if declared.noisy else "nothing"
 
 

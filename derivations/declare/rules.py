@@ -21,7 +21,7 @@ from derivations.declare.episodes import REWARD
 from derivations.declare.grammar import OF_SAMPLES, Tree
 
 SAMPLE = ("f", "y", "a", "l", "dl", "df", "dphi", "grad", "gnorm")
-"""What a rule may name beside fields and numbers."""
+"""Names that a rule may contain besides fields and numbers."""
 
 
 def rules(

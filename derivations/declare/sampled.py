@@ -100,7 +100,7 @@ def equations(parameters: Any, tier: str) -> Equations:
 
 
 def neglected(parameters: Any, tier: str) -> str:
-    """What a tier neglects."""
+    """Return the terms that a tier neglects."""
     if tier != "exact":
         return f"the error of means over {parameters.points} points, which the summary measures"
     return population.neglected(parameters.declaration)

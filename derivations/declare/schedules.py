@@ -41,7 +41,7 @@ LOOKED_AT = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Names:
-    """What a value may name beside the time and order parameters: shared numbers with their defaults, and memories."""
+    """Return the names that a value may contain besides the time and order parameters: shared numbers and memories."""
 
     numbers: Mapping[str, float]
     memories: tuple[str, ...] = ()

@@ -144,7 +144,7 @@ def sizes_of(declared: Declaration) -> dict[str, str]:
 
 
 def clock(declared: Declaration) -> str:
-    """What time measures."""
+    """Return the meaning of the time."""
     if declared.limit == "batch":
         return giant.clock(declared)
     if declared.limit == "online":

@@ -18,7 +18,7 @@ from derivations.vectors import root
 ARRAYS = ("kappa", "xi", "nu", "a", "b")
 OPTIONAL = ("gram", "theta", "sigma", "gate_gram", "gate_direction", "directions")
 UNIT = 1e-8
-"""How far from 1 a diagonal entry of a given Gram matrix may be: vectors stored with eight digits still pass."""
+"""Largest distance of a diagonal entry of a given Gram matrix from 1; vectors stored with eight digits pass."""
 PAIRS = 300
 """Up to this many neurons their mutual overlaps are drawn with them (SGD and ridge regression need them)."""
 

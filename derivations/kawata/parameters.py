@@ -118,7 +118,7 @@ def activation_series(p: Parameters) -> tuple[float, ...]:
 
 
 def count(p: Parameters) -> int:
-    """How many neurons are followed."""
+    """Number of neurons that are computed."""
     return p.neurons or p.M * p.J
 
 

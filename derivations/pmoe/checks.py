@@ -1,4 +1,4 @@
-"""Which parameters of `pmoe` fit together."""
+"""Checks of the parameters of `pmoe`."""
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
 
 
 def _check_classes(p: Parameters) -> None:
-    """What several classes ask for, and what is defined for two alone."""
+    """Check requirements of several classes, and refuse what is defined only for two."""
     if p.loss == "logistic" and p.classes > 2:
         raise UsageError(f"the logistic loss is for two classes, but classes = {p.classes}: leave loss=logistic out")
     if p.routers == "single" and p.k < p.classes:

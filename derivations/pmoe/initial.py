@@ -1,4 +1,4 @@
-"""Where a run starts: inner products of neurons and routers with the patterns, drawn or read from a file."""
+"""Initial condition of a run: inner products of neurons and routers with the patterns, drawn or read from a file."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -244,7 +244,7 @@ def _past(
     time: float,
     kept: Mapping[str, np.ndarray],
 ) -> Past:
-    """What earlier stages on the same clock found: their hitting times, where the component went on as it was.
+    """Return the hitting times of earlier stages on the same clock, for components that continued unchanged.
 
     A component that a stage draws anew has no past; `kept` selects the entries that are left.
     """

@@ -27,7 +27,7 @@ RTOL_FLOOR = 1e-13
 
 @dataclasses.dataclass(frozen=True)
 class Past:
-    """What went before a stage on the same clock: its end, and hitting times of entries that went on unchanged."""
+    """Earlier stages on the same clock: their end, and hitting times of components that continue unchanged."""
 
     time: float = 0.0
     hits: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What is kept of a run: states at the save times, and hitting times located by root-finding."""
+"""Recorded data of a run: states at the saved times, and hitting times located by root-finding."""
 
 import dataclasses
 import functools

@@ -61,7 +61,7 @@ def follow(
 
 
 def _way(problem: Problem) -> Callable[..., Trajectory]:
-    """How these equations are followed: by steps of their own, as a map, block by block, or by an integrator."""
+    """Return the method for these equations: their own stepping function, a map, blocks, or an integrator."""
     case = problem.case
     match problem.equations.advance:
         case Stepped():

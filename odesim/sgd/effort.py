@@ -1,4 +1,4 @@
-"""What a request needs, counted before it is begun: memory that is not there is refused, a long wait is said."""
+"""Effort of a request, estimated in advance: too much memory is refused, and a long duration is announced."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,7 @@ def least_seconds(simulation: "Simulation", size: int) -> float:
 
 
 def announcement(simulation: "Simulation", initial: "Initial") -> str:
-    """What to say before a simulation that is long, or of very few steps; empty where there is nothing to say."""
+    """Return a notice before a simulation that is long or has very few steps; otherwise an empty text."""
     said = []
     seconds = least_seconds(simulation, sum(values.size for values in initial.state.values()))
     if seconds > LONG:

@@ -1,4 +1,4 @@
-"""What a stage's model is asked beyond the options of a simulation: by its family of data, and by its step size."""
+"""Options that depend on the family of data and on the step size of a model."""
 
 import dataclasses
 import importlib
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """What serves the models of one type, by names that are imported on first use.
+    """Functions for the models of one type, by names that are imported on first use.
 
     The modules of its checks (`check`, `require_memory(simulation, model, initial)`) and of its engine, the engines
     `chains` (NumPy and numba) and `replicas` (JAX), and `descent(model, initial, batch, repeats, rng, fresh)`, which
@@ -164,7 +164,7 @@ def make_engine(
 
 
 def remarks(engine: Any) -> dict[str, str]:
-    """How an engine makes its batches, where it had a choice; part of a run's summary."""
+    """Return the method by which an engine makes its batches, if it has a choice; part of the summary."""
     text = getattr(engine, "batches", "")
     return {"batches": text} if text else {}
 

@@ -143,7 +143,7 @@ class FrameChains:
         return all(np.isfinite(array).all() for moving in self.moving for array in moving)
 
     def grams(self) -> np.ndarray:
-        """What is saved of every replica (R, size), read by the model's `observe`."""
+        """Return the saved variables of every replica (R, size), read by the model's `observe`."""
         pairs = zip(self.initials, self.moving, strict=True)
         return np.array([self.model.measure(initial, *self.move.tables(moving)) for initial, moving in pairs])
 

@@ -23,7 +23,7 @@ from odesim.study.observed_clock import speed
 Snapshots = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, Any]
 """Weights: a file, several files, or arrays by name."""
 FIXED = 1e-9
-"""How far a teacher given at every time may be from that of the first, relative to its largest entry: float32 moves."""
+"""Relative tolerance for a teacher given at every time, whose values may change by rounding in float32."""
 
 START_FILE = r"the initial (file|state|arrays)|(the file of )?--initial( FILE\.npz)?|the file(?= (has|brings|lacks))"
 """Names of the initial arrays in the messages of a system."""

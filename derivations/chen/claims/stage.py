@@ -1,4 +1,4 @@
-"""What the claims on the router stage measure: contrast, plateau, imbalance of a group, in flow and training."""
+"""Measurements of the claims on the router stage: contrast, plateau, imbalance of a group, in flow and training."""
 
 import dataclasses
 import functools

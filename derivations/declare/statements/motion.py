@@ -37,7 +37,7 @@ class Writer:
 
     @property
     def declared(self) -> Declaration:
-        """What is declared."""
+        """Return the declaration."""
         return self.rows.declaration
 
     @property

@@ -92,7 +92,7 @@ def statement(p: Parameters) -> Statement:
 
 
 def crossings(p: Parameters) -> tuple[Crossing, ...]:
-    """When xi reaches the threshold in size, and when the run ends."""
+    """Return the crossings: xi reaches the threshold in absolute value, and the run ends."""
     level, why = p.threshold, "an entry of xi reached 0.999, where the leading order no longer holds"
     return (
         Crossing("T_xi", "xi", level, absolute=True, meaning=f"first time |xi| reaches {level:g}"),
