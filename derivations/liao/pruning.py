@@ -17,7 +17,7 @@ from derivations.vectors import root
 
 @dataclasses.dataclass(frozen=True)
 class Pruning:
-    """Result of greedy pruning: remaining experts, removed experts in order, and the loss before and after each removal."""
+    """Result of greedy pruning: remaining experts, removed experts in order, and the loss at each removal."""
 
     kept: np.ndarray
     removed: np.ndarray

@@ -22,7 +22,7 @@ class Engine(Protocol):
         ...
 
     def grams(self) -> np.ndarray:
-        """Return the saved variables of all replicas: packed Gram matrices (R, n, n) and scalars, or a model's own vector."""
+        """Return the saved variables: packed Gram matrices (R, n, n) and scalars, or a model's own vector."""
         ...
 
     def state(self) -> dict[str, np.ndarray]:

@@ -293,7 +293,7 @@ class PatternChains:
         return (*found, expert, margin)
 
     def saved(self) -> np.ndarray:
-        """Return the saved variables of all replicas (R, size): overlaps, dispatch and scalars, for `observe` of the model."""
+        """Return the saved variables (R, size): overlaps, dispatch and scalars, for `observe` of the model."""
         return np.array([self._measure(k, w) for k, w in enumerate(self.weights)])
 
     grams = saved
