@@ -145,7 +145,7 @@ def of_memory(error: BaseException) -> NumericalError | None:
     if not isinstance(error, MemoryError):
         return None
     asked = f" ({error})" if str(error) else ""
-    return NumericalError(f"the memory of this machine does not suffice{asked}; take smaller sizes")
+    return NumericalError(f"the memory of this machine is too small{asked}; use smaller sizes")
 
 
 def exit_code(exception: BaseException) -> int:

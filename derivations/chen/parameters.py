@@ -90,7 +90,7 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
         )
     if parameters.tier == "group2" and parameters.M % parameters.K:
         raise UsageError(
-            f"tier group2 needs K groups of equal size, but M = {parameters.M} is no multiple of K = {parameters.K}"
+            f"tier group2 needs K groups of equal size, but M = {parameters.M} is not a multiple of K = {parameters.K}"
         )
     if parameters.variant == "released" and parameters.J % 2:
         raise UsageError(

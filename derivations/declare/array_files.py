@@ -134,8 +134,8 @@ def values(file: ArrayFile) -> np.ndarray:
             raise MissingArrayError(f"{error}; the declaration was made with this file") from None
         if digest(found) != file.sha256:
             raise MissingArrayError(
-                f"{path} has changed since the model was declared: give it its earlier content (shape {file.shape}, "
-                f"SHA-256 of the numbers {file.sha256[:12]}..), or declare the model again"
+                f"{path} has changed since the model was declared: restore the earlier file (shape "
+                f"{file.shape}, SHA-256 of the numbers {file.sha256[:12]}..), or declare the model again"
             )
         _hold(file.sha256, found)
     _recent.move_to_end(file.sha256)

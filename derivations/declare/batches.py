@@ -126,7 +126,9 @@ def samples(parameters: Any) -> float:
     shared = {name: float(getattr(parameters, name)) for name in parameters.declaration.names}
     value = number(stated.tree, {**shared, "d": float(parameters.d)})
     if not abs(value) <= LARGEST:
-        raise UsageError(f"batch is {stated.text!r}, which at d = {parameters.d} is no number of samples up to 10^15")
+        raise UsageError(
+            f"batch is {stated.text!r}, which at d = {parameters.d} is not a number of samples of at most 10^15"
+        )
     found = float(max(1, round(value)))
     if found < FEWEST:
         raise UsageError(f"batch is {stated.text!r}, which at d = {parameters.d} is {value:.4g}: {NEEDED}")

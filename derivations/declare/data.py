@@ -91,7 +91,7 @@ def _covariance(values: np.ndarray, name: str, path: str) -> ArrayFile:
         )
     least = float(np.linalg.eigvalsh(values)[0])
     if least < -EQUAL_SIZE * scale:
-        raise UsageError(f"{name} is no covariance: its least eigenvalue is {least:.3g}")
+        raise UsageError(f"{name} is not a covariance: its least eigenvalue is {least:.3g}")
     return array_files.remember(values, path)
 
 
@@ -302,9 +302,9 @@ def coordinates(file: ArrayFile, label: ArrayFile | None, centre: bool) -> np.nd
     fixed = np.flatnonzero(~basis.varying & (array_files.values(file)[0] != 0))
     if not centre and len(fixed):
         raise UsageError(
-            f"column {fixed[0] + 1} of {file.name} is {array_files.values(file)[0, fixed[0]]:g} in every sample: "
-            "constant columns are left out, and with them a part of the mean that centre = false keeps; take the "
-            "column out"
+            f"column {fixed[0] + 1} of {file.name} is {array_files.values(file)[0, fixed[0]]:g} in every "
+            "sample; odesim leaves out constant columns, but with centre = false this would change the mean: "
+            "remove the column from the file"
         )
     return (array_files.values(file)[:, basis.varying] - (basis.mean if centre else 0.0)) @ basis.vectors
 

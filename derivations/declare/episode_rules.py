@@ -74,7 +74,7 @@ def require_signs(declared: Declaration) -> None:
     """Raise `Open` for more answers than those of one student and one teacher with one vector each."""
     said = "the success of a sample has closed forms where one student and one teacher decide on it by their signs"
     if declared.inputs is not None and declared.inputs.clusters:
-        raise Open(f"{said}, and inputs are no clusters")
+        raise Open(f"{said}, and without clusters of inputs")
     for side in (declared.students, declared.teachers):
         plain = len(side) == 1 and len(side[0].slots) == 1 and not side[0].scalars and side[0].output in PLAIN
         if not plain or side[0].share is not None:
@@ -171,7 +171,7 @@ def _succeeds(declared: Declaration, student: _Answer, teacher: _Answer, branch:
     own = declared.episode
     assert own is not None
     if set(own.success.names()) - {"f", "y"}:
-        raise Open(f"the success {own.success_text!r} depends on numbers beside f and y")
+        raise Open(f"the success {own.success_text!r} depends on other numbers than f and y")
     places = {}
     for letter, one, sign in (("f", student, branch[0]), ("y", teacher, branch[1])):
         size = sympy.Symbol(f"size_{letter}", positive=True)
@@ -179,7 +179,7 @@ def _succeeds(declared: Declaration, student: _Answer, teacher: _Answer, branch:
     found = symbols.build(own.success, ()).xreplace(places)
     undecided = [call for call in found.atoms(symbols.own()["step"]) if call.args[0].is_positive is None]
     if undecided:
-        raise Open(f"the success {own.success_text!r} does not depend on the signs of f and y alone")
+        raise Open(f"the success {own.success_text!r} depends on more than the signs of f and y")
     return int(found.replace(symbols.own()["step"], lambda x: sympy.Integer(bool(x.is_positive))))
 
 

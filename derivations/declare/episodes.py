@@ -165,7 +165,7 @@ def check(parameters: Any) -> None:
         except (UsageError, ArithmeticError, ValueError):
             value = math.nan
         if not math.isfinite(value):
-            raise UsageError(f"the reward {declared.episode.reward_text!r} is no number at n = {n}")
+            raise UsageError(f"the reward {declared.episode.reward_text!r} is not a number at n = {n}")
 
 
 def convention(parameters: Any) -> dict[str, str]:

@@ -32,7 +32,7 @@ def require(declared: "Declaration") -> None:
     if declared.inputs is not None:
         refuse("[inputs]", "a batch of the order of d is a limit for x ~ N(0, I) here")
     if declared.episode is not None:
-        refuse("episodes", "their samples are rewarded together; take limit = 'online'", "episode")
+        refuse("episodes", "the reward depends on several samples; use limit = 'online'", "episode")
     if declared.look is not None and declared.look.times > MOST_LOOKS:
         refuse(f"look with times = {declared.look.times}", f"at most {MOST_LOOKS} looks at every sample of a batch")
 

@@ -117,7 +117,7 @@ def _power(base: Growth, exponent: Tree, values: Mapping[str, float]) -> Growth:
         raise UsageError(f"an exponent is a number between -{DEGREE} and {DEGREE}, but is {power:g}")
     if power < 0 or power != int(power):
         if not (base.away and base.down == NEVER):
-            raise UsageError("the exponent of a field is a whole number from 0 on")
+            raise UsageError("the exponent of a field must be a whole number of at least 0")
         return Growth(max(power, 0.0) * base.up, NEVER)
     if power == 0:
         return Growth(0.0, NEVER, True)

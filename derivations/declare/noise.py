@@ -78,7 +78,7 @@ def require(given: Law, known: Mapping[str, float]) -> None:
     values, weights, x = _values(given, known)
     wrong = ~np.isfinite(values)
     if wrong.any():
-        raise UsageError(f"the noise {given.text!r} is no number at xi = {x[wrong][0]:.3g}")
+        raise UsageError(f"the noise {given.text!r} is not a number at xi = {x[wrong][0]:.3g}")
     size, mean = float(np.abs(values) @ weights), float(values @ weights)
     if abs(mean) > CENTRED * size:
         raise UsageError(

@@ -245,7 +245,7 @@ def _group(
     if not name and entry.get("name"):
         raise fields.Mistake("name is only for one of several groups: write [[student]] for each group", table, "name")
     if "unit" not in entry and not (like and len(like) == 1):
-        raise fields.Mistake(f"[{table}] lacks its unit: write unit = 'erf(w)', say", table)
+        raise fields.Mistake(f"[{table}] has no unit: write one, such as unit = 'erf(w)'", table)
     text = entry.get("unit", like[0].text if like else None)
     if not isinstance(text, str) or not text.strip():
         raise fields.Mistake(

@@ -154,8 +154,8 @@ def _require_few(declared: Declaration, directions: int) -> None:
         alone = len(declared.teachers) == 1
         example = f", as in -p teachers={MOST // len(declared.teachers[0].slots)}" if alone else ""
         raise UsageError(
-            f"the label depends on {directions} directions, and Hermite tensors are computed for at most {MOST}; take "
-            f"fewer teachers{example}"
+            f"the label depends on {directions} directions, but Hermite tensors are computed for at most "
+            f"{MOST}; use fewer teachers{example}"
         )
 
 
@@ -357,8 +357,7 @@ def _sign(parameters: Any, label: Label) -> Label:
     """The label that a logistic or hinge loss sees, E[sign(y) | x]."""
     if noise.in_force(parameters).law is not None or getattr(parameters, "noise", 0.0) is None:
         raise UsageError(
-            "the loss takes the sign of a label whose noise is a law or changes in time; give a number, as in -p "
-            "noise=0.1"
+            "the loss depends on the sign of the label, so its noise must be a constant number, as in -p noise=0.1"
         )
     sigma = float(parameters.noise)
     if sigma > 0:
@@ -369,8 +368,8 @@ def _sign(parameters: Any, label: Label) -> Label:
         return dataclasses.replace(label, function=smooth, degree=None, summands=(), polynomial=None, binary=True)
     if label.directions > 1:
         raise UsageError(
-            f"the loss takes the sign of a label of {label.directions} directions, which jumps on a surface that "
-            "quadrature does not resolve; take one teacher, or label noise, as in -p noise=0.1"
+            f"the loss depends on the sign of a label of {label.directions} directions, whose jump is too "
+            "difficult for quadrature; use one teacher, or label noise, as in -p noise=0.1"
         )
 
     def sign(*z: Any) -> Any:

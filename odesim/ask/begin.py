@@ -75,8 +75,8 @@ def _start(run: Trajectory, system: System, end: Mapping[str, np.ndarray]) -> di
     except UsageError as error:  # leaving out what its reader refuses would begin with another state
         why = str(error).rstrip(".")
         raise UsageError(
-            f"--initial cannot be a run of {case.system.name}, whose starts are other arrays ({why}); "
-            "--from RUN_DIR goes on from it"
+            f"--initial cannot be a run of {case.system.name}, because a start of it needs other arrays "
+            f"({why}); --from RUN_DIR continues the run"
         ) from None
     return arrays
 

@@ -116,8 +116,8 @@ def compare(
             raise UsageError("compare takes two run folders, or --system with the options of a simulation, not both")
         if len(runs) == 1:
             raise UsageError(
-                f"compare needs a second run beside {runs[0]}: `odesim compare {runs[0]} RUN_DIR` compares two stored "
-                "runs, and `odesim compare --system NAME` the flow with SGD"
+                f"compare needs a second run besides {runs[0]}: `odesim compare {runs[0]} RUN_DIR` compares "
+                "two stored runs, and `odesim compare --system NAME` the flow with SGD"
             )
         if len(runs) > 2:
             raise UsageError(f"compare takes two run folders, but {len(runs)} were given: name two")

@@ -131,7 +131,8 @@ def _compute(
             data = ask.run(wanted, folder, scheduler=scheduler, workers=processes, report=wait.watching(progress))
         except KeyboardInterrupt:
             raise Interrupted(
-                f"interrupted; the finished cells are kept, the same command with --resume --out {folder} goes on."
+                f"interrupted; the finished cells are kept, and the same command with --resume --out {folder} "
+                "continues the sweep."
             ) from None
     swept.save(wanted, data, folder)
     return data

@@ -51,8 +51,9 @@ class Wait:
                 return
             if left > LONG and not self.agreed:
                 raise UsageError(
-                    f"{cells:,} cells would take about {spoken(left)} more: give --yes to compute them; those that "
-                    f"ended are kept, and the same command with --yes --resume --out {self._folder} goes on"
+                    f"{cells:,} cells would take about {spoken(left)} more: give --yes to compute them; "
+                    f"finished cells are kept, and the same command with --yes --resume --out {self._folder} "
+                    "continues the sweep"
                 )
             if len(self._ended) > 2 + self._workers:
                 self._said = True

@@ -110,8 +110,8 @@ class _Continuation:
         if drawn or _differ(self.arrays[constant], before.constants[constant]):
             source = "was drawn at the start" if drawn else "came from elsewhere than its parameters"
             raise UsageError(
-                f"parameter {name} determines {constant}, which {source} of the run that goes on: leave {name} out, or "
-                "start anew"
+                f"parameter {name} determines {constant}, which {source} of the continued run: leave {name} "
+                "out, or start a new run"
             )
         return True
 

@@ -96,8 +96,9 @@ def end_times(system: System, names: list[str], until: Any) -> dict[str, Any]:
         until = parse_assignments(until.split(","), "--until", "T or STAGE=T,STAGE=T such as train=20,tune=50")
     if not isinstance(until, Mapping) and len(clocked) > 1:
         raise UsageError(
-            f"--until {until} could end {' or '.join(clocked)}: give end times by name, such as "
-            f"--until {','.join(f'{name}={until}' for name in clocked[:1])}, on the clock that they share"
+            f"--until {until} does not say which stage it ends ({' or '.join(clocked)}): give end times by "
+            f"name, such as --until {','.join(f'{name}={until}' for name in clocked[:1])}, on the clock that "
+            "they share"
         )
     if not isinstance(until, Mapping):
         until = {clocked[0] if clocked else "": until}

@@ -260,8 +260,8 @@ def _require_finite(initial: Initial) -> None:
         array = np.asarray(values)
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise UsageError(
-                f"{name} is not finite at the start: the initial arrays hold what is no number, or numbers too large "
-                "for their squares; rescale them"
+                f"{name} is not finite at the start: the initial arrays contain NaN, infinity, or numbers "
+                "whose squares overflow; rescale them"
             )
 
 

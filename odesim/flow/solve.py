@@ -42,7 +42,7 @@ def solve(
     if times is None and case.save_at is not None:
         times = np.array(case.save_at) - past.time
         if times[0] < 0:
-            raise UsageError(f"--save-at begins at {case.save_at[0]:g}, before the run, which goes on at {past.time:g}")
+            raise UsageError(f"--save-at begins at {case.save_at[0]:g}, but the continued run begins at {past.time:g}")
     states = case.save_points if times is None else len(times)
     require_memory(float(states) * problem.start.size, f"{states:.3g} saved states", "--save-points")
     return follow(problem, times, progress, checkpoint)

@@ -92,16 +92,17 @@ class Origin:
         own = self.known
         if own is None and outside.is_declaration(self.system):
             raise UsageError(
-                f"the run was stored by an earlier version of odesim, without its declaration, and {self.system} has "
-                "changed since: give the file its earlier text, or make the run again"
+                "the run was stored by an earlier version of odesim, without its declaration, and "
+                f"{self.system} has changed since: restore the earlier text of the file, or make the run again"
             )
         if own is None and chosen is not None and derivations.reference(chosen) == self.system:
             return chosen
         if own is None:
             place = outside.split(self.system)[0]
             raise UsageError(
-                f"the run is of {self.system}, which is outside of odesim, and odesim imports no code because a run "
-                f"names it: if you trust {place}, name it by --system {self.system} (or load it by odesim.system first)"
+                f"the run belongs to {self.system}, which is outside of odesim, and odesim never imports code "
+                f"only because a run names it: if you trust {place}, give --system {self.system} (or load it "
+                "first with odesim.system)"
             )
         if chosen is None:
             self._tell_of_changes(own)
@@ -110,8 +111,8 @@ class Origin:
             return own
         if derivations.reference(chosen) == self.system:
             raise UsageError(
-                f"the run is of {own.name} as it was declared then, and the declaration has changed since: leave "
-                "--system out to go on with the declaration of the run"
+                f"the declaration of {own.name} has changed since the run: leave out --system to continue "
+                "with the declaration of the run"
             )
         raise UsageError(f"the run belongs to {own.name}, but --system is {chosen.name}")
 

@@ -58,8 +58,8 @@ def build(
             case = dataclasses.replace(case, until=case.until - begin)
         if going and sgd["method"] == "explicit" and families.has_samples(case):
             raise UsageError(
-                f"explicit SGD of stage {stage.name} cannot go on: a run keeps overlaps, and samples of a file need "
-                "the weights; take --method compressed"
+                f"explicit SGD of stage {stage.name} cannot continue, because a run stores only overlaps but "
+                "samples from a file need the weights; use --method compressed"
             )
         arrays = () if made else tuple({**(found.previous or {}), **_own(run, start)} for run in replicas)
         made.append(Simulation.build(case, **sgd, begin=Beginning(begin, arrays, "" if made else found.stage)))

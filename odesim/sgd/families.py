@@ -80,7 +80,9 @@ def require_jax(case: Case, method: str) -> bool:
         which = "with momentum" if pushed else "on inputs with eigenvalues"
         raise UsageError(f"SGD {which} runs in JAX only; leave --backend out or give --backend jax")
     if scaled and pushed and method == "compressed":
-        raise UsageError("compressed SGD with momentum is for inputs x ~ N(0, I), not [inputs]; take --method explicit")
+        raise UsageError(
+            "compressed SGD with momentum supports only inputs x ~ N(0, I), not [inputs]; use --method explicit"
+        )
     return scaled or pushed
 
 
@@ -122,7 +124,7 @@ def require_loss(case: Case, asked: bool) -> None:
     stage = case.system.dynamics(case.stage)
     equations = flow_of(stage, case.parameters) if stage.model else None
     if equations is None:
-        raise UsageError("--population-loss: there is no flow, and no population loss, of this training; leave it out")
+        raise UsageError("--population-loss: this training has no flow and therefore no population loss; leave it out")
     if equations.about.neglects != "nothing" and costly_loss(stage.truth(case.parameters), case.parameters):
         raise UsageError(
             f"--population-loss: the loss of tier {equations.about.name} is not that of this training, because it "

@@ -125,8 +125,8 @@ def split(
             parts.append(_follow(setting, course, k, (start, rest), times, noise))
     if len(parts) < len(draws) / 2:
         raise NumericalError(
-            f"at time {course.time[k]:g} more than half of the spread of SGD are no Gram matrices; d is too small for "
-            "bands"
+            f"at time {course.time[k]:g} more than half of the states within the spread of SGD are not Gram "
+            "matrices; d is too small for bands"
         )
     return parts, count
 
@@ -224,8 +224,8 @@ def _drawn(setting: Setting, course: Fluctuations, k: int, quantity: Quantity) -
     good = [y for y in states if is_state(setting, y)]
     if len(good) < len(states) / 4:
         raise NumericalError(
-            f"at time {course.time[k]:g} most states within the spread of SGD are no Gram matrices: d is too small for "
-            "bands"
+            f"at time {course.time[k]:g} most states within the spread of SGD are not Gram matrices: d is too "
+            "small for bands"
         )
     return np.array([quantity.value(y) for y in good])
 

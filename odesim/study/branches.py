@@ -162,7 +162,8 @@ def _require_equations(field: VectorField, name: str, end: float) -> None:
     )
     if not same:
         raise UsageError(
-            f"atlas: at {name} = {end:g} the model has equations of another form; choose a range in which they keep it"
+            f"atlas: at {name} = {end:g} the equations of the model have another form; choose a range in "
+            "which the form does not change"
         )
 
 

@@ -63,7 +63,7 @@ def _checked(run: Trajectory, time: Any) -> tuple[np.ndarray, bool]:
     if outside.size:
         raise UsageError(
             f"time {outside.ravel()[0]:g} is outside of the run, which has states from {first:g} to {last:g}: "
-            "continue_(until=..) goes on from its end"
+            "continue_(until=..) continues it"
         )
     return np.atleast_1d(times), times.ndim == 0
 

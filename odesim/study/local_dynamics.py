@@ -97,7 +97,7 @@ class Map:
             if name not in observed:
                 tier = self.problem.equations.about.name
                 raise UsageError(
-                    f"bands of tier {tier} are not derived: its component {name} does not depend on the "
+                    f"there are no bands for tier {tier}, because its component {name} does not depend on the "
                     "weights alone; choose a tier whose state consists of the order parameters"
                 )
             values = np.asarray(observed[name][1]).reshape(len(packed), -1)

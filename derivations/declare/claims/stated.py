@@ -118,7 +118,7 @@ def _require_parameters(system: System, entry: Mapping[str, Any], over: Mapping[
                 continue
             if word not in known:
                 raise fields.Mistake(
-                    f"claim {name}: {key} names {fields.shown(word)}, which is no parameter of the model; "
+                    f"claim {name}: {key} names {fields.shown(word)}, which is not a parameter of the model; "
                     f"{fields.near(word, known)}",
                     "claim",
                     key,
@@ -143,7 +143,9 @@ def _require_end_times(entry: Mapping[str, Any], over: Mapping[str, Any], name: 
         said = "over = {until = ..} belongs to a measure 'final R'; a first time does not depend on the end of the run"
         raise fields.Mistake(f"claim {name}: {said}", "claim", "over")
     if UNTIL in entry:
-        raise fields.Mistake(f"claim {name}: until stands in over too; leave one of the two out", "claim", UNTIL)
+        raise fields.Mistake(
+            f"claim {name}: until is given twice, in the claim and in over; leave one of the two out", "claim", UNTIL
+        )
 
 
 def _points(over: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:

@@ -26,8 +26,8 @@ REFUSED = {
         "student": HEADS, "teacher": {"one": {"unit": "w"}, "two": {"unit": "w"}}, "training": {"loss": "softmax"},
     },
     "the loss is an expression": {"student": {"unit": "w"}, "teacher": {}, "training": {"loss": "(f - y)^4"}},
-    "at most 4; take fewer teachers, as in teachers=4": {"student": {"unit": "tanh(w)"}, "teacher": {"units": 5}},
-    "at most 4; take fewer teachers, as in teachers=2": {"student": {"unit": "tanh(v)*w"}, "teacher": {"units": 3}},
+    "at most 4; use fewer teachers, as in teachers=4": {"student": {"unit": "tanh(w)"}, "teacher": {"units": 5}},
+    "at most 4; use fewer teachers, as in teachers=2": {"student": {"unit": "tanh(v)*w"}, "teacher": {"units": 3}},
     "sign of a label of 2 directions": {
         "student": {"unit": "erf(w)", "units": 2}, "teacher": {"units": 2}, "training": {"loss": "hinge"},
     },

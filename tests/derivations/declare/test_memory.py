@@ -241,7 +241,7 @@ def test_the_page_says_what_memories_are():
 
 
 REFUSED = [
-    ({"step": "M_vw[1,1]"}, {}, "M_vw is no order parameter that moves; did you mean 'M_ww'"),
+    ({"step": "M_vw[1,1]"}, {}, "M_vw is not an order parameter that changes; did you mean 'M_ww'"),
     ({"step": "M_ww[2,1]"}, {}, "M_ww is 1 x 1"),
     ({"step": "M_ww[1]"}, {}, "M_ww is 1 x 1"),
     ({"step": "step(M_ww[1,1] - 0.5)"}, {}, "jumps only at fixed times"),
