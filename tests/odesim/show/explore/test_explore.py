@@ -184,7 +184,7 @@ def test_mistakes_are_sentences(flow, tmp_path, monkeypatch):
     with pytest.raises(odesim.UsageError, match="make separate pages"):
         odesim.explore([data, flow])
     still = dataclasses.replace(flow, time=flow.time[:1], state={})
-    with pytest.raises(odesim.UsageError, match="nothing moves"):
+    with pytest.raises(odesim.UsageError, match="only one saved time"):
         odesim.explore(still)
     path = odesim.explore(flow)
     assert path.name == "explore.html" and path.is_file()
