@@ -1,4 +1,4 @@
-"""Gaussian laws with exact arithmetic: conditioning without cancellation, also where the covariance is singular."""
+"""Gaussian laws with exact arithmetic: conditioning without cancellation, also for singular covariances."""
 
 import math
 from dataclasses import dataclass
