@@ -119,7 +119,7 @@ def objection(case: Case, name: str) -> str:
         raise UsageError(f"{case.name} has no parameter {name!r}; {nearest(name, values)}")
     value = values[name]
     if name == "d":
-        return "d is a whole number, and the limit d to infinity does not contain it"
+        return "d is the dimension, a whole number that the limit of large d does not contain"
     if "seed" in name:
         return "a seed has no derivative: random numbers are held fixed"
     if name == "points" or name == "tier":
