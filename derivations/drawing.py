@@ -235,9 +235,9 @@ def mark(k: int) -> str:
 
 
 def marked(k: int, points: int, of: int = 1) -> dict[str, Any]:
-    """Options of a line of so many points for the k-th of `of`: its colour, and its mark about eight times.
+    """Return options of the k-th of `of` lines: its colour, and a mark at about eight of its points.
 
-    Marks are shifted against those of its neighbours, so that lines under one another show themselves.
+    Marks of neighbouring lines are shifted, so that lines that coincide remain visible.
     """
     every = max(1, points // 8)
     start = (every * (k % max(of, 1))) // max(of, 1)

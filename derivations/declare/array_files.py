@@ -108,7 +108,7 @@ def from_table(entry: Mapping[str, Any]) -> ArrayFile:
     good = isinstance(sha256, str) and re.fullmatch("[0-9a-f]{64}", sha256) and set(entry) <= set(KEYS)
     good = good and isinstance(entry.get("file"), str) and isinstance(shape, list) and len(shape) in (1, 2)
     if not good or not all(type(n) is int and 0 < n < 1 << 40 for n in [*(shape or []), dimension]):
-        raise UsageError("give the name of a file, or in Python an array; a table is what a stored run has")
+        raise UsageError("give the name of a file, or in Python an array, but not a table")
     return ArrayFile(str(sha256), tuple(shape or ()), int(dimension or 0), entry["file"])
 
 
@@ -128,8 +128,9 @@ def values(file: ArrayFile) -> np.ndarray:
         except UsageError as error:
             if file.of_python:
                 raise MissingArrayError(
-                    "an array of the declaration was given in Python, and this process does not have it: declare the "
-                    "model again with the same array, or save it as .npy and name the file"
+                    "the declaration contains an array that was given in Python, which this process does not "
+                    "have: declare the model again with the same array, or save it as .npy and use the name "
+                    "of the file"
                 ) from None
             raise MissingArrayError(f"{error}; the declaration was made with this file") from None
         if digest(found) != file.sha256:
@@ -193,7 +194,9 @@ def _content(path: Path) -> np.ndarray:
     if kind == ".npz":
         arrays = npz.read_npz(path)
         if len(arrays) != 1:
-            raise UsageError(f"{path} holds {len(arrays)} arrays, {', '.join(arrays) or 'none'}: save the one in .npy")
+            raise UsageError(
+                f"{path} holds {len(arrays)} arrays, {', '.join(arrays) or 'none'}: save the right one as .npy"
+            )
         return next(iter(arrays.values()))
     if kind == ".csv":
         return _of_csv(path)
@@ -256,7 +259,7 @@ def real(given: Any, name: str) -> np.ndarray:
         place = np.argwhere(~np.isfinite(found))[0]
         what = "row {}, column {}" if found.ndim == 2 else "place {}"
         where = what.format(*(int(k) + 1 for k in place)) if found.ndim in (1, 2) else str(place.tolist())
-        raise UsageError(f"{name} holds {found[tuple(place)]} in {where}: numbers must be finite, and none may lack")
+        raise UsageError(f"{name} holds {found[tuple(place)]} in {where}: all numbers must be present and finite")
     return found
 
 

@@ -95,7 +95,7 @@ def _change(key: str, value: Any, stage: Declaration) -> list[Change]:
     if vectors:
         if value != FRESH:
             raise fields.Mistake(
-                f"begin: {key} are vectors, which begin {FRESH!r}, not {fields.shown(value)}", "stage", "begin"
+                f"begin: {key} are vectors and can only begin {FRESH!r}, not {fields.shown(value)}", "stage", "begin"
             )
         return [Change(FRESH, g.named(slot), slot) for g, slot in vectors]
     if not numbers:

@@ -103,7 +103,7 @@ def _eigenvalues(values: np.ndarray, name: str, path: str) -> ArrayFile:
         place = int(values.argmin()) + 1
         raise UsageError(f"eigenvalues must be above 0, but number {place} of {name} is {values.min():g}")
     if values.max() > fields.MOST:
-        raise UsageError(f"an eigenvalue is at most {fields.MOST:g}, but {name} holds {values.max():g}")
+        raise UsageError(f"eigenvalues must be at most {fields.MOST:g}, but {name} has {values.max():g}")
     return array_files.remember(values, path)
 
 

@@ -63,7 +63,7 @@ def rewarded(declared: Declaration, group: Group, slot: str, values: Mapping[str
         for term in sympy.Add.make_args(sympy.expand(made)):
             rest, gain = term.as_independent(reward, as_Add=False)
             if gain.has(z):
-                raise Open(f"the rule {rule.text!r} mixes the reward and fields in one function")
+                raise Open(f"the rule {rule.text!r} has a function of both the reward and fields")
             tables.setdefault(gain, dict.fromkeys(BRANCHES, sympy.Integer(0)))[branch] += rest
     success = {branch: _succeeds(declared, student, teacher, branch) for branch in BRANCHES}
     gains = sorted(tables, key=str)
@@ -105,7 +105,7 @@ def _answer(group: Group, values: Mapping[str, float]) -> _Answer:
         turn *= _sign(front, values, group.text)
     odd = inner.is_Pow and inner.base == z and inner.exp.is_Integer and inner.exp % 2 == 1
     if inner != z and not odd:
-        raise Open(f"the sign of {group.text!r} is not that of its field, so that a success has no closed form")
+        raise Open(f"the sign of {group.text!r} is not the sign of its field, so a success has no closed form")
     return _Answer(None, turn)
 
 
@@ -156,7 +156,7 @@ def _of_branch(
     if expression.has(y):
         found = _answer(teacher, values).values
         if found is None:
-            raise Open(f"a rule with a reward reads the label {teacher.text!r}, which takes more than two values")
+            raise Open(f"a rule with a reward depends on the label {teacher.text!r}, which has more than two values")
         expression = expression.subs(y, found[branch[1]])
     known = {z, sympy.Symbol(REWARD, real=True), *(sympy.Symbol(name, real=True) for name in declared.names)}
     if not expression.free_symbols <= known:

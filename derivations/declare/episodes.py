@@ -67,7 +67,7 @@ def episode(training: Mapping[str, Any], numbers: Iterable[Any]) -> Episode | No
     samples, shared = fields.whole(given, "samples", place, 1, MOST_SAMPLES), []
     for one in numbers:
         if one.name in TAKEN or re.match("(right|wrong|alone|pair|bend)_", one.name):
-            said = f"{one.name} is both a parameter of yours and a name of every episode: rename yours"
+            said = f"{one.name} is both your parameter and a reserved name of episodes: rename your parameter"
             raise fields.Mistake(said, "training", "episode")
         shared += [] if one.per_unit else [one.name]
     success = fields.expression(given["success"], place, "success", ("f", "y", *shared))
@@ -120,7 +120,7 @@ def require(declared: Any) -> None:
 def require_effect(declared: Any) -> None:
     """Raise `fields.Mistake` where no rule of any stage reads the reward."""
     if declared.episode is not None and not any(reads(stage) for stage in declared.each_stage):
-        said = f"nothing depends on the reward: no rule names {REWARD}; leave episode out"
+        said = f"nothing depends on the reward, because no rule contains {REWARD}; leave out episode"
         raise fields.Mistake(said, "training", "episode")
 
 

@@ -33,7 +33,7 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path 
     names = ("d", *(number.name for number in numbers if not number.per_unit))
     if "means" in table and "cluster" not in table:
         raise fields.Mistake(
-            "means are those of clusters: write [[inputs.cluster]] with mean = '..'", "inputs", "means"
+            "means are only for clusters: write [[inputs.cluster]] with mean = '..'", "inputs", "means"
         )
     sources = [key for key in ("blocks", "spectrum", "covariance", "data") if key in table]
     if len(sources) != 1 and not ("cluster" in table and not sources):
@@ -49,14 +49,16 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path 
         )
     for key in ("label", "centre"):
         if key in table and "data" not in table:
-            raise fields.Mistake(f"{key} belongs to samples of your own: give them with data = 'X.npy'", "inputs", key)
+            raise fields.Mistake(f"{key} is only for your own samples: give them with data = 'X.npy'", "inputs", key)
     if "means" in table and _is_array(teacher.get("spread")):
         said = "a teacher from a file cannot be combined with means of clusters, because their overlaps are not known"
         raise fields.Mistake(said, "inputs", "means")
     if "bins" in table and "blocks" in table:
         raise fields.Mistake("bins is the number of blocks for a spectrum, but the blocks are given", "inputs", "bins")
     if table.get("bins") == 1:
-        raise fields.Mistake("bins is at least 2: a bin of a spectrum has two blocks", "inputs", "bins")
+        raise fields.Mistake(
+            "bins must be at least 2, because every bin of a spectrum has two blocks", "inputs", "bins"
+        )
     spectrum = table.get("spectrum")
     eigenvalues = data.of_entry(spectrum, "inputs", "spectrum", folder) if _is_array(spectrum) else None
     means = clusters.means(table, names)

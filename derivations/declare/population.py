@@ -87,8 +87,8 @@ def require_unit(parameters: Any) -> None:
     sizes = [getattr(parameters, name) for name, _ in declared.start.norms] if declared.weights == "sphere" else []
     if any(abs(size - 1) > 1e-9 for size in sizes) or (abs(np.diag(teacher_gram(parameters)) - 1) > 1e-9).any():
         raise UsageError(
-            "tier exact: the means of a gate are series at unit variance, but student norms or the diagonal of the "
-            f"teacher's Gram matrix ({found.teachers} vectors) are not 1; use -p tier=sampled"
+            "tier exact: the means of a gate are series for unit variance, but student norms or the diagonal "
+            f"of the teacher's Gram matrix ({found.teachers} vectors) are not 1; use -p tier=sampled"
         )
 
 

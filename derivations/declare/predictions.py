@@ -49,7 +49,9 @@ def _prediction(
     shared = [number.name for number in numbers if not number.per_unit]
     twice = next((name for name in outputs if name in shared), None)
     if twice is not None:
-        said = f"{twice} is an output and a number of yours in prediction = {fields.shown(text)}: rename the number"
+        said = (
+            f"{twice} is both an output and your own parameter in prediction = {fields.shown(text)}: rename the number"
+        )
         raise fields.Mistake(said, side, KEY)
     if not isinstance(text, str):
         said = (

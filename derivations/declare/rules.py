@@ -86,7 +86,10 @@ def _require(
     own = [number.name for number in numbers]
     taken = [name for name in (*group.slots, *own) if name in sample and name in tree.names()]
     if taken:
-        said = f"the rule {text!r} names {taken[0]}, which is both a name of yours and of every sample: rename yours"
+        said = (
+            f"the rule {text!r} names {taken[0]}, which is both your own name and a reserved name of samples: "
+            "rename yours"
+        )
         raise fields.Mistake(said, "training", "rule")
     known = (*group.slots, *own, *sample)
     for name in tree.names():

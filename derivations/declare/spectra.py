@@ -133,10 +133,10 @@ def _stated(inputs: Inputs, known: Mapping[str, float], d: int) -> Blocks:
     if abs(share.sum() - 1) > UNEQUAL:
         raise UsageError(f'the shares of the blocks sum to {share.sum():.10g}, not to 1; one may be "rest"')
     if eigenvalue.max() > MOST or (eigenvalue[eigenvalue > 0] < 1 / MOST).any():
-        raise UsageError(f"an eigenvalue is 0, or from {1 / MOST:g} to {MOST:g} in size")
+        raise UsageError(f"an eigenvalue must be 0, or between {1 / MOST:g} and {MOST:g} in size")
     if (eigenvalue < 0).any():
         raise UsageError(
-            f"an eigenvalue is at least 0, but that of block {np.argmin(eigenvalue) + 1} is {eigenvalue.min():g}"
+            f"eigenvalues must be at least 0, but that of block {np.argmin(eigenvalue) + 1} is {eigenvalue.min():g}"
         )
     if not (eigenvalue > 0).any():
         raise UsageError("every eigenvalue of the inputs is 0: there is nothing to learn from")
@@ -222,8 +222,8 @@ def _require_size(largest: float, least: float) -> None:
     """Raise `UsageError` for a spectrum of numbers whose powers are none."""
     if not (largest <= MOST and least >= 1 / MOST):
         raise UsageError(
-            f"a spectrum is above 0, from {1 / MOST:g} to {MOST:g}, but its largest and least values are {largest:g} "
-            f"and {least:g}"
+            f"all values of a spectrum must lie between {1 / MOST:g} and {MOST:g}, but the largest and "
+            f"smallest are {largest:g} and {least:g}"
         )
 
 

@@ -113,7 +113,7 @@ def compare(
         )
     if runs:
         if system or over:
-            raise UsageError("compare takes two run folders, or --system with the options of a simulation, not both")
+            raise UsageError("compare takes either two run folders, or --system with the options of a simulation")
         if len(runs) == 1:
             raise UsageError(
                 f"compare needs a second run besides {runs[0]}: `odesim compare {runs[0]} RUN_DIR` compares "

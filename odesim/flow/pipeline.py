@@ -71,7 +71,7 @@ def build(
     names = stage_names(chosen, stages, start, _course(chosen, parameters, options, start is not None))
     if len(names) > 1 and options.get("save_at") is not None:
         raise UsageError(
-            f"--save-at lists the times of one stage, but {', '.join(names)} were asked for: name one stage"
+            f"--save-at gives the times of one stage, but you asked for {', '.join(names)}: choose one stage"
         )
     ends = end_times(chosen, names, until)
     cases = tuple(
@@ -105,8 +105,8 @@ def end_times(system: System, names: list[str], until: Any) -> dict[str, Any]:
     for name in until:
         if name not in clocked:
             raise UsageError(
-                f"--until {name + '=' if name else ''}{until[name]} has no meaning here: "
-                f"the stages with a clock that are asked for are {', '.join(clocked) or 'none'}"
+                f"--until {name + '=' if name else ''}{until[name]} has no meaning here: of the requested "
+                f"stages, those with a clock are {', '.join(clocked) or 'none'}"
             )
     return dict(until)
 
@@ -149,7 +149,7 @@ def stage_names(system: System, stages: str | None, start: Any, course: list[str
         return names
     names = [find_stage(system, name.strip()).name for name in (stages or known[0]).split(",")]
     if names != sorted(set(names), key=known.index):
-        raise UsageError(f"stages run once each, in the order {', '.join(known)}, but {stages} was given")
+        raise UsageError(f"each stage runs once, in the order {', '.join(known)}, but {stages} was given")
     if start is None and isinstance(system.stage(names[0]), Map):
         raise UsageError(
             f"stage {names[0]} starts from the end of an earlier run: give this run by --from RUN_DIR, or use "

@@ -84,10 +84,10 @@ class Origin:
         return self.model.name if self.model is not None else short_name(self.system, self.declaration)
 
     def required(self, chosen: System | None = None) -> System:
-        """Return the system that the run was made with; `chosen` is the one that the user names for it, if any.
+        """Return the system of the run; `chosen` is the system that the user names, if any.
 
-        Raises `UsageError` where `chosen` is another system, and where the run is of a system outside of odesim that
-        nobody names: odesim does not import what a folder names.
+        Raises `UsageError` if `chosen` is another system.  Also raises it if the system is outside of odesim and the
+        user does not name it, because odesim never imports code only because a folder names it.
         """
         own = self.known
         if own is None and outside.is_declaration(self.system):

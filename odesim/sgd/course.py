@@ -51,7 +51,8 @@ def build(
         stage = case.system.stage(case.stage)
         if not isinstance(stage, Dynamics):
             raise UsageError(
-                f"stage {stage.name} is a single step, which SGD of several stages does not support: name other stages"
+                f"stage {stage.name} is a single step, which SGD of several stages does not support: choose "
+                "other stages"
             )
         begin = time if stage.clock == clock else 0.0
         if begin and "until" in case.options:

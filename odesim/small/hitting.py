@@ -251,8 +251,8 @@ class Flow:
             self._lanes.slopes_at(np.ascontiguousarray(at), slopes[k])
         if not slopes[0].any() and slopes[1].any():
             raise UsageError(
-                f"the slopes at the start {', '.join(f'{x:.3g}' for x in row[:n])} are below the smallest number of "
-                "float64: start from a larger value, and extrapolate the hitting time by its law"
+                f"the slopes at the start {', '.join(f'{x:.3g}' for x in row[:n])} underflow in float64: "
+                "start from a larger value, and extrapolate the hitting time by its scaling law"
             )
 
     def _times(self, table: np.ndarray, rule: Rule, until: float, tolerances: Tolerances) -> np.ndarray:

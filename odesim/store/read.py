@@ -113,7 +113,7 @@ def read_headline(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def read_variables(path: Path) -> dict[str, Variable]:
-    """Return the labelled arrays of a NetCDF file by name, without the coordinates that only count."""
+    """Return the labelled arrays of a NetCDF file by name, without coordinates that only number the entries."""
     import xarray
 
     with xarray.open_dataset(path, engine="h5netcdf") as stored:

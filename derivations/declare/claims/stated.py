@@ -156,7 +156,7 @@ def _points(over: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         numbers = [int(v) if isinstance(v, float) and v.is_integer() else v for v in listed]
         points = [{**point, name: value} for point in points for value in numbers]
         if len(points) > MOST_POINTS:
-            raise fields.Mistake(f"over asks for more than {MOST_POINTS} runs", "claim", "over")
+            raise fields.Mistake(f"over gives more than {MOST_POINTS} runs", "claim", "over")
     return tuple(points)
 
 

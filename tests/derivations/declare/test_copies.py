@@ -362,7 +362,7 @@ def refused(sentence, copy=None, begin=None, **tables):
         ("a copy needs another teacher", {"teacher": {"copy": {"from": "student"}}}),
         ("a copy needs another teacher", {"teacher": {"from": "student"}, "stage": []}),
         ("stage second: begin: 'v' is no copy, vector or number of the students", {"begin": {"v": "fresh"}}),
-        ("begin: w are vectors, which begin 'fresh', not 'random'", {"begin": {"w": "random"}}),
+        ("begin: w are vectors and can only begin 'fresh', not 'random'", {"begin": {"w": "random"}}),
         ("begin: copy = 'one', but [teacher.copy] is a copy from 'student'", {"begin": {"copy": "one"}}),
         ("begin is a table such as", {"begin": "copy"}),
         ("begin is a table such as", {"begin": {}}),

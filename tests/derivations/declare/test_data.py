@@ -256,7 +256,7 @@ def test_an_array_of_python_is_found_by_other_processes_through_the_cache(sample
     assert odesim.integrate(again, until=0.1, save_points=2).summary["samples"] == 60
     forget()
     Path(inputs_of(made).data.path).unlink()
-    with pytest.raises(UsageError, match="given in Python, and this process does not have it"):
+    with pytest.raises(UsageError, match="given in Python, which this process does not have"):
         odesim.integrate(system.of_text(made.declaration, "again"), until=0.1)
 
 

@@ -145,7 +145,7 @@ OPEN = [
     ({"unit": "w"}, {"unit": "sign(w)"}, "step(f - y)", "R*w", "does not depend on the signs of f and y alone"),
     ({"unit": "w"}, {"unit": "w"}, "step(kappa - f*y)", "R*w", "depends on numbers beside f and y"),
     ({"unit": "w^2 - 1"}, {"unit": "w"}, "step(f*y)", "R*w", "the sign of 'w^2 - 1' is not that of its field"),
-    ({"unit": "sign(w)"}, {"unit": "w"}, "step(f*y)", "tanh(R*w)", "mixes the reward and fields in one function"),
+    ({"unit": "sign(w)"}, {"unit": "w"}, "step(f*y)", "tanh(R*w)", "has a function of both the reward and fields"),
     ({"unit": "sign(w)", "output": "trained"}, {"unit": "w"}, "step(f*y)", "R*w", "one student and one teacher decide"),
     ({"unit": "sign(w)"}, {"unit": "w", "noise": 0.1}, "step(f*y)", "R*w", "where labels have noise"),
     ({"unit": "sign(w)", "units": 2}, {"unit": "w"}, "step(f*y)", "R*w", "for one student unit and one teacher unit"),
@@ -330,7 +330,10 @@ def test_stages_share_episodes_and_have_rules_of_their_own():
 
 REFUSED = [
     ({"rule": "R*w"}, "rule names R, the reward of an episode, but [training] has no episode"),
-    ({"episode": episode(), "rule": "-y"}, "nothing depends on the reward: no rule names R; leave episode out"),
+    (
+        {"episode": episode(), "rule": "-y"},
+        "nothing depends on the reward, because no rule contains R; leave out episode",
+    ),
     ({"episode": episode()}, "nothing depends on the reward"),
     ({"episode": 8, "rule": "R*w"}, "episode is a table such as"),
     ({"episode": {"samples": 8, "success": "step(f)"}, "rule": "R*w"}, "an episode lacks its reward"),

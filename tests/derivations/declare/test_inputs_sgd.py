@@ -176,7 +176,7 @@ def test_what_a_tier_cannot_do_is_refused():
     tables = {"student": {"unit": "tanh(w)"}, "inputs": {"blocks": [[1.0, 0.5], [2.0, 0.5]]},
               "training": {"weights": "sphere"}}  # fmt: skip
     made = odesim.declare(**tables)
-    with pytest.raises(UsageError, match="variances move"):
+    with pytest.raises(UsageError, match="the variances depend"):
         odesim.integrate(made, tier="exact", until=1)
     with pytest.raises(UsageError, match=r"on \[inputs\]"):
         odesim.integrate(made, tier="leading", until=1)

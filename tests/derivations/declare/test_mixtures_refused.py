@@ -29,7 +29,7 @@ REFUSED = {
     "number of shares": (
         {"means": {"mu": {"norm": 1.0, "spread": [0.5, 0.5]}}, "cluster": [{"mean": "mu"}]}, "1 blocks",
     ),
-    "some labels": ({"cluster": [{"p": 0.5, "label": 1.0}, {"p": 0.5}]}, "label all or none"),
+    "some labels": ({"cluster": [{"p": 0.5, "label": 1.0}, {"p": 0.5}]}, "give all clusters a label, or none"),
     "label and teacher": ({"cluster": [{"label": 1.0}]}, "replace a teacher"),
     "eigenvalues": ({"blocks": [[1.0, 0.5], [2.0, 0.5]], "cluster": [{"eigenvalues": [1.0]}]}, "has 1 eigenvalues"),
     "of a spectrum": ({"spectrum": "1/j", "cluster": [{"eigenvalues": [1.0]}]}, "takes scale"),

@@ -261,7 +261,7 @@ def test_a_rule_of_two_slots_needs_names():
 def test_a_rule_beside_what_it_cannot_stand_with():
     with pytest.raises(odesim.UsageError, match="reads its norm"):
         odesim.declare(student={"unit": "wick(2, w)"}, teacher={}, training={"rule": "dl*df"})
-    with pytest.raises(odesim.UsageError, match="both a name of yours and of every sample"):
+    with pytest.raises(odesim.UsageError, match="both your own name and a reserved name of samples"):
         odesim.declare(student={"unit": "l"}, teacher={"unit": "w"}, training={"rule": {"l": "dl*l"}})
     with pytest.raises(odesim.UsageError, match="no unit and no rule reads F"):
         odesim.declare(student={"unit": "w"}, teacher={}, parameters=FEEDBACK)

@@ -84,9 +84,9 @@ def test_stages_that_are_asked_for():
     model = odesim.declare(**TEACHERS, training=ONLINE, stage=[FIRST, SECOND])
     with pytest.raises(odesim.UsageError, match="no stage 'secnd'; did you mean 'second'"):
         odesim.integrate(model, stage="secnd")
-    with pytest.raises(odesim.UsageError, match="stages run once each, in the order first, second"):
+    with pytest.raises(odesim.UsageError, match="each stage runs once, in the order first, second"):
         odesim.integrate(model, stage="second,first")
     with pytest.raises(odesim.UsageError, match="leaves no time for stage second"):
         odesim.integrate(model, stage="all", until={"second": 10})
-    with pytest.raises(odesim.UsageError, match="stages run once each"):
+    with pytest.raises(odesim.UsageError, match="each stage runs once"):
         odesim.simulate(model, stage="second,first", method="compressed")
