@@ -233,8 +233,8 @@ def _require_clear(values: np.ndarray, zero: float, error: float, family: Tensor
     if hidden.size:
         raise UsageError(
             f"a Hermite tensor of the label is {hidden.max():.1e}, and the quadrature of its kinks or steep "
-            f"parts has the error {family.error:.1e}: the error is too large to decide whether the tensor is "
-            "0; use a smoother unit"
+            f"parts has the error {family.error:.1e}, so odesim cannot decide whether the tensor is 0; use a "
+            "smoother unit"
         )
 
 

@@ -148,7 +148,7 @@ def require_gram(gram: np.ndarray, what: str) -> None:
         raise UsageError(f"{what} is not symmetric and finite")
     least = float(np.linalg.eigvalsh(gram).min())
     if least < -SYMMETRIC * scale:
-        raise UsageError(f"{what} is not the Gram matrix of vectors: its least eigenvalue is {least:.3g}")
+        raise UsageError(f"{what} does not belong to any vectors: its least eigenvalue is {least:.3g}")
 
 
 def teachers(parameters: Any, rng: np.random.Generator) -> np.ndarray:

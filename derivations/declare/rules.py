@@ -88,7 +88,7 @@ def _require(
     if taken:
         said = (
             f"the rule {text!r} names {taken[0]}, which is both your own name and a reserved name of samples: "
-            "rename yours"
+            "rename your parameter"
         )
         raise fields.Mistake(said, "training", "rule")
     known = (*group.slots, *own, *sample)

@@ -243,11 +243,11 @@ REFUSED = {
     "alone": ({"data": ROWS, "label": np.array([1.0, -1, 1, -1, 1, 7])}, "label 7 only once"),
     "text": ({"data": ROWS, "label": np.array(["a", "b"] * 3)}, "must hold real numbers"),
     "number": ({"data": ROWS, "label": 3}, "a file with a number for every sample"),
-    "without data": ({"blocks": [[1.0, 1.0]], "label": SIGNS}, "label belongs to samples of your own"),
+    "without data": ({"blocks": [[1.0, 1.0]], "label": SIGNS}, "label is only for your own samples"),
     "no flag": ({"data": ROWS, "centre": "no"}, "centre is true or false"),
-    "centre without data": ({"spectrum": "1/j", "centre": False}, "centre belongs to samples of your own"),
+    "centre without data": ({"spectrum": "1/j", "centre": False}, "centre is only for your own samples"),
     "forged": ({"data": ROWS, "label": {"file": "y.npy", "sha256": "0" * 64, "shape": [6], "dimension": 6,
-                                        "classes": [[1.0, 1]]}}, "a table is what a stored run has"),
+                                        "classes": [[1.0, 1]]}}, "but not a table"),
 }  # fmt: skip
 
 

@@ -94,7 +94,7 @@ def test_what_does_not_fit_to_a_covariance_is_refused():
         declared(covariance(), teacher={"spread": np.ones((1, 3))})
     with pytest.raises(UsageError, match="of which there are 7, but their length is 3"):
         odesim.integrate(declared(covariance()), initial={"w": np.ones((1, 3)), "w_star": np.ones((1, 3))}, until=1)
-    with pytest.raises(UsageError, match="label belongs to samples of your own"):
+    with pytest.raises(UsageError, match="label is only for your own samples"):
         declared(covariance(), inputs={"label": np.arange(7) % 2})
 
 

@@ -141,7 +141,7 @@ def test_closed_forms_are_means_over_the_plane_of_both_fields(name):
 
 
 OPEN = [
-    ({"unit": "w"}, {"unit": "w"}, "step(f*y)", "-R*y", "reads the label 'w', which takes more than two values"),
+    ({"unit": "w"}, {"unit": "w"}, "step(f*y)", "-R*y", "depends on the label 'w', which has more than two values"),
     ({"unit": "w"}, {"unit": "sign(w)"}, "step(f - y)", "R*w", "does not depend on the signs of f and y alone"),
     ({"unit": "w"}, {"unit": "w"}, "step(kappa - f*y)", "R*w", "depends on numbers beside f and y"),
     ({"unit": "w^2 - 1"}, {"unit": "w"}, "step(f*y)", "R*w", "the sign of 'w^2 - 1' is not that of its field"),
@@ -347,7 +347,7 @@ REFUSED = [
     ({"episode": episode(0), "rule": "R*w"}, "samples is a whole number from 1 to 100"),
     ({"episode": episode(101), "rule": "R*w"}, "samples is a whole number from 1 to 100"),
     ({"episode": episode() | {"sample": 3}, "rule": "R*w"}, "unknown key 'sample'"),
-    ({"episode": episode(reward="log(n)"), "rule": "R*w"}, "the reward 'log(n)' is no number at n = 0"),
+    ({"episode": episode(reward="log(n)"), "rule": "R*w"}, "the reward 'log(n)' is not a number at n = 0"),
     ({"episode": episode(), "rule": "R*w", "look": {"size": 0.1}}, "episode and look cannot be combined"),
     ({"episode": episode(), "rule": "R*grad/(1 + gnorm)"}, "episode and gnorm cannot be combined"),
     ({"episodes": episode(), "rule": "R*w"}, "did you mean 'episode'?"),
@@ -368,9 +368,9 @@ def test_heads_predictions_and_names_that_are_taken_are_refused():
         ({**two, "training": training}, "heads and rules"),
         ({**two, "training": {"episode": episode()}}, "episode and several heads"),
         ({"student": {"unit": "w", "prediction": "tanh(f)"}, "training": training}, "episode and prediction"),
-        ({"student": one, "training": training, "parameters": {"T": 3.0}}, "rename yours"),
-        ({"student": one, "training": training, "parameters": {"odds": 3.0}}, "rename yours"),
-        ({"student": one, "training": training, "parameters": {"right_hand": 3.0}}, "rename yours"),
+        ({"student": one, "training": training, "parameters": {"T": 3.0}}, "rename your parameter"),
+        ({"student": one, "training": training, "parameters": {"odds": 3.0}}, "rename your parameter"),
+        ({"student": one, "training": training, "parameters": {"right_hand": 3.0}}, "rename your parameter"),
     ):
         with pytest.raises(UsageError, match=re.escape(sentence)):
             odesim.declare(**tables)

@@ -31,11 +31,11 @@ REFUSED = {
     "sign of a label of 2 directions": {
         "student": {"unit": "erf(w)", "units": 2}, "teacher": {"units": 2}, "training": {"loss": "hinge"},
     },
-    "noise is a law": {
+    "its noise must be a constant number": {
         "student": {"unit": "w"}, "teacher": {"noise": "0.1*xi^3"}, "training": {"loss": "logistic"},
     },
     "up to order 12 are 0": {"student": {"unit": "w"}, "teacher": {"unit": "w - w"}},
-    "cannot be told": {"student": {"unit": "top1(v)*tanh(w)", "units": 2}, "teacher": {"units": 2}},
+    "cannot decide whether": {"student": {"unit": "top1(v)*tanh(w)", "units": 2}, "teacher": {"units": 2}},
     "the quadrature of its kinks or steep parts": {"student": {"unit": "w"}, "teacher": {"unit": "exp(9*w)"}},
 }  # fmt: skip
 

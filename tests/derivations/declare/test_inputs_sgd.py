@@ -141,7 +141,7 @@ REFUSED = {
     "bins of blocks": ({"inputs": {"blocks": [[1.0, 1.0]], "bins": 4}}, "blocks are given"),
     "unknown name": ({"inputs": {"spectrum": "j^(-alpa)"}, "parameters": {"alpha": 1.0}}, "alpha"),
     "unknown key": ({"inputs": {"block": [[1.0, 1.0]]}}, "blocks"),
-    "not positive": ({"inputs": {"spectrum": "1 - j/10"}}, "above 0"),
+    "not positive": ({"inputs": {"spectrum": "1 - j/10"}}, "must lie between"),
     "not finite": ({"inputs": {"spectrum": "1/(j - 3)"}}, "not finite"),
     "form of blocks": ({"inputs": {"blocks": [1.0, 2.0]}}, "list of"),
     "trace": ({"inputs": {"blocks": [[1.0, 1.0]], "trace": -1.0}}, "trace must be above 0"),
@@ -159,7 +159,7 @@ REFUSED = {
     ),
     "start of no vectors": (
         {"inputs": {"blocks": [[1.0, 0.5], [2.0, 0.5]]},
-         "start": {"Q_ww": [[[0.5]], [[0.5]]], "M_ww": [[[0.9]], [[0.1]]]}}, "block 1 of the inputs belongs to no",
+         "start": {"Q_ww": [[[0.5]], [[0.5]]], "M_ww": [[[0.9]], [[0.1]]]}}, "block 1 of the inputs does not belong",
     ),
     "too many blocks": ({"inputs": {"blocks": [[1.0, 1e-4]] * 5000}}, "at most 4096"),
 }  # fmt: skip

@@ -206,7 +206,7 @@ REFUSED = [
      "look and rate_w, which changes, cannot be combined"),
     ({"rule": "grad/(1 + gnorm)"}, {"inputs": {"blocks": [[2.0, 1.0]]}}, r"gnorm and \[inputs\] cannot be combined"),
     ({"rule": "grad/(1 + gnorm)", "momentum": 0.9}, {}, "gnorm and momentum cannot be combined"),
-    ({"rule": "grad/gnorm"}, {}, "a quotient by what may be 0 has no finite mean"),
+    ({"rule": "grad/gnorm"}, {}, "a quotient whose denominator can be 0 has no finite mean"),
 ]  # fmt: skip
 
 

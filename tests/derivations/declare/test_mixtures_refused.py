@@ -15,7 +15,7 @@ HALVES = [{"p": 0.5, "mean": "mu"}, {"p": 0.5}]
 REFUSED = {
     "probabilities": ({"means": {"mu": 1.0}, "cluster": [{"p": 0.5, "mean": "mu"}, {"p": 0.4}]}, "sum to 0.9"),
     "negative": ({"cluster": [{"p": 1.5}, {"p": -0.5}]}, "must be above 0"),
-    "means alone": ({"blocks": [[1.0, 1.0]], "means": {"mu": 1.0}}, "those of clusters"),
+    "means alone": ({"blocks": [[1.0, 1.0]], "means": {"mu": 1.0}}, "means are only for clusters"),
     "unused": ({"means": {"mu": 1.0, "nu": 1.0}, "cluster": HALVES}, "no cluster has the mean nu"),
     "unknown": ({"means": {"mu": 1.0}, "cluster": [{"mean": "mue"}]}, "mu"),
     "square": ({"means": {"mu": 1.0}, "cluster": [{"mean": "mu^2"}]}, "a sum of multiples of mu"),
@@ -33,7 +33,7 @@ REFUSED = {
     "label and teacher": ({"cluster": [{"label": 1.0}]}, "replace a teacher"),
     "eigenvalues": ({"blocks": [[1.0, 0.5], [2.0, 0.5]], "cluster": [{"eigenvalues": [1.0]}]}, "has 1 eigenvalues"),
     "of a spectrum": ({"spectrum": "1/j", "cluster": [{"eigenvalues": [1.0]}]}, "takes scale"),
-    "twice": ({"cluster": [{"eigenvalues": [1.0], "scale": 2.0}]}, "the same twice"),
+    "twice": ({"cluster": [{"eigenvalues": [1.0], "scale": 2.0}]}, "give only one of the two"),
     "negative eigenvalue": ({"cluster": [{"eigenvalues": [-1.0]}]}, "at least 0"),
     "key": ({"cluster": [{"probability": 1.0}]}, "probability"),
     "table": ({"cluster": {"p": 1.0}}, r"write \[\[inputs.cluster\]\]"),

@@ -90,7 +90,7 @@ def test_sgd_draws_the_law(backend):
 REFUSED = [
     ("xi^2", "has the mean 1"),
     ("xi*t", "or a time-dependent standard deviation"),
-    ("1/xi", "is no number at xi = 0"),
+    ("1/xi", "is not a number at xi = 0"),
     ("xi*zeta", "unknown name 'zeta'"),
     ("softmax(xi)", "softmax has no meaning in a law of noise"),
 ]

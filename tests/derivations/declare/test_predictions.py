@@ -95,7 +95,7 @@ def test_the_page_says_what_is_predicted():
     text = odesim.derive(declared("product"), format="text")
     assert "f := fast slow" in text and "f* := one + 0.5 one two" in text
     assert "d/dt fast_a_i = -eta E[dl/d fast_a_i]" in text
-    assert "the prediction 'fast*slow' is no sum of units" in text
+    assert "the prediction 'fast*slow' is not a sum of units" in text
 
 
 REFUSED = [

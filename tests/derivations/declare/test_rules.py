@@ -239,7 +239,7 @@ REFUSED = [
     ({"rule": 3}, "a rule is an expression"),
     ({"rule": "softmax(w)*dl"}, "softmax has no meaning in a rule"),
     ({"rule": "exp(w*w)"}, "not integrable"),
-    ({"rule": "dl/f"}, "may be 0"),
+    ({"rule": "dl/f"}, "can be 0"),
     ({"rule": "dl*df", "weights": "normalised"}, "take sphere or free"),
     ({"rule": "dl*slope"}, "rule names 'slope'"),
 ]
