@@ -142,9 +142,9 @@ def test_closed_forms_are_means_over_the_plane_of_both_fields(name):
 
 OPEN = [
     ({"unit": "w"}, {"unit": "w"}, "step(f*y)", "-R*y", "depends on the label 'w', which has more than two values"),
-    ({"unit": "w"}, {"unit": "sign(w)"}, "step(f - y)", "R*w", "does not depend on the signs of f and y alone"),
-    ({"unit": "w"}, {"unit": "w"}, "step(kappa - f*y)", "R*w", "depends on numbers beside f and y"),
-    ({"unit": "w^2 - 1"}, {"unit": "w"}, "step(f*y)", "R*w", "the sign of 'w^2 - 1' is not that of its field"),
+    ({"unit": "w"}, {"unit": "sign(w)"}, "step(f - y)", "R*w", "depends on more than the signs of f and y"),
+    ({"unit": "w"}, {"unit": "w"}, "step(kappa - f*y)", "R*w", "depends on other numbers than f and y"),
+    ({"unit": "w^2 - 1"}, {"unit": "w"}, "step(f*y)", "R*w", "the sign of 'w^2 - 1' is not the sign of its field"),
     ({"unit": "sign(w)"}, {"unit": "w"}, "step(f*y)", "tanh(R*w)", "has a function of both the reward and fields"),
     ({"unit": "sign(w)", "output": "trained"}, {"unit": "w"}, "step(f*y)", "R*w", "one student and one teacher decide"),
     ({"unit": "sign(w)"}, {"unit": "w", "noise": 0.1}, "step(f*y)", "R*w", "where labels have noise"),

@@ -59,7 +59,7 @@ def test_escape_times_of_hermite_units_by_jax(order, starts):
 
 
 def test_a_start_whose_derivative_underflows_is_refused():
-    with pytest.raises(UsageError, match=r"entries of 1e-200, whose derivative is below the smallest number"):
+    with pytest.raises(UsageError, match=r"entries of 1e-200, so small that their derivatives underflow"):
         odesim.integrate(model(3), overlap=1e-200, until=1e199, save_points=3)
 
 

@@ -87,9 +87,9 @@ def test_requests_without_listed_times_keep_their_names():
 
 
 WRONG = [
-    ({"save_at": [2, 1]}, "needs increasing times from 0 on"),
-    ({"save_at": [-1, 1]}, "needs increasing times from 0 on"),
-    ({"save_at": []}, "needs increasing times from 0 on"),
+    ({"save_at": [2, 1]}, "needs increasing times of at least 0"),
+    ({"save_at": [-1, 1]}, "needs increasing times of at least 0"),
+    ({"save_at": []}, "needs increasing times of at least 0"),
     ({"save_at": [0]}, "the last above 0"),
     ({"save_at": 3.0}, "save_at= is a list of times such as 1,10,100"),
     ({"save_at": [[1, 2]]}, "is a list of times"),
@@ -97,7 +97,7 @@ WRONG = [
     ({"save_at": [1, np.inf]}, "must be a finite number"),
     ({"save_at": [1, 2], "until": 5.0}, "ends at the last time of save_at=, which is 2, but until= is 5"),
     ({"save_at": [1, 2], "save_points": 5}, "give only one of the two"),
-    ({"save_at": [1, 2], "stage": "all"}, "lists the times of one stage"),
+    ({"save_at": [1, 2], "stage": "all"}, "gives the times of one stage"),
 ]
 
 

@@ -161,13 +161,13 @@ def test_a_level_that_is_not_reached_and_one_that_is_there():
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("d", "sent to infinity"),
-        ("units", "whole number, a size"),
+        ("d", "limit of large d does not contain"),
+        ("units", "whole number (a size)"),
         ("seed", "random numbers are held fixed"),
         ("sample_seed", "random numbers are held fixed"),
-        ("tier", "chooses the equations"),
-        ("points", "chooses the equations"),
-        ("overlap", "no number here"),
+        ("tier", "selects the equations"),
+        ("points", "selects the equations"),
+        ("overlap", "no value here"),
         ("stepp", "did you mean 'step'"),
     ],
 )
