@@ -14,7 +14,9 @@ DIRECTION = "v_"
 
 @functools.cache
 def above(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns above the diagonal of a (size, size) matrix, kept because every look at a state asks for them.
+    """Return the rows and columns above the diagonal of a (size, size) matrix.
+
+    Every look at a state asks for them, so they are computed once for every size and kept.
 
     >>> above(3)[1].tolist()
     [1, 2, 2]

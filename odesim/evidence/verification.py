@@ -157,7 +157,7 @@ def verify(lab: Laboratory, claim: Claim, variant: Variant) -> Verdict:
 
 
 def measure(lab: Laboratory, claim: Claim, variant: Variant, grid: Grid) -> Samples:
-    """All (point, seed, measurement) of a sweep, the settings of the variant added to every point."""
+    """Return a (point, seed, measurement) for every run of a sweep; the variant adds its settings to every point."""
     samples = []
     for point in grid.points:
         full = {**point, **variant.settings}
