@@ -214,7 +214,7 @@ def _check_over(system: System, over: Mapping[str, Sequence[Any]], fixed: set[st
         ]
         if len(set(map(repr, read))) != len(values) or not values:
             raise UsageError(
-                f"--over {name} needs different values, at least one, but has {', '.join(map(str, values)) or 'none'}"
+                f"--over {name} needs different values, but has {', '.join(map(str, values)) or 'no value'}"
             )
 
 

@@ -45,7 +45,7 @@ def test_a_later_stage_is_saved_at_times_of_the_common_clock():
     first = odesim.integrate("liao", **LIAO, until=2.0)
     later = first.continue_(save_at=[2.5, 4.0])
     np.testing.assert_allclose(later["I2"][1], first.continue_(until=4.0)["I2"][-1], rtol=0, atol=1e-12)
-    with pytest.raises(odesim.UsageError, match="begins at 1, before the run, which goes on at 2"):
+    with pytest.raises(odesim.UsageError, match="begins at 1, but the continued run begins at 2"):
         first.continue_(save_at=[1.0, 4.0])
 
 

@@ -126,7 +126,7 @@ def test_a_schedule_has_derivatives_by_its_numbers_and_by_the_time_of_its_jump()
     exact = [run_differences(model, "error", name, 6.0, **parameters) for name in parameters]
     np.testing.assert_allclose(answer.slopes, exact, rtol=2e-7)
     assert abs(answer.slopes[2]) > 1e-4
-    with pytest.raises(UsageError, match="step has no number here"):
+    with pytest.raises(UsageError, match="step has no value here"):
         derivatives(case, ["final error"], ["step"])
 
 
@@ -162,7 +162,7 @@ def test_a_level_that_is_not_reached_and_one_that_is_there():
     ("name", "reason"),
     [
         ("d", "limit of large d does not contain"),
-        ("units", "whole number (a size)"),
+        ("units", r"whole number \(a size\)"),
         ("seed", "random numbers are held fixed"),
         ("sample_seed", "random numbers are held fixed"),
         ("tier", "selects the equations"),
