@@ -133,7 +133,7 @@ def span_of(field: VectorField, name: str, low: float, high: float) -> Span:
         raise UsageError(f"atlas: {field.case.name} has no parameter {name}; there are {', '.join(known)}")
     value = getattr(field.case.parameters, name)
     if known[name].type not in (float, float | None) and name != "batch":
-        raise UsageError(f"atlas: {name} = {value!r} is not a real number; vary a real parameter")
+        raise UsageError(f"atlas: {name} does not take every real value (it is {value!r} here); vary a real parameter")
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise UsageError(f"atlas: expected a range low..high with low < high for {name}, got {low:g}..{high:g}")
     excluded = low == known[name].metadata.get("above")
