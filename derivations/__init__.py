@@ -1,4 +1,4 @@
-"""What the papers say: one folder per system, found by scanning (there is no registry to edit).
+"""Systems of the papers: one folder per system, found by scanning (there is no registry to edit).
 
 Systems outside this package are found by a reference (`derivations.outside`).
 """
@@ -156,8 +156,8 @@ def address(system: System) -> str:
     found = reference(system)
     if not system.declaration and found in _unplaced:
         raise UsageError(
-            f"system {system.name} stands in no file, so that no other process can import it; "
-            "write it into one (SYSTEM = System(...)), or ask for one worker"
+            f"system {system.name} is not in a file, so other processes cannot import it; write it into a "
+            "file (SYSTEM = System(...)), or use one worker"
         )
     return found
 

@@ -1,4 +1,4 @@
-"""What the predictions of several systems share: which arrays describe samples, their checks, and margins."""
+"""Common parts of the predictions of several systems: arrays that describe samples, their checks, and margins."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where generated and derived code is kept between processes."""
+"""Cache of generated and derived code, shared by processes."""
 
 import hashlib
 import json

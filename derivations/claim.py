@@ -1,7 +1,7 @@
-"""The vocabulary of a claim: the statement, what measures it, the law that judges it, and the verdict's parts.
+"""Types for claims: the statement, its measurement, the law that judges it, and the parts of a verdict.
 
-Types only, as in `derivations.contract`; the laws in use are in `derivations.laws`, the laboratory in
-`odesim.evidence.laboratory`.
+This module only defines types, like `derivations.contract`.  The laws are in `derivations.laws`, and the laboratory is
+in `odesim.evidence.laboratory`.
 """
 
 import dataclasses
@@ -13,22 +13,23 @@ import numpy as np
 from derivations.contract import Initial, Source, System
 
 Answer = Literal["confirmed", "refuted", "consistent", "inconclusive"]
-"""`consistent`: a bound that the measurement obeys with room to spare, so that it was not put to the test."""
+"""`consistent` means that the measurement obeys a bound with room to spare and is therefore no sharp test of it."""
 ANSWERS: tuple[Answer, ...] = ("confirmed", "consistent", "refuted", "inconclusive")
 HOLDS: tuple[Answer, ...] = ("confirmed", "consistent")
 Effort = Literal["quick", "full", "gpu"]
 Samples = Sequence[tuple[Mapping[str, Any], int, Any]]
-"""What a claim measured: (point of the sweep, seed, measurement), the measurement a number or a mapping."""
+"""Measured values of a claim: (point of the sweep, seed, measurement).  The measurement is a number or a mapping."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Sensitivity:
-    """A deviation at which an answer that holds would have been lost, stated for the design of the measurement.
+    """Deviation from a claim that the measurement detects.
 
-    `size` depends on the law, the number of runs and their scatter, not on how near to the claim this sample happened
-    to fall: a sample of which the claim is wrong by `size` is confirmed (or found consistent) in at most one of ten
-    repetitions.  It is `None` where no deviation has this property.  `kind` says of what ("exponent", "one case",
-    "share of runs", ...), `sentence` the same for a reader, `part` the part of the law.
+    If the claim is wrong by `size`, at most one of ten repetitions of the measurement confirms it or finds it
+    consistent.  `size` depends on the design (the law, the number of runs and their scatter), and not on the distance
+    of this sample from the claim.  It is `None` if no deviation has this property.  `kind` names the deviating quantity
+    ("exponent", "one case", "share of runs", ...), `sentence` describes it for a reader, and `part` is the part of the
+    law.
     """
 
     kind: str
@@ -39,10 +40,10 @@ class Sensitivity:
 
 @dataclasses.dataclass(frozen=True)
 class Judgement:
-    """What a law says of the samples: the answer, the estimate with its interval, and one quotable reason.
+    """Judgement of samples by a law: the answer, the estimate with its interval, and the reason in one sentence.
 
-    `margin` is the deviation from the prediction that still confirms; `slack` how far a bound is from being touched.
-    `bound` is "at most" or "at least" where `predicted` is one number that bounds the estimate.
+    `margin` is the largest deviation from the prediction that is still confirmed.  `slack` is the distance of the
+    measurement from a bound.  `bound` is "at most" or "at least" if `predicted` is one number that bounds the estimate.
     """
 
     answer: Answer
@@ -60,22 +61,22 @@ class Judgement:
 
 @runtime_checkable
 class Law(Protocol):
-    """A prediction that can be held against samples; the laws in use are in `derivations.laws`."""
+    """Prediction that judges samples; the laws in use are in `derivations.laws`."""
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
-        """The answer with the evidence in one sentence; `looks` is the number of parts that share the doubt."""
+        """Return the answer with its evidence in one sentence; `looks` parts share the error probability."""
         ...
 
     def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
-        """The deviations at which the answer would have been lost, for samples of which the claim holds."""
+        """Return the deviations from the claim that the measurement detects, for samples for which the claim holds."""
         ...
 
 
 @runtime_checkable
 class Lab(Protocol):
-    """The instruments of a claim, given to its `measure`; every run they make is recorded as evidence.
+    """Laboratory: the argument of the function `measure` of a claim.  It records every run that it makes as evidence.
 
-    `system`, `backend` and `effort` say what is measured, how and how hard.
+    `system`, `backend` and `effort` are the system, the back end and the effort of the verification.
     """
 
     system: System
@@ -105,7 +106,7 @@ class Lab(Protocol):
         ...
 
     def exhibit(self, seed: int) -> int:
-        """The seed that draws here what `seed` draws in the laboratory of seed 0: for a counterexample once found."""
+        """Return the seed that reproduces here the draw of `seed` in the laboratory of seed 0, for a counterexample."""
         ...
 
     def drift(self, initial: Initial, samples: int, seed: int = 0, stage: str | None = None) -> Any:
@@ -139,7 +140,7 @@ class Evaluator:
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """The points of a sweep at one effort, and how many seeds each of them gets."""
+    """Points of a sweep at one effort, and the number of seeds for each point."""
 
     points: tuple[Mapping[str, Any], ...] = ({},)
     seeds: int = 1
@@ -147,12 +148,13 @@ class Grid:
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """A form of a claim: what it fixes (added to every point), how its statement reads, what it last came out as.
+    """Form of a claim: its settings (added to every point of the sweep), its statement, and the expected answer.
 
-    `law` and `sweep` replace those of the claim where this form needs its own.  `control` breaks what this form
-    states, where the control of the claim breaks something else.
-    `identity` is the reason why the measurement could not come out otherwise: it follows from the construction (the
-    generator of the data, the definition of a parameter), so that the form confirms nothing of the paper's dynamics.
+    `law` and `sweep` replace those of the claim, if this form needs its own.  `control` replaces the control of the
+    claim, if that one does not break the statement of this form.
+    `identity` is set if the measurement can have only one result, because it follows from the construction (the
+    generator of the data, the definition of a parameter).  It gives the reason.  Such a form confirms nothing about the
+    dynamics of the paper.
     """
 
     name: str
@@ -167,18 +169,23 @@ class Variant:
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """A theorem, lemma, figure or finding as data, with what would refute it.
+    """Theorem, lemma, figure or finding in a form that can be tested.
 
-    `measure(lab, point, seed)` gives a number (or a mapping) at one point of the sweep; `law` judges all of them.
-    `control(claim)` is a broken twin (wrong exponent, dropped term, flipped sign, other activation, shuffled data)
-    that the same code must refute; `control_variant` names the form it is written for.  `derivations.broken.twin_of`
-    applies it to every form that is expected to hold and has no control of its own.  `sweep[effort]` is `None` where
-    the claim cannot be decided at that effort.  `rungs` are the rungs of the ladder of evidence it stands on
-    (1 identity, 2 expectation, 3 back ends, 4 integrators, 5 invariants, 6 drift, 7 trajectory, 8 law, 9 control).
-    `erratum` points to the errata where the printed statement is wrong.
-    `derived` claims are printed nowhere in the source: they were derived here, or are generated for every model.
-    `seconds` is what a claim costs that takes more than ten core-seconds at quick effort and shares no runs with other
-    claims of its module (0 for all others).  Such a claim is judged by itself, so that several processes end together.
+    Attributes:
+        measure: measure(lab, point, seed) returns a number (or a mapping) at one point of the sweep.
+        law: Law that judges all measured values.
+        control: control(claim) returns a false version of the claim (wrong exponent, dropped term, flipped sign, other
+            activation, shuffled data), which the same code must refute.  `derivations.broken.twin_of` applies it to
+            every form that is expected to hold and has no control of its own.
+        control_variant: Form for which the control is written.
+        sweep: Sweep by effort; `None` for an effort at which the claim cannot be decided.
+        rungs: Kinds of evidence: 1 identity, 2 expectation, 3 back ends, 4 integrators, 5 invariants, 6 drift,
+            7 trajectory, 8 law, 9 control.
+        erratum: Reference to the errata, if the printed statement is wrong.
+        derived: True if the source does not print the claim.  It was derived here, or is generated for every model.
+        seconds: Duration at quick effort, for a claim that takes more than ten core-seconds and shares no runs with
+            other claims of its module; otherwise 0.  Such a claim is judged as a separate task, to balance the load of
+            the processes.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Which order parameters a flow of overlaps couples strongly: those between the same two clusters of vectors.
+"""Order parameters that a flow of overlaps couples strongly: those between the same two clusters of vectors.
 
 dG_ab/dt = sum_c (C_ac G_cb + C_bc G_ca): an entry (a, b) feels (c, b) through the overlap of a and c, so that entries
 of other clusters enter its derivative by small overlaps only.

@@ -1,4 +1,4 @@
-"""What the pictures of all systems share: colours and marks, the parameters of a run, and the theory drawn beside it.
+"""Common parts of the pictures of all systems: colours, marks, parameters of a run, and theoretical predictions.
 
 A system's `draw` labels its panels (`axis.set_label`) and makes no title; its `references` declares, as data, what
 theory says of a run: a level, a moment, or a curve in a labelled panel.  What draws them knows no system.
@@ -38,7 +38,7 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
 @dataclasses.dataclass(frozen=True)
 class Reference:
-    """What theory says, in the panel of that label: a `level`, a moment `at` which something happens, or `x` and `y`.
+    """Theoretical prediction in the panel of a label: a `level`, a time `at` of an event, or a curve `x`, `y`.
 
     Every reference has exactly one of the three; those of one `label` share a line of the legend.  `of` are the
     variables that the panel shows, where it has another name than they have.
@@ -235,9 +235,9 @@ def mark(k: int) -> str:
 
 
 def marked(k: int, points: int, of: int = 1) -> dict[str, Any]:
-    """Options of a line of so many points for the k-th of `of`: its colour, and its mark about eight times.
+    """Return options of the k-th of `of` lines: its colour, and a mark at about eight of its points.
 
-    Marks are shifted against those of its neighbours, so that lines under one another show themselves.
+    Marks of neighbouring lines are shifted, so that lines that coincide remain visible.
     """
     every = max(1, points // 8)
     start = (every * (k % max(of, 1))) // max(of, 1)

@@ -1,4 +1,4 @@
-"""What the headline numbers are that runs of every system have in their summaries."""
+"""Meanings of the numbers that the summaries of all systems have."""
 
 from collections.abc import Mapping
 

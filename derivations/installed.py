@@ -1,4 +1,4 @@
-"""Which versions of packages are installed."""
+"""Versions of installed packages."""
 
 import functools
 import importlib.metadata

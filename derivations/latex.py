@@ -1,4 +1,4 @@
-"""What every printed derivation begins with, that of a system and that of a declared model."""
+"""Preamble of every printed derivation, of systems and of declared models."""
 
 HEAD = r"""\documentclass[10pt,a4paper]{article}
 \usepackage{amsmath,amssymb}

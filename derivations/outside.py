@@ -20,7 +20,7 @@ from derivations.contract import System, UsageError
 GROUP = "odesim.systems"
 """The group of entry points of installed packages: name = "module:ATTRIBUTE"."""
 ATTRIBUTE = "SYSTEM"
-"""What a system is called where a reference does not say."""
+"""Default name of the attribute with the system."""
 FOREIGN: dict[str, str] = {}
 """The files of the systems that others wrote, by module, of those that this process has asked for."""
 
@@ -49,13 +49,13 @@ def last_name(reference: str) -> str:
 
 
 def is_path(reference: str) -> bool:
-    """Whether a reference names a file or a folder."""
+    """Return True if a reference names a file or a folder."""
     place, _ = split(reference)
     return is_declaration(reference) or place.endswith(".py") or os.sep in place or "/" in place
 
 
 def is_declaration(reference: str) -> bool:
-    """Whether a reference names a file that declares a model.
+    """Return True if a reference names a file that declares a model.
 
     >>> is_declaration("work/committee.toml")
     True
@@ -64,7 +64,7 @@ def is_declaration(reference: str) -> bool:
 
 
 def is_reference(name: str) -> bool:
-    """Whether a text says where a system stands, as opposed to a plain name."""
+    """Return True if a text says where a system stands, as opposed to a plain name."""
     return ":" in name or is_path(name)
 
 
@@ -80,7 +80,7 @@ def gallery() -> dict[str, str]:
 
 @functools.cache
 def named() -> dict[str, str]:
-    """Where what a plain name may stand for is found: the gallery's declarations, and what packages register."""
+    """Sources of systems by plain names: declarations of the gallery, and systems that packages register."""
     return {**registered(), **gallery()}
 
 
@@ -218,7 +218,7 @@ def _file(module: Any) -> Path | None:
 
 
 def _shared(system: System, module: str) -> int:
-    """How many leading parts of a module's name are those of the module that holds the equations."""
+    """Return the number of leading parts that a module's name shares with the module of the equations."""
     own = (system.stages[0].equations if system.stages else "").partition(":")[0].split(".")
     count = 0
     for part, other in zip(module.split("."), own, strict=False):

@@ -120,7 +120,7 @@ def local_exponents(x: np.ndarray, log_y: np.ndarray) -> np.ndarray:
 
 
 def limit(x: np.ndarray, exponents: np.ndarray, error: float, correction: str | float = "") -> Limit:
-    """Where local exponents tend to, from the last three of them.
+    """Return the limit of local exponents, estimated from the last three.
 
     Args:
         x: the sizes (n,), increasing.

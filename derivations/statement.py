@@ -79,14 +79,14 @@ class Kernel:
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """A named array operation that no formula of sums says: a law by quadrature, an ordering, the root of an equation.
+    """Named array operation that cannot be written as sums: a mean by quadrature, an ordering, the root of an equation.
 
-    `code` is a Python function of whole arrays that needs `np` alone; it is what is evaluated, and is printed with the
-    Python page, after the `helpers` that it calls.  The definition that uses it shows in `means` what it computes.
+    `code` is a Python function of whole arrays that needs only `np`.  It is evaluated, and the Python page prints it
+    after the `helpers` that it calls.  The definition that uses the rule describes its result in `means`.
 
-    `compiled` ("module:function") is the same as loops that numba compiles: a function of numbers and of matrices, the
-    arguments first and the arrays to fill last.  An array of more than two indices is a matrix there: its first index,
-    and all others together.
+    `compiled` ("module:function") is the same function as loops for numba.  Its arguments are numbers and matrices; the
+    arrays that it fills come last.  An array with more than two indices is passed as a matrix, with the first index
+    and all others combined.
     """
 
     name: str
@@ -97,12 +97,12 @@ class Rule:
 
 @dataclasses.dataclass(frozen=True)
 class Shortcut:
-    """Loops that fill an array faster than its formula, as an ordering is faster than comparisons of all pairs.
+    """Loops that fill an array faster than its formula, as sorting is faster than comparing all pairs.
 
-    `compiled` ("module:function") takes the arrays named in `arguments`, as that of a `Rule` does.  Only the compiled
-    engine uses it: pages, JAX, derivatives and the interpreter evaluate the formula, which holds the loops to it.
-    Behind the arrays of its definition it fills those of `also`, which have definitions of their own further down.
-    `groups` says how many of all these arrays make up each argument of the function: more than one are a tuple.
+    `compiled` ("module:function") takes the arrays named in `arguments`, like that of a `Rule`.  Only the compiled
+    engine uses a shortcut.  Pages, JAX, derivatives and the interpreter evaluate the formula; tests compare the two.
+    After the arrays of its definition the function fills those of `also`, which have their own definitions below.
+    `groups` has the number of arrays in each argument of the function; several arrays form a tuple.
     """
 
     compiled: str
@@ -118,11 +118,11 @@ class Shortcut:
 
 @dataclasses.dataclass(frozen=True)
 class Definition:
-    """An array named for short: target = value.
+    """Named array: target = value.
 
-    Several targets share one call of a `kernel`, whose arguments are `value`, or of a `rule`, whose arguments are the
-    arrays named in `value`.  `means` is shown beside or, for a rule, instead of the value.  A `shortcut` makes the
-    same array in less time.
+    Several targets can share one call of a `kernel`, whose arguments are `value`, or of a `rule`, whose arguments are
+    the arrays named in `value`.  `means` is printed together with the value or, for a rule, instead of it.  A
+    `shortcut` computes the same array in less time.
     """
 
     targets: tuple[Any, ...]
@@ -145,7 +145,7 @@ class Equation:
 
 @dataclasses.dataclass(frozen=True)
 class Watched:
-    """An observable that is saved beside the state: target = value, with what `Named` says of a state variable."""
+    """Observable that is saved together with the state: target = value, with the attributes of a `Named`."""
 
     target: Any
     value: Any
@@ -157,7 +157,7 @@ class Watched:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A line of the derivation that is shown, not evaluated: left = right."""
+    """Line of the derivation that is printed but not evaluated: left = right."""
 
     left: Any
     right: Any
@@ -166,9 +166,9 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """An initial state in NumPy code over the names of the constants, and what the printed example reports.
+    """Example of a printed page: an initial state as NumPy code in the names of the constants.
 
-    It integrates to `until` and prints when entries of the state `watched` pass `level`.
+    The example integrates to `until` and prints the times at which entries of the state `watched` pass `level`.
     """
 
     code: str
@@ -179,22 +179,32 @@ class Example:
 
 @dataclasses.dataclass(frozen=True)
 class Statement:
-    """One tier of one stage: everything that its page says, and everything that is needed to evaluate it.
+    """Equations of one tier of one stage, from which its page is printed and its code is generated.
 
-    A "flow" states rates, a "recursion" one `step` of its clock, a "map" (a stage without a clock) its outcome as
-    definitions.  `bind(initial)` gives the numbers of the constants where the program would start.  `notation` maps a
-    name to (LaTeX, text); other names are SymPy's own.  `laws` says of a number behind `Mean` between which two
-    constants or numbers it is uniform and how many Gauss-Legendre nodes take its mean; `terms` where an infinite index
-    is cut.
-    `rules` are sentences on what happens where the right-hand side jumps.  `loss_is_square` says that the loss is a
-    mean square: where its sums cancel, a negative number of the size of their rounding is 0.
+    The equations of a "flow" are rates, and those of a "recursion" one `step` of its clock.  A "map" (a stage without
+    a clock) states its result by definitions.
 
-    A statement with a `tier` is also what runs (`derivations.equations.tier`).  Then `sizes` gives the lengths of the
-    axes of its state by the names of their symbols, `begin(initial)` the state at time 0, `admits(initial)` raises
-    `UsageError` for a start that the tier cannot follow, `crossings` are the events that are located, `watched` the
-    numbers and arrays that are evaluated at saved states, and `observables` what else is told of a run.  `rows` is an
-    index whose entries do not act on each other, as neurons under a correlation loss: it is the first of every state
-    variable, and the loss is a sum over it.  The equations of one entry are then compiled, for any number of them.
+    Attributes:
+        bind: bind(initial) returns the values of the constants for a run.
+        notation: Mapping from names to (LaTeX, text); other names are printed by SymPy.
+        laws: For each variable of a `Mean`: the two ends of its uniform distribution, and the number of Gauss-Legendre
+            nodes.
+        terms: Numbers of terms at which infinite sums are truncated.
+        rules: Sentences on the behaviour where the right-hand side jumps.
+        loss_is_square: True if the loss is a mean square.  If its sums cancel, a small negative result is set to 0.
+
+    A statement with a `tier` is also compiled and integrated (`derivations.equations.tier`).  It then has these
+    attributes:
+
+        sizes: Lengths of the axes of the state, by the names of their symbols.
+        begin: begin(initial) returns the state at time 0.
+        admits: admits(initial) raises `UsageError` for an initial state that the tier does not support.
+        crossings: Events that are located.
+        watched: Numbers and arrays that are evaluated at saved states.
+        observables: Other reported quantities.
+        rows: Index whose entries do not interact, such as neurons under a correlation loss.  It is the first index of
+            every state variable, and the loss is a sum over it.  The equations are then compiled for one entry, and are
+            used for any number of entries.
     """
 
     name: str
@@ -240,13 +250,13 @@ class Statement:
             raise ValueError(f"{self.name}: {self.rows} is not the first index of every state variable")
 
     def numbers(self, initial: Initial) -> dict[str, Any]:
-        """The constants of the page, by name, as they are where the program would start."""
+        """Return the constants of the page, by name, with their initial values."""
         known = self.bind(initial)
         return {key_of(c.target): known[key_of(c.target)] for c in self.constants}
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """16 hexadecimal characters of everything that its numbers depend on, beside those of its constants."""
+        """Return 16 hexadecimal characters that identify the equations, without the values of the constants."""
         parts: list[Any] = [*self.equations, self.loss, self.loss_is_square, self.step, dict(self.laws)]
         parts += [dict(self.terms), [(n.target, n.unit, n.symmetric) for n in self.state], self.rows]
         parts += [(n.target, n.size) for n in self.constants] + [(w.target, w.value) for w in self.watched]

@@ -47,7 +47,7 @@ class Problem:
         return self._ladder(k).kind
 
     def sharp(self, k: int) -> bool:
-        """Whether every term of factor k is a delta function or a derivative of one."""
+        """Return True if every term of factor k is a delta function or a derivative of one."""
         return all(t.order is not None and t.order < 0 for t in self.factors[k].terms)
 
     def _ladder(self, k: int) -> Ladder:
@@ -108,7 +108,7 @@ def _expanded(problem: Problem) -> dict:
 
 
 def evaluate(problem: Problem, leaf=None) -> tuple[float, float, str]:
-    """Return (value, error bound, method) of the mean, the product of the factors' terms summed.
+    """Return (value, error bound, method) of the mean, as a sum over products of terms of the factors.
 
     exp(rate . z) tilts the law: E[exp(l.z) F(z)] = exp(l.m + l.C l / 2) E[F(z + C l)], also for imaginary l, where at
     most one ladder function, a normal one, can follow.

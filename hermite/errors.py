@@ -1,4 +1,4 @@
-"""What hermite refuses, all of it as ValueError, and the checks shared by its modules."""
+"""Errors of hermite, all subclasses of ValueError, and checks shared by its modules."""
 
 import math
 from numbers import Integral

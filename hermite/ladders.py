@@ -65,12 +65,12 @@ class Factor:
 
     @property
     def smooth(self) -> bool:
-        """Whether the factor is analytic on the real line."""
+        """Return True if the factor is analytic on the real line."""
         return self.ladder is None or self.ladder.kind == "logistic" or self.ladder.noise > 0
 
     @property
     def singular(self) -> bool:
-        """Whether the factor holds a delta function or a derivative of one."""
+        """Return True if the factor holds a delta function or a derivative of one."""
         return not self.smooth and any(term.order is not None and term.order < 0 for term in self.terms)
 
     def __call__(self, z):

@@ -1,4 +1,4 @@
-"""Gaussian laws with exact arithmetic: conditioning without cancellation, also where the covariance is singular."""
+"""Gaussian laws with exact arithmetic: conditioning without cancellation, also for singular covariances."""
 
 import math
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class Law:
 
     @property
     def centred(self) -> bool:
-        """Whether every mean is zero."""
+        """Return True if every mean is zero."""
         return all(m == 0 for m in self.mean)
 
 

@@ -1,4 +1,4 @@
-"""What is left of a Gaussian mean with logistic ladders: one function, or two, by correlation functions or panels."""
+"""Gaussian means of one or two functions of the logistic ladder, by correlation functions or panels."""
 
 import math
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Machine code between processes: numba's own cache in a folder of this project, with a hash beside each of its files.
 
-numba keeps the machine code of a function that is compiled with `cache=True`, and runs whatever its files hold: a
-changed byte gives other numbers, or ends the process.  So a file counts only with its hash.  A cache only saves time:
-where it is damaged, or cannot be read or written, functions are compiled again.
+numba stores the machine code of a function that is compiled with `cache=True`, and later runs the content of its files
+without a check.  A changed byte gives wrong numbers, or ends the process.  Therefore a file is used only if its hash is
+correct.  If the cache is damaged, or cannot be read or written, functions are compiled again.
 """
 
 import contextlib
@@ -28,10 +28,10 @@ LOCK = threading.RLock()
 
 
 def compile_function(function: Callable[..., Any], signature: Any, *, level: int | None = None, **options: Any) -> Any:
-    """Return `numba.njit(signature, cache=True, **options)(function)`, with nothing damaged taken from the cache.
+    """Return `numba.njit(signature, cache=True, **options)(function)`; damaged files of the cache are not used.
 
-    The machine code of functions that this one calls is part of its own, so that they need no cache.  Functions of
-    one module are compiled for one signature each, since programs that run at once would mix up the files of several.
+    The machine code includes that of all functions that this one calls, so these need no cache.  Each function of a
+    module is compiled for one signature only, because simultaneous programs would confuse the files of several.
 
     Arguments: function; signature, numba types of the arguments, with or without that of the result; level of
     optimisation, 0 to 3, by default numba's own (NUMBA_OPT wins); options of `numba.njit`.  Returns the compiled
@@ -67,10 +67,10 @@ def compile_function(function: Callable[..., Any], signature: Any, *, level: int
 
 @contextlib.contextmanager
 def cache_folder(level: int | None = None) -> Iterator[Path]:
-    """Let numba keep machine code in a folder of ours while this lasts, unless the user has named another.
+    """Context manager: numba stores machine code in a folder of odesim, unless the user has named another folder.
 
-    numba reads the variables whenever it compiles, and its settings whenever it looks for a folder.  Both are put back:
-    a user's environment stays as it is.  `level` is that of `compile_function`.
+    numba reads environment variables at each compilation, and its settings whenever it looks for a folder.  Both are
+    restored at the end.  `level` is that of `compile_function`.
     """
     settings: Any = importlib.import_module("numba").config  # documented, but not exported
     with LOCK:

@@ -73,11 +73,12 @@ def estimate(
 ) -> tuple[float, float]:
     """Return (E[integrand(x)], estimate of its error), for integrands of any smoothness.
 
-    The value is that of the rule of 2 nodes per axis. Its error is judged by two rules of about half as many (odd where
-    the other is even, so that no symmetry makes them agree), one on the axes of C and one on axes turned against
-    them: where |rho| is near 1 a step can pass between all nodes of the former. Three times the largest difference: at
-    a step, the slowest case, the error falls like nodes^(-1/2), the spacing of the nodes, and what is left is 2.4
-    times the difference. Above 4 million points the rule of `nodes` is the finer one.
+    The value is computed with twice `nodes` per axis. Its error is estimated from two rules with
+    about half as many nodes. One uses the axes of C, the other rotated axes, because for |rho| near 1 a step can lie
+    between all nodes of the first. The number of nodes is odd in one rule and even in the other, so that no symmetry
+    makes them agree. The estimate is three times the largest difference. The slowest case is a step, whose error falls
+    like the spacing of the nodes, nodes^(-1/2); there the error is 2.4 times the difference. Above 4 million points the
+    rule with `nodes` is the finer one.
 
     Arguments and errors as for `expectation`, but for NotReached. Source: Golub & Welsch 1969.
 

@@ -39,12 +39,13 @@ def evaluate(
 ) -> tuple[float, float]:
     """Return (E[integrand(z)], error) by scrambled Sobol points in the eigenbasis, the widest axis first.
 
-    The mean of 16 independent randomisations of 2^log2_points points; error = 8 standard errors of that mean, as few
-    randomisations and heavy tails make the scatter too small (Student's t of 15 degrees of freedom passes 8 once in
-    a million). The points depend on dimension, count and seed only: along a path of covariances the error is smooth.
-    Where few points carry the mean, their scatter says nothing of what none has met: the same points farther out, with
-    their likelihood ratio as weight, take the place if more of them carry it, and the error grows by 8 times what the
-    heaviest point of all adds.
+    The value is the mean of 16 independent randomisations of 2^log2_points points. The error is 8 standard errors of
+    this mean, because the scatter of few randomisations with heavy tails can be too small (Student's t with 15 degrees
+    of freedom exceeds 8 once in a million). The points depend only on dimension, count and seed, so the error is a
+    smooth function along a path of covariances. If few points dominate the mean, their scatter does not show regions
+    that no point has met. The same points are then also tried farther out, with their likelihood ratio as weight. They
+    are used if more of them contribute to the mean, and the error is increased by 8 times the contribution of the
+    largest point.
 
     Arguments: integrand, maps (n, points) to (points,); covariance (n, n), any rank; mean (n,) or None; log2_points,
     5 to 20; seed; tolerance, relative to max(1, |value|), stops at fewer points where the error is below.

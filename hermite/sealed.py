@@ -40,7 +40,7 @@ def seal(path: Path, key: str, content: bytes) -> None:
 
 
 def unsealed(path: Path, key: str) -> bytes | None:
-    """What `seal` wrote for this key; None where there is no such file, or one written or changed otherwise."""
+    """Return the content that `seal` wrote for this key; None if the file is missing, changed or of another key."""
     try:
         head, _, content = path.read_bytes().partition(b"\n")
     except OSError:

@@ -24,7 +24,7 @@ COARSE = 30.0
 
 @dataclass(frozen=True)
 class _Axis:
-    """How analytic the integrand is along one eigenvector: strip half-width, Gaussian and exponential growth."""
+    """Analyticity of the integrand along one eigenvector: strip half-width, Gaussian and exponential growth."""
 
     strip: float
     gauss: float

@@ -91,7 +91,7 @@ _TYPES = {
     "UsageError": "derivations.contract",
     "Verdicts": "odesim.evidence.verdicts",
 }
-"""Where the types are, which load NumPy and are therefore imported when first used."""
+"""Modules of the public types.  They import NumPy and are therefore loaded at first use."""
 
 
 def __dir__() -> list[str]:

@@ -32,7 +32,7 @@ INTERNAL = 70  # EX_SOFTWARE: a mistake of ours, told apart from the verdicts of
 
 
 class NumericalError(RuntimeError):
-    """Numerical failure without a trajectory; runs that have one report it in `outcome` instead. Exit code 3.
+    """Numerical failure of a computation without a trajectory. A run reports a failure in `outcome`. Exit code 3.
 
     Example:
         >>> import odesim, sympy
@@ -50,7 +50,7 @@ class StorageError(OSError):
 
 
 class MissingError(RuntimeError):
-    """A device or an optional dependency is missing, or is known to compute wrong numbers. Exit code 4.
+    """Error for a device or optional package that is missing or is known to compute wrong numbers. Exit code 4.
 
     Example:
         >>> import odesim
@@ -80,10 +80,10 @@ class Interrupted(RuntimeError):
 
 
 class InterruptedRun(KeyboardInterrupt):
-    """Ctrl-C in Python, a `KeyboardInterrupt`, so that a loop over many runs ends with it.
+    """Interruption by Ctrl-C in Python. It is a `KeyboardInterrupt`, so it also ends a loop over many runs.
 
     Attributes:
-        result: What there was by then, or None: a run up to its last good state, stages, verdicts.
+        result: The result so far: a run up to its last good state, the finished stages or verdicts, or None.
 
     Example:
         >>> import odesim
@@ -115,7 +115,7 @@ def interruptible() -> Iterator[None]:
 
 
 UNUSABLE = (errno.ENAMETOOLONG, errno.EACCES, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.ELOOP)
-"""What the operating system says of a path that a user should not have given."""
+"""Error codes of the operating system for a wrong path."""
 
 
 def of_path(error: BaseException) -> UsageError | None:
@@ -128,7 +128,7 @@ def of_path(error: BaseException) -> UsageError | None:
 
 
 LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.ESTALE, errno.ENODEV)
-"""What it says of a disk that is full, broken or gone."""
+"""Error codes of the operating system for a disk that is full, broken or missing."""
 
 
 def of_disk(error: BaseException) -> StorageError | None:
@@ -145,7 +145,7 @@ def of_memory(error: BaseException) -> NumericalError | None:
     if not isinstance(error, MemoryError):
         return None
     asked = f" ({error})" if str(error) else ""
-    return NumericalError(f"the memory of this machine does not suffice{asked}; take smaller sizes")
+    return NumericalError(f"the memory of this machine is too small{asked}; use smaller sizes")
 
 
 def exit_code(exception: BaseException) -> int:

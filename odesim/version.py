@@ -5,4 +5,4 @@ PURPOSE = (
     "odesim turns a teacher-student model into the exact ODEs of its SGD dynamics, solves them at any dimension, and "
     "tests theorems against them and against simulated SGD."
 )
-"""What odesim is, in one sentence: README, documentation, package and command say the same."""
+"""Description of odesim in one sentence, used by README, documentation, package and command."""

@@ -19,7 +19,9 @@ def predict(parameters: Parameters, arrays: Mapping[str, np.ndarray], inputs: Ma
     """
     check_names(inputs, ("X",))
     if parameters.variant != "paper":
-        raise UsageError("a run of variant=released does not hold the filters' biases: its network cannot be asked")
+        raise UsageError(
+            "a run of variant=released does not have the biases of the filters, so its network cannot be evaluated"
+        )
     missing = [name for name in ("feat", "cen", "gcen", "gfeat") if name not in arrays]
     if missing:
         raise UsageError(f"this run lacks {', '.join(missing)}: take one of tier p3 or full, or of training")

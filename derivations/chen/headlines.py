@@ -1,4 +1,4 @@
-"""What the headline numbers of a run of `chen` are."""
+"""Meanings of the numbers in the summary of a run of `chen`."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Where a run starts: overlaps of filters and routers with the signals, drawn, on the manifold, or from weights."""
+"""Initial condition of a run: overlaps with the signals, drawn at random, on the manifold, or from weights."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ ARRAYS = ("W", "Theta", "V", "C")
 DATA = ("X", "y", "cluster")
 OWN = ("bias", "noise")
 ORTHONORMAL = 1e-8
-"""How far the Gram matrix of the signals in a file may be from the identity."""
+"""Largest distance of the Gram matrix of the signals in a file from the identity."""
 RANK = 1e-13
 """Singular values of the residual weights below this part of their size are round-off."""
 RELEASED_SCALE = 1e-3
@@ -48,7 +48,7 @@ def random(parameters: Parameters, rng: np.random.Generator) -> Initial:
 
 
 def beyond_signals(parameters: Parameters) -> bool:
-    """Whether the weights' parts outside the signals belong to the state: with noise patches, in tier full."""
+    """Return True if the weights' parts outside the signals belong to the state: with noise patches, in tier full."""
     return parameters.tier == "full" and parameters.P > 3 and parameters.variant == "paper"
 
 
@@ -187,7 +187,7 @@ def _check_own(arrays: Mapping[str, np.ndarray], p: Parameters) -> None:
     if "bias" in arrays:
         if p.variant != "released":
             raise UsageError(
-                "bias holds the filters' biases of the released protocol: give -p variant=released with it"
+                "bias has the biases of the filters in the released protocol: give -p variant=released too"
             )
         if arrays["bias"].shape != (p.M, p.J):
             raise UsageError(f"bias must have shape (M, J) = {(p.M, p.J)}, but has {arrays['bias'].shape}")

@@ -175,7 +175,7 @@ def numbers(parameters: Parameters) -> tuple[Any, ...]:
 
 
 def input_scale(parameters: Parameters) -> float:
-    """What inputs are multiplied by."""
+    """Factor of the inputs."""
     return RELEASED_INPUT if parameters.variant == "released" else 1.0
 
 
@@ -256,7 +256,7 @@ def conflict(parameters: Parameters, explicit: Collection[str], arrays: Mapping[
 
 
 def plan(parameters: Parameters) -> Plan:
-    """What a run is trained and tested on; filters have biases in the released protocol."""
+    """Return the training and test data of a run; filters have biases in the released protocol."""
     p = parameters
     return Plan(
         clusters=p.K, seed=p.data_seed, tests=p.n_test, fresh=p.data == "online", count=p.n, own=p.sets == "own",
@@ -265,7 +265,7 @@ def plan(parameters: Parameters) -> Plan:
 
 
 def sizes(initial: Initial) -> Sizes:
-    """How much a run holds: M experts of J filters, 2 K signals in d dimensions, P patches."""
+    """Return the sizes of a run: M experts of J filters, 2 K signals in d dimensions, P patches."""
     p = initial.parameters
     return Sizes(experts=p.M, neurons=p.J, outputs=1, frame=2 * p.K, width=p.d, patches=p.P)
 

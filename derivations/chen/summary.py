@@ -1,4 +1,4 @@
-"""What is read off a run of system `chen`: professions at the start, and the headline numbers."""
+"""Quantities of a run of system `chen`: professions at the start, and the headline numbers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from derivations.contract import Initial, Labelled
 
 
 def constants(initial: Initial) -> Labelled:
-    """What stays fixed along a run: the feature and filter of each expert's largest initial overlap."""
+    """Return the constants of a run: the feature and filter of each expert's largest initial overlap."""
     c = initial.constants
     return {
         "kstar": (("expert",), np.asarray(c["kstar"]), "feature k*_m of the largest initial overlap of expert m"),

@@ -1,4 +1,4 @@
-"""What theory says of a run of `chen`, beside it in its pictures: the accuracy that no single expert passes."""
+"""Theoretical predictions in the pictures of a run of `chen`: the accuracy that no single expert passes."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""The vocabulary of the project: what a system, a stage, a set of equations and a trajectory's outcome are.
+"""Types of the project: systems, stages, equations, models for SGD, and states.
 
-Types only.  What acts on them lives in `odesim`; what they are filled with lives in one folder per system.
-Nothing here imports SymPy, JAX, numba or `hermite`, so that a `model` stays independent of every derivation.
+This package only defines types.  `odesim` has the code that uses them, and each system has a folder with its own
+content.  Nothing here imports SymPy, JAX, numba or `hermite`, so that a `Model` is independent of every derivation.
 """
 
 from derivations.contract.equations import Advance as Advance

@@ -26,7 +26,7 @@ def lines(system: Any) -> str:
 
 
 def text(system: Any) -> str:
-    """What `help(system)` says: source, parameters with domain, default and meaning, presets, stages, what to call."""
+    """Return the text of `help(system)`: source, parameters with domains and meanings, presets, stages, calls."""
     rows = [(name, _short(default), domain, meaning) for name, default, domain, meaning in parameters(system)]
     widths = [max(len(row[k]) for row in rows) for k in range(3)] if rows else [0, 0, 0]
     said = [f"{system.name}: {system.title}", f"{system.source}, {system.source.title}"]
@@ -89,7 +89,7 @@ def domain(metadata: Any) -> str:
 
 
 def _claims(system: Any) -> str:
-    """How the claims are asked for."""
+    """Return the call that tests the claims."""
     if not system.claims:
         return "no claims"
     return f'claims: <code>odesim.verify("{html.escape(system.name)}", ..)</code>'

@@ -14,7 +14,7 @@ Kind = Literal["ode", "hybrid", "recursion"]
 
 
 Role = Literal["flow", "loss", "flow_loss", "flow_priced", "watch", "march"]
-"""What a compiled function is for: flow(t, y, *arguments) -> dy/dt (size,), loss(y, *arguments) -> number,
+"""Role of a compiled function: flow(t, y, *arguments) -> dy/dt (size,), loss(y, *arguments) -> number,
 flow_loss(t, y, *arguments) -> both, flow_priced(t, y, priced, *arguments) -> both, or 0 for a loss that is costly and
 that nobody asks for, watch(y, *arguments) -> the `watched` observables (count,), march as in `Stepped`.
 """
@@ -22,17 +22,17 @@ HEADS: dict[Role, tuple[str, ...]] = {
     "flow": ("t", "y"), "loss": ("y",), "flow_loss": ("t", "y"), "flow_priced": ("t", "y", "priced"), "watch": ("y",),
     "march": ("y", "t0", "t1", "hits", "memory", "tolerances", "counts"),
 }  # fmt: skip
-"""What comes before the run-time arguments."""
+"""Arguments before the run-time arguments, by role."""
 BOTH: tuple[Role, ...] = ("flow_loss", "flow_priced")
 """The roles of functions that return a derivative and the loss."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """A scalar kernel: exact SymPy outputs in named inputs.
+    """Scalar kernel: SymPy expressions of named inputs.
 
-    `table` names the inputs that arrive together as rows of one array (the correlation functions), `scalars` the
-    others, in the order of the compiled function's arguments; `outputs` maps names to SymPy expressions.
+    `table` names the inputs that are rows of one array (the correlation functions).  `scalars` names the other inputs,
+    in the order of the arguments of the compiled function.  `outputs` maps names to SymPy expressions.
     """
 
     table: tuple[str, ...]
@@ -42,10 +42,10 @@ class Kernel:
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """A function as text, for what is too long for expressions: straight-line code in scalar operations, or loops.
+    """Function as source text, for code that is too long for expressions: scalar operations, or loops.
 
-    Scalar operations serve arrays as well, with `np` bound to the array library; "loops" are for numba alone, "arrays"
-    for an array library alone.
+    `serves` is "both" for scalar operations, which also work for arrays, with `np` bound to the array library.  It is
+    "loops" for code that is only for numba, and "arrays" for code that is only for an array library.
     """
 
     text: str
@@ -54,19 +54,21 @@ class Written:
 
 @dataclasses.dataclass(frozen=True)
 class Smooth:
-    """An ordinary flow dy/dt = F(t, y; arguments), for any adaptive integrator.
+    """Ordinary flow dy/dt = F(t, y; arguments), for any adaptive integrator.
 
-    `between` says how a state between two accepted steps is found: by one shorter "step", or by the method's own
-    "interpolant", for right-hand sides that are costly, as are those with `kinks`, where a step is no better.  By
-    `coupled` implicit methods know where the Jacobian is large: coupled(initial) makes of a flat state whole numbers
-    (size,), the same for entries that feel each other; `cost` is what a whole run by them costs, in explicit steps,
-    where the equations know it (0: they do not).  Below the relative tolerance `rough` the right-hand side itself
-    is not known (it is a mean over samples): a run that names no tolerance takes that one.
-
-    Where F depends on time, the component `clock` of the state is the time on the clock of the run, with the rate 1.
-    `ended(initial)` says why F is not defined beyond a state; "" where it does not know.
-    At the times `breaks` on that clock F jumps or bends.  The arguments belong to the state from which they are made,
-    up to the next of these times.
+    Attributes:
+        between: Computation of a state between two accepted steps: "step", one shorter step, or "interpolant", the
+            interpolant of the method.  Use the interpolant for costly right-hand sides, and for those with kinks,
+            where a step is no more accurate.
+        kinks: True if F has kinks.
+        coupled: coupled(initial) returns integers (size,), equal for entries of the flat state that act on each other.
+            Implicit methods use them as the structure of the Jacobian.
+        cost: Cost of a whole run by an implicit method, in explicit steps; 0 if it is not known.
+        rough: Relative accuracy of F itself, if F is a mean over samples.  It is the default tolerance of a run.
+        clock: Name of the component that is the time on the clock of the run, with the rate 1, if F depends on time.
+        ended: ended(initial) returns the reason why F is not defined beyond a state, or "" if it is not known.
+        breaks: Times on that clock at which F jumps or has a kink.  The arguments are made for a state, and are valid
+            up to the next of these times.
 
     >>> Smooth().kind, Smooth(between="interpolant").coupled
     ('ode', None)
@@ -85,10 +87,10 @@ class Smooth:
 
 @dataclasses.dataclass(frozen=True)
 class Independent:
-    """A smooth flow of independent blocks of `size` numbers, each of which is integrated with steps of its own.
+    """Smooth flow of independent blocks of `size` numbers.  The solver "blocks" integrates each with its own steps.
 
-    The blocks are the rows of the state (`Statement.rows`); their Jacobian follows from the statement.  Other
-    integrators take all blocks together.
+    The blocks are the rows of the state (`Statement.rows`), and their Jacobian follows from the statement.  Other
+    integrators integrate all blocks together.
 
     >>> Independent(3).kind
     'ode'
@@ -100,10 +102,11 @@ class Independent:
 
 @dataclasses.dataclass(frozen=True)
 class Recursion:
-    """The map y -> y + h F(t, y; arguments), the population form of one training step and no approximation of a flow.
+    """Map y -> y + h F(t, y; arguments), the population form of one training step.
 
-    `step` names the parameter with h, the time between two steps ("": 1): a run is saved at whole steps,
-    and tolerances have no meaning for it.  `clock`, `breaks` and `ended` are those of `Smooth`, for F that depend on t.
+    The map is not an approximation of a flow.  `step` names the parameter with h, the time between two steps (if it is
+    "", h is 1).  A run is saved at whole steps and has no tolerances.  `clock`, `breaks` and `ended` have the same
+    meaning as in `Smooth`, for F that depend on t.
 
     >>> Recursion("stride").kind
     'recursion'
@@ -118,18 +121,27 @@ class Recursion:
 
 @dataclasses.dataclass(frozen=True)
 class Stepped:
-    """Equations that bring steps of their own among their loops, because their right-hand side jumps.
+    """Equations with their own stepping function `march`, because their right-hand side jumps.
 
-    `march(y, t0, t1, hits, memory, tolerances, counts, *arguments) -> status` takes the flat state y from t0 to t1 in
-    place.  `hits` (names, width) receives the times, infinite before, at which what `names` says first happens in each
-    block; `memory(initial)` numbers survive from one call to the next; `tolerances` = (relative, absolute);
-    `counts` = (steps, rejected, evaluations, events) is added to.  Status 0 is good, `reasons[status]` says what
-    went wrong otherwise.  `names` maps each hitting time to (dimension, meaning).  `record(initial, memory)` are
-    variables without a time axis made of the memory at the end of a run.  `reached(initial, state)` says of saved
-    states (components with any leading axes) where what each of `names` says has happened: name -> booleans
-    (.., blocks); training at random, whose path has nothing between two saved states, finds its hitting times by it.
-    With `map` the steps are those of that recursion, in loops that are worth more than a general one: where an expert
-    rests, say, it is left out.
+    march(y, t0, t1, hits, memory, tolerances, counts, *arguments) -> status integrates the flat state y from t0 to t1
+    in place.  Its arguments are:
+
+    - hits (names, width): hitting times, infinite at first.  `march` writes the time at which each event of `names`
+      first happens in each block.
+    - memory: numbers that are kept from one call to the next.  The attribute `memory(initial)` is their count.
+    - tolerances: (relative, absolute).
+    - counts: (steps, rejected, evaluations, events).  `march` adds to these counters.
+
+    A status of 0 means success.  Otherwise `reasons[status]` describes the failure.
+
+    Attributes:
+        names: A mapping from hitting times to (dimension, meaning).
+        record: record(initial, memory) returns variables without a time axis, from the memory at the end of a run.
+        reached: reached(initial, state) returns booleans (.., blocks) by name: True if the event has happened at the
+            saved state (components with any leading axes).  SGD, which only knows its saved states, finds its hitting
+            times by this function.
+        map: The recursion whose steps `march` takes, if there is one.  Its loops are faster than general ones, for
+            example because they skip an expert that does not change.
 
     >>> march = Stepped({}, 0, lambda initial: 0, {})
     >>> march.kind, dataclasses.replace(march, map=Recursion("stride")).kind
@@ -151,12 +163,12 @@ class Stepped:
 
 
 Advance = Smooth | Independent | Recursion | Stepped
-"""How a state goes forward: `odesim.flow.solve` has one way for each."""
+"""Methods of integration; `odesim.flow.solve` implements each."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Tier:
-    """The name of a level of approximation, when it holds (`validity`), and what it leaves out (`neglects`).
+    """Level of approximation: its name, its range of validity, and the terms that it neglects.
 
     >>> Tier("exact", "at every d", "nothing").name
     'exact'
@@ -169,20 +181,22 @@ class Tier:
 
 @dataclasses.dataclass(frozen=True)
 class Code:
-    """What is derived and compiled, for numba and for an array library.
+    """Functions of the equations, compiled by numba and written for an array library.
 
-    `kernels()` derives the small exact SymPy expressions (or writes text), and `structure` names everything they depend
-    on, so that compiled code can be reused.  `loops` lists plain Python functions "module:function" that numba compiles
-    around the kernels, in order of use, and constants that they read.  `roles` says which of these functions is the
-    "flow", "loss", "watch" or "march"; `arrays(xp, kernels)` builds functions by role from array operations (NumPy,
-    JAX).  One of a state that NumPy evaluates may have an attribute `along`, the same of many states (states, n): those
-    of a run are saved by the hundred.
-
-    `takes` is the class of the run-time arguments, a NamedTuple at the head of a module: loops and functions of arrays
-    take one of it, flow(t, y, p), and what calls them from outside unpacks it, flow(t, y, *p).  Without it they take
-    the arguments one by one, which is for a few.
-
-    With `statement`, which makes a `Statement`, all functions are generated from that and nothing else is given.
+    Attributes:
+        kernels: kernels() derives the exact SymPy expressions of the kernels, or returns their source text.
+        structure: Everything that the kernels depend on.  Compiled code is reused for equal structures.
+        loops: Python functions "module:function" around the kernels that numba compiles, in the order of use, and the
+            constants that they read.
+        roles: The function for each role: "flow", "loss", "watch" or "march".
+        arrays: arrays(xp, kernels) returns functions by role, made of array operations (NumPy, JAX).  Such a function
+            of one state may have an attribute `along`, the same function for many states (states, n), because a run
+            has hundreds of saved states.
+        takes: Class of the run-time arguments, a NamedTuple at the top level of a module.  Loops and array functions
+            then take one object p, flow(t, y, p); code that calls them from outside unpacks it, flow(t, y, *p).
+            Without `takes` functions have separate arguments, which is suitable for a few.
+        statement: A function that makes a `Statement`.  All functions are then generated from it, and the other
+            attributes are not used.
 
     >>> Code("line", dict, (), {}, lambda xp, kernels: {"flow": lambda t, y: -y}).arrays(None, {})["flow"](0.0, 2.0)
     -2.0
@@ -199,12 +213,15 @@ class Code:
 
 @dataclasses.dataclass(frozen=True)
 class Observables:
-    """What is told of a run beside its state.
+    """Quantities that a run reports in addition to its state.
 
-    `summary(initial, trajectory)` are the headline numbers; `constants(initial)` what has no time axis;
-    `observe(initial, components)` what is saved beside the state (name -> (dims, array, meaning)), with a leading time
-    axis, from the components and "time"; `invariants(initial, state)` what the exact dynamics conserves or bounds, as
-    measured numbers.
+    Attributes:
+        summary: summary(initial, trajectory) returns the numbers of the summary.
+        constants: constants(initial) returns arrays without a time axis.
+        observe: observe(initial, components) returns arrays that are saved with the state, as name -> (dims, array,
+            meaning), with a leading time axis.  `components` also has "time".
+        invariants: invariants(initial, state) returns measured values of quantities that the exact dynamics conserves
+            or bounds.
 
     >>> told = Observables(summary=lambda initial, trajectory: {"last": float(trajectory["time"][-1])})
     >>> told.summary(None, {"time": np.array([0.0, 2.0])}), told.constants(None)
@@ -221,16 +238,18 @@ class Observables:
 class Equations:
     """One tier of the population dynamics of a stage: dy/dt = F(t, y; arguments) for a flat vector y.
 
-    `about` names the tier, `code` is what is compiled, and `advance` says how the state goes forward: as a smooth flow,
-    in independent blocks, as a recursion, or by steps that the loops bring along.  `arguments(initial)` are the
-    run-time numbers and arrays of the functions (integers are sizes).
-
-    The state: `layout` says where each component lies in y, and `begin(initial)` are the components at time 0, by
-    default those of the initial condition; `state` are the components that are saved, all of y or some of it.
-    `admits(initial)` raises `UsageError` for a start that this tier cannot follow.
-
-    `crossings` are the events whose first times are stored; `watched` are observables that the role "watch" gives as
-    one flat vector at every saved state, and `observables` what else is told of a run.
+    Attributes:
+        about: The tier.
+        code: Functions that are compiled.
+        advance: Method of integration: a smooth flow, independent blocks, a recursion, or a stepping function.
+        arguments: arguments(initial) returns the run-time numbers and arrays of the functions.  Integers are sizes.
+        layout: Position of each component in y.
+        begin: begin(initial) returns the components at time 0; by default those of the initial condition.
+        state: Components that are saved: all of y, or some of it.
+        admits: admits(initial) raises `UsageError` for an initial state that this tier does not support.
+        crossings: Events whose first times are stored.
+        watched: Observables that the role "watch" returns as one flat vector for every saved state.
+        observables: Other reported quantities.
     """
 
     about: Tier
@@ -250,5 +269,5 @@ class Equations:
         return self.layout.pack(self.begin(initial))
 
     def unpack(self, y: Any) -> dict[str, np.ndarray]:
-        """The components of flat states y (..., size), leading axes kept."""
+        """Return the components of flat states y (..., size); leading axes are kept."""
         return self.layout.unpack(y)

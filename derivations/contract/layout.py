@@ -1,4 +1,4 @@
-"""Where each component of a state lies in the flat vector that is integrated."""
+"""Positions of the components of a state in the flat vector that is integrated."""
 
 import dataclasses
 import functools
@@ -14,7 +14,9 @@ DIRECTION = "v_"
 
 @functools.cache
 def above(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns above the diagonal of a (size, size) matrix, kept because every look at a state asks for them.
+    """Return the rows and columns above the diagonal of a (size, size) matrix.
+
+    Every look at a state asks for them, so they are computed once for every size and kept.
 
     >>> above(3)[1].tolist()
     [1, 2, 2]
@@ -36,24 +38,24 @@ class Dense:
     shape: tuple[int, ...]
 
     def count(self, left: int) -> int:
-        """How many of the `left` numbers that no part before it has taken are those of this part."""
+        """Return the number of entries of this part, if `left` entries remain after all earlier parts."""
         return left if -1 in self.shape else math.prod(self.shape)
 
     def fill(self, values: np.ndarray, diagonal: float | None = None) -> np.ndarray:
-        """The component (..., *shape) of its numbers (..., count)."""
+        """Return the component (..., *shape) with the entries (..., count)."""
         known = math.prod(n for n in self.shape if n != -1)
         shape = tuple(values.shape[-1] // known if n == -1 else n for n in self.shape)
         return values.reshape((*values.shape[:-1], *shape))
 
     def take(self, values: Any) -> Any:
-        """The numbers (..., count) of a component (..., *shape)."""
+        """Return the entries (..., count) of a component (..., *shape)."""
         lead = values.shape[: values.ndim - len(self.shape)]
         return values.reshape(*lead, math.prod(values.shape[len(lead) :]))
 
 
 @dataclasses.dataclass(frozen=True)
 class Upper:
-    """A symmetric matrix (size, size) by its entries above the diagonal, row by row; the diagonal is a constant.
+    """Symmetric matrix (size, size) with a constant diagonal, stored by its entries above the diagonal, row by row.
 
     >>> Upper("I", 3).fill(np.array([0.1, 0.2, 0.3])).tolist()
     [[1.0, 0.1, 0.2], [0.1, 1.0, 0.3], [0.2, 0.3, 1.0]]
@@ -65,7 +67,7 @@ class Upper:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of the whole matrix."""
+        """Shape of the whole matrix."""
         return (self.size, self.size)
 
     def count(self, left: int) -> int:
@@ -73,7 +75,7 @@ class Upper:
         return self.size * (self.size - 1) // 2
 
     def fill(self, values: np.ndarray, diagonal: float | None = None) -> np.ndarray:
-        """The matrices (..., size, size) of their numbers (..., count), with their own diagonal unless one is given."""
+        """Return matrices (..., size, size) with the entries (..., count); `diagonal` replaces their own diagonal."""
         full = np.zeros((*values.shape[:-1], *self.shape), values.dtype)
         rows, columns = above(self.size)
         full[..., rows, columns] = values
@@ -82,14 +84,14 @@ class Upper:
         return full
 
     def take(self, values: Any) -> Any:
-        """The numbers (..., count) of matrices (..., size, size), whose other entries are not looked at."""
+        """Return the entries (..., count) of matrices (..., size, size); all other entries are ignored."""
         rows, columns = above(self.size)
         return values[..., rows, columns]
 
 
 @dataclasses.dataclass(frozen=True)
 class Symmetric:
-    """A symmetric matrix (size, size) by its entries on and above the diagonal, row by row; or a `stack` of such.
+    """Symmetric matrix (size, size), or a `stack` of these, stored by the entries on and above the diagonal.
 
     >>> Symmetric("Q", 2).fill(np.array([0.1, 0.2, 0.3])).tolist()
     [[0.1, 0.2], [0.2, 0.3]]
@@ -103,7 +105,7 @@ class Symmetric:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the whole matrix, or of the whole stack."""
+        """Shape of the whole matrix or stack."""
         return (*self.stack, self.size, self.size)
 
     def count(self, left: int) -> int:
@@ -128,9 +130,9 @@ class Symmetric:
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """A flat state y (size,): its `parts` one after the other.
+    """Layout of a flat state y (size,): its `parts`, one after the other.
 
-    With `rows` y is a stack of any number of rows, each laid out so, and the row is the first axis of every component.
+    With `rows`, y is a stack of any number of rows with this layout, and the row is the first axis of every component.
 
     >>> layout = Layout((Dense("a", (2,)), Upper("I", 2)))
     >>> y = layout.pack({"a": [0.5, 0.6], "I": [[1.0, 0.7], [0.7, 1.0]]})
@@ -158,7 +160,7 @@ class Layout:
 
     @property
     def least(self) -> int:
-        """How many numbers a state has at least: those of a part whose length is open are not known.
+        """Return the least number of entries of a state; a part with an open length counts as 0.
 
         >>> Layout((Dense("a", (2, 3)), Upper("I", 3), Dense("rest", (-1,)))).least
         9
@@ -166,7 +168,7 @@ class Layout:
         return sum(part.count(0) for part in self.parts)
 
     def pack(self, state: Mapping[str, Any]) -> np.ndarray:
-        """The flat states (..., size) of components (..., *shape); what else is in `state` is left out.
+        """Return the flat states (..., size) of components (..., *shape); other entries of `state` are ignored.
 
         Raises `KeyError` for a component that is missing, and `ValueError` for one of another shape.
         """
@@ -185,9 +187,9 @@ class Layout:
         return self._components(y)
 
     def places(self, name: str, size: int) -> np.ndarray:
-        """For every entry of a component its place in a flat state of `size` numbers, -1 for a constant.
+        """Return the index of every entry of a component in a flat state of `size` numbers, -1 for a constant.
 
-        Raises `KeyError` for a component that is none of the state's.
+        Raises `KeyError` for a component that the state does not have.
         """
         return self._components(np.arange(size), diagonal=-1)[name]
 

@@ -1,4 +1,4 @@
-"""The microscopic truth of a stage: weights, samples, one training step."""
+"""Definition of SGD in a stage: weights, samples, one training step."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -11,12 +11,12 @@ from derivations.contract.state import Initial, Labelled
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """The microscopic truth of a stage, once for both simulators: weight vectors, samples, one training step.
+    """Definition of SGD in a stage, for both simulators: weight vectors, samples, and one training step.
 
-    A model has `trained` vectors and a fixed `frame` (teachers, means); inputs are x = sum_k mean_k frame_k + z
-    with z ~ N(0, I_d).  `module` holds its functions, written with `np` and elementwise operations, products,
-    sums, `where`, `sort` and `argmax` only, so that one source is traced by JAX (with `np` bound to its array
-    library) and compiled by numba.  Arrays carry the vector index first and, for a batch, the sample index last:
+    A model has `trained` vectors and a fixed `frame` (teachers, means).  Inputs are x = sum_k mean_k frame_k + z with
+    z ~ N(0, I_d).  `module` is the module of its functions.  They may use only `np`, elementwise operations, products,
+    sums, `where`, `sort` and `argmax`.  JAX then traces the same source that numba compiles, with `np` bound to its
+    array library.  In all arrays the first index is that of the vector; for a batch, the last is that of the sample:
 
         coefficients(fields, labels, *numbers) -> (trained, ...)   one scalar per sample and trained vector; the
             gradient of vector k is the batch mean of coefficient_k x.  fields = inner products of x with
@@ -26,14 +26,17 @@ class Model:
         draw(uniform, normal, *numbers) -> labels, mean(labels, *numbers) -> (frame, ...)   where `noise` is not (0, 0):
             labels made of `noise` = (uniforms, normals) per sample, and the mean of x in the frame
 
-    With `normalised` the fields are those of the trained vectors divided by their lengths.  `helpers` lists further
-    functions of the module that these call.  `sizes(parameters)` = (trained, frame);
-    `numbers(parameters, gram)` are the run-time arguments (integers are sizes or switches; many of them are one
-    NamedTuple), and after them come the arrays of the initial condition that `constants` names (second-layer weights,
-    biases);
-    `place(initial)` is the Gram matrix of the raw vectors at the start, `weights(arrays)` their rows where a
-    file gives them (absent, or None, where a file gives overlaps); `observe(parameters, gram)` reads the components off
-    raw Gram matrices (..., n, n).
+    Attributes:
+        normalised: If true, fields are those of the trained vectors divided by their lengths.
+        helpers: Further functions of the module, which the functions above call.
+        sizes: sizes(parameters) = (trained, frame).
+        numbers: numbers(parameters, gram) returns the run-time arguments.  Integers are sizes or switches.  Many
+            arguments form one NamedTuple.
+        constants: Names of arrays of the initial condition that follow these arguments (second-layer weights, biases).
+        place: place(initial) returns the initial Gram matrix of the raw vectors.
+        weights: weights(arrays) returns the rows of the vectors, if a file has them.  It is absent, or returns None,
+            if a file has overlaps.
+        observe: observe(parameters, gram) computes the components from raw Gram matrices (..., n, n).
     """
 
     module: str
@@ -48,6 +51,6 @@ class Model:
     constants: tuple[str, ...] = ()
 
     def bound(self, initial: Initial, gram: np.ndarray) -> tuple[Any, ...]:
-        """All run-time arguments of the functions for one initial condition: `numbers`, then the constants."""
+        """Return all run-time arguments of the functions for one initial condition: `numbers`, then the constants."""
         fixed = tuple(np.asarray(initial.constants[name], float) for name in self.constants)
         return (*self.numbers(initial.parameters, gram), *fixed)

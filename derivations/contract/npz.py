@@ -14,7 +14,7 @@ DAMAGED = (
     ValueError, EOFError, KeyError, IndexError, TypeError, OverflowError, MemoryError, NotImplementedError,
     RuntimeError, SyntaxError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-"""What NumPy and zipfile raise for files that were cut, changed, encrypted or packed by an unknown method."""
+"""Errors of NumPy and zipfile for files that are truncated, changed, encrypted or compressed by an unknown method."""
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:

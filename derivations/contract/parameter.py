@@ -17,8 +17,8 @@ def parameter(
 ) -> Any:
     """Declare one field of a system's parameter class: default, domain and meaning.
 
-    `minimum` and `maximum` are included in the domain, `above` is excluded; `choices` lists the words allowed.
-    `start` marks a parameter that only says where a run starts: a run that continues another refuses it.
+    `minimum` and `maximum` are included in the domain, `above` is excluded; `choices` lists the words allowed. `start`
+    marks a parameter that only determines the initial state.  A run that continues another refuses it.
     """
     metadata = {
         "meaning": meaning,
@@ -32,7 +32,7 @@ def parameter(
 
 
 class UsageError(ValueError):
-    """The caller's mistake, a `ValueError`: what was expected, what came, and what to try.  Exit code 2.
+    """Mistake of the caller; a `ValueError` that says what was expected, what was given, and what to try.  Exit code 2.
 
     Example:
         >>> import odesim

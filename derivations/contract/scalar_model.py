@@ -1,4 +1,4 @@
-"""The microscopic truth of a stage whose step moves numbers beside the vectors (readouts, biases) or sees norms."""
+"""Definition of SGD in a stage whose step also moves numbers (readouts, biases) or depends on norms."""
 
 import dataclasses
 import math
@@ -12,9 +12,9 @@ from derivations.contract.state import Initial, Labelled
 
 
 def packed(gram: np.ndarray, scalars: np.ndarray) -> np.ndarray:
-    """Gram matrices (.., n, n) and scalars (.., s) as one array (.., n n + s), which is what a run saves.
+    """Pack Gram matrices (.., n, n) and scalars (.., s) into one array (.., n n + s), the form that a run saves.
 
-    Of inputs with L eigenspaces the matrices are (.., L, n, n), and the array has L n n + s numbers.
+    For inputs with L eigenspaces the matrices are (.., L, n, n), and the array has L n n + s numbers.
 
     >>> packed(np.eye(2), np.array([3.0]))
     array([1., 0., 0., 1., 3.])
@@ -23,7 +23,7 @@ def packed(gram: np.ndarray, scalars: np.ndarray) -> np.ndarray:
 
 
 def unpacked(saved: np.ndarray, n: int, stack: tuple[int, ...] = ()) -> tuple[np.ndarray, np.ndarray]:
-    """The Gram matrices (.., *stack, n, n) and the scalars (.., s) of `packed` arrays.
+    """Return the Gram matrices (.., *stack, n, n) and the scalars (.., s) of `packed` arrays.
 
     >>> unpacked(np.array([1.0, 0.0, 0.0, 1.0, 3.0]), 2)[1]
     array([3.])
@@ -34,16 +34,16 @@ def unpacked(saved: np.ndarray, n: int, stack: tuple[int, ...] = ()) -> tuple[np
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Eigenspaces:
-    """Inputs x_j ~ N(mean_j, variance_j), independent, whose coordinates stand in blocks one after the other.
+    """Independent inputs x_j ~ N(mean_j, variance_j), with coordinates in consecutive blocks.
 
     Block l has `dimension[l]` coordinates.  Cluster c of the inputs has `probability[c]`.  For compressed SGD all
     coordinates of a block have the variance `eigenvalue[c, l]` in it; explicit SGD draws by `variances()`, (C, d),
     which may differ within a block.  The mean of a cluster is the sum of `mean_weights[c]` (N,) times the last N fixed
     vectors, and `label[c]` (None: 0) is added to the labels of its samples.
 
-    Where a user's inputs are given, explicit SGD draws rows of `samples()`, (count, d), in their place, and adds
-    `targets()` (count,) to their labels.  `frame()` are the last fixed vectors (.., d), those that are given and not by
-    their Gram matrices alone; None where there are none.
+    If the user gives data, explicit SGD draws rows of `samples()`, (count, d), instead, and adds `targets()` (count,)
+    to their labels.  `frame()` returns the last fixed vectors (.., d), if the user gives these vectors and not only
+    their Gram matrices; otherwise None.
     """
 
     eigenvalue: np.ndarray
@@ -60,45 +60,54 @@ class Eigenspaces:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScalarModel(Model):
-    """A `Model` of inputs x ~ N(0, I_d) with trained numbers s beside the vectors u_k.
+    """A `Model` whose trained quantities are vectors u_k and numbers s (readouts, biases).
 
-        coefficients(fields, labels, vv, scalars, *numbers) -> (trained + further, ...)   per sample; the first
-            `trained` rows are those of a `Model`, with fields of the raw vectors and vv (trained,) their squared
-            norms; the means of the `further` rows over the batch reach `update`; the last (s,) of them are the
-            derivatives of the loss in the scalars
-        update(vv, vg, gg, means, scalars, step_size, *numbers) -> (a, b, new scalars)   means (further,)
-        draw(uniform, normal, *numbers) -> labels   there is no `mean`
+    The functions are not in a file.  `written()` returns the text of their module, and `stem` is a name that changes
+    with this text.  `module` names the code that writes the text, and `helpers` the functions of the text without a
+    role.  Compressed SGD uses these functions:
 
-    `scalars(initial)` are the numbers (s,) at the start and `further(parameters)` counts the further rows.  The
-    functions stand in no file: `written()` is the text of a module that holds them, and `stem` a name that changes with
-    it; `module` is what writes it, and `helpers` are the functions of that text that are no roles.
+        coefficients(fields, labels, vv, scalars, *numbers) -> (trained + further, ...)   per sample.  The first
+            `trained` rows are those of a `Model`, for fields of the raw vectors, whose squared norms are vv (trained,).
+            `update` gets the means of the `further` rows over the batch.  The last s of these rows are the derivatives
+            of the loss with respect to the numbers.
+        update(vv, vg, gg, means, scalars, step_size, *numbers) -> (a, b, new scalars)   with means (further,)
+        draw(uniform, normal, *numbers) -> labels   (a `ScalarModel` has no function `mean`)
 
-    Explicit SGD takes nothing of this but `update`, whose further rows of norms are then 0: it differentiates
-    losses(vectors (n, d), scalars (s,), x (samples, d), labels (.., samples), *numbers) -> (samples,), in JAX.
-    Where vectors or numbers move by rules, moves(vectors, scalars, x, labels, *numbers) takes its place: the sums over
-    the samples of what every trained vector (students, d) and number (s,) moves by.  None: the derivatives of losses.
-    `wrong`, with the same arguments, is 1 for a sample whose label has another sign than the network's answer; None
-    where labels have no signs.
+    Explicit SGD uses only `update`, where the further rows of norms are 0, and these functions in JAX:
 
-    SGD with momentum has velocities of the trained vectors and numbers.  `velocities(initial)` are then the Gram matrix
-    (n + S, n + S) of all rows with the velocities behind them, and the velocities (s,) of the numbers; None without.
-    `kept(parameters, saved)` are velocities at the end of a run that are no order parameters, so that it can go on.
-    In the place of `update` is
-    accelerate(means, scalars, velocities, step_size, *numbers) -> (parts of v, u and the gradient in the new v (S,),
-        the same in the new u, new scalars, new velocities), and `observe` takes Gram matrices and scalars with them.
+        losses(vectors (n, d), scalars (s,), x (samples, d), labels (.., samples), *numbers) -> (samples,)
+            which it differentiates
+        moves(vectors, scalars, x, labels, *numbers)   if vectors or numbers move by rules, instead of the derivatives:
+            sums over the samples of the changes of the trained vectors (students, d) and of the numbers (s,)
+        wrong   with the same arguments as `losses`: 1 for a sample whose label and output have different signs.  It is
+            None if labels have no signs.
 
-    Where `lengths` is true the coefficients depend on the length of a sample too:
-    coefficients(fields, labels, lengths, vv, scalars, *numbers), with the row |x|^2/d of `lengths` (1, ...).
+    Momentum adds velocities of the trained vectors and numbers, and replaces `update` by
 
-    `degree` is that of the units as polynomials of their fields, 0 where some unit or the loss is none: means of
-    coefficients are then exact by a quadrature of finitely many nodes.
+        accelerate(means, scalars, velocities, step_size, *numbers) -> (components of the new v along v, u and the
+            gradient (S,), the same for the new u, new scalars, new velocities)
 
-    Samples come in episodes of `episode` samples: a batch of B has B of these, one after another, and coefficients
-    and `moves` take whole episodes.
+    `observe` then takes Gram matrices and scalars that include the velocities.
 
-    `observe` takes `packed` Gram matrices and scalars; `fixed(initial)` are the constants that are saved with a run.
-    Where `spaces(parameters)` is not None the inputs have its law in place of N(0, I); with several eigenspaces
-    `place` gives one Gram matrix for each, of the parts of the vectors in it, and so are those that are saved.
+    Attributes:
+        scalars: scalars(initial) returns the numbers (s,) at the start.
+        further: further(parameters) returns the number of further rows.
+        fixed: fixed(initial) returns the constants that are saved with a run.
+        spaces: spaces(parameters) returns the `Eigenspaces` of the inputs, or None for N(0, I).  With several
+            eigenspaces `place` returns one Gram matrix for each, of the components of the vectors in this space, and
+            a run saves these matrices.
+        velocities: velocities(initial) returns the Gram matrix (n + S, n + S) of all vectors, followed by their
+            velocities, and the velocities (s,) of the numbers.  It is None without momentum.
+        kept: kept(parameters, saved) returns the velocities at the end of a run that are not order parameters, so
+            that the run can be continued.
+        lengths: If true, the coefficients also depend on the length of a sample: coefficients(fields, labels, lengths,
+            vv, scalars, *numbers), where `lengths` (1, ...) is |x|^2/d.
+        episode: Number of samples in an episode.  A batch of B consists of B episodes, one after the other, and
+            `coefficients` and `moves` take whole episodes.
+        degree: Degree of the units as polynomials of their fields.  Means of coefficients are then exact by a
+            quadrature with finitely many nodes.  It is 0 if a unit or the loss is not a polynomial.
+
+    `observe` takes `packed` Gram matrices and scalars.
     """
 
     scalars: Callable[[Initial], np.ndarray]

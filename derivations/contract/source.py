@@ -1,11 +1,11 @@
-"""Where a statement comes from."""
+"""Sources of statements."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where a statement comes from: a paper, the place in it, and the address at which it is read."""
+    """Source of a statement: a paper, the place in it, and its address."""
 
     authors: str
     title: str

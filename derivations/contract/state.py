@@ -1,4 +1,4 @@
-"""The state of a stage: its components, where it starts, and what is located along its way."""
+"""State of a stage: components, initial condition, and hitting times."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ PARTS, BY_PARTS = "block", ", by blocks of the inputs"
 
 @dataclasses.dataclass(frozen=True)
 class Component:
-    """One variable of the state: its name, named dimensions, bounds, symbol in the paper, and meaning."""
+    """Variable of the state: name, named dimensions, bounds, symbol in the paper, and meaning."""
 
     name: str
     dims: tuple[str, ...]
@@ -26,11 +26,11 @@ class Component:
 
 @dataclasses.dataclass(frozen=True)
 class Crossing:
-    """A hitting time to locate by root-finding: when each entry of `component` first passes `threshold`.
+    """Hitting times: the first times at which the entries of `component` pass `threshold`, found by root-finding.
 
-    `direction` is +1 (upwards) or -1 (downwards); with `absolute` the size of the entry counts.  With `terminal`
-    the run stops at the first crossing, and `reason` is the sentence stored as the outcome.  With `summed`, an axis of
-    the component counted from its end, entries are sums over that axis.
+    `direction` is +1 (upwards) or -1 (downwards).  With `absolute` the absolute value of the entry is used.  With
+    `terminal` the run stops at the first crossing, and `reason` is the sentence that is stored as its outcome.  If
+    `summed` is given, an axis of the component counted from its end, entries are sums over this axis.
     """
 
     name: str
@@ -71,11 +71,11 @@ class Crossing:
 
 @dataclasses.dataclass(frozen=True)
 class Initial:
-    """The start of a stage: the components of its state, and the numbers that stay constant during it.
+    """Initial condition of a stage: the components of its state, and numbers that are constant during the stage.
 
-    `parameters` are those of the run after sizes were read from a file; `scale` is the typical size of the
-    small entries (1/sqrt(d) for random directions), from which the absolute tolerance is taken.  The components of an
-    `exact` start were given as numbers; others are products of vectors, whose rounding is no start of its own.
+    `parameters` are those of the run, with sizes that were read from a file.  `scale` is the typical size of small
+    entries (1/sqrt(d) for random directions), which determines the absolute tolerance.  If `exact` is true, the user
+    gave the components as numbers.  Otherwise they are products of vectors and contain rounding errors.
     """
 
     parameters: Any

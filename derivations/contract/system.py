@@ -1,4 +1,4 @@
-"""A paper's system: its stages, with a clock or without, and what a stage without one leaves."""
+"""Systems and their stages: dynamics with a clock, and single steps without one."""
 
 import dataclasses
 import importlib
@@ -21,10 +21,10 @@ def load(reference: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class MapResult:
-    """What a stage without a clock leaves: the state after it, what it did, and its headline numbers.
+    """Result of a stage without a clock: the state after it, a description of the step, and its summary.
 
-    `kept` says which entries of a dimension are left, by their places before (dimension -> places), so that what was
-    found before the stage can be told of what is left.  `ended` is a sentence where no stage can follow.
+    `kept` maps a dimension to the former indices of the entries that remain, so that results of earlier stages can be
+    assigned to them.  `ended` is a sentence if no stage can follow.
     """
 
     initial: Initial
@@ -36,10 +36,10 @@ class MapResult:
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """What `odesim derive` prints of a tier whose page is written: text and LaTeX.
+    """Derivation page of a tier, as text and LaTeX, which a system writes itself.
 
-    `why` says why the dynamics closes, which method serves which term, and with what error (`--explain`).  `fragment`
-    are the equations as LaTeX without a preamble.  `stated()`, where there is one, gives the equations as a
+    `why` is the text of `--explain`: the reason why the dynamics closes, the method for each term, and its error.
+    `fragment` has the equations as LaTeX without a preamble.  `stated()`, if present, returns the equations as a
     `derivations.statement.Statement`, from which all other formats are printed.
     """
 
@@ -52,29 +52,36 @@ class Page:
 
 @dataclasses.dataclass(frozen=True)
 class Dynamics:
-    """A stage with a clock: a flow, a recursion, training.
+    """Stage with a clock: a flow, a recursion, or training.
 
-    The strings "module:attribute" are imported on first use: `equations(parameters, tier) -> Equations`,
-    `model` (one, or a function parameters -> model), and `enter(parameters, previous, rng) -> Initial`, where
-    `previous` holds the arrays of an initial file or the components and constants at the end of an earlier stage.
-    `horizon(parameters)` is the default end time on the `clock`, which says what is measured.
-    One step of training moves the clock by `tick(parameters, step_size)`, and `stepped(parameters, step_size,
-    explicit)` are the parameters that a step size implies; `usual(parameters)` the step size and the batch of a run
-    that names none, where the model says so, and `settled` names settled(parameters) -> the tier of a run that names
-    none (the first unless given).
-    `statement(parameters, tier)` (again "module:attribute") states the equations of a tier for `odesim derive`, or
-    gives a `Page`.
-    `begin` names begin(initial, rng) -> Initial, what changes once, when the stage begins; `enter` is without it.
-    Where a stage computes by other parameters than those that a user states, `adapt` makes them of these, and `stated`
-    these of them.
-    within(parameters, until, begin) raises `UsageError` where the parameters have no meaning from a time up to one.
-    `batches(parameters)` are (time, batch) of SGD where these change: each holds from its time on.
-    `finite` names finite(parameters, step_size, batch), which gives the system and parameters by name of the same
-    training with equations that keep the size of a step, and the time of the stage in a unit of time there; None where
-    there are no such equations.
-    `noisy` equations contain the noise of SGD, as those of the online limit do.  `step_symbol` is the symbol of a step
-    size in titles, empty where it is no size of every step.  With `decades` a run of its default saved times has early
-    ones besides, for a logarithmic axis.
+    Attributes that name a function are strings "module:attribute", which are imported on first use.
+
+    Attributes:
+        equations: Names equations(parameters, tier) -> Equations.
+        model: Names a model for SGD, or a function of the parameters that returns one.
+        enter: Names enter(parameters, previous, rng) -> Initial.  `previous` has the arrays of an initial file, or the
+            components and constants at the end of an earlier stage.
+        begin: Names begin(initial, rng) -> Initial, the changes that happen once, at the start of the stage.  `enter`
+            does not include them.
+        clock: Meaning of the time, as a sentence.
+        horizon: horizon(parameters) returns the default end time.
+        tick: tick(parameters, step_size) returns the time of one step of training.
+        stepped: stepped(parameters, step_size, explicit) returns the parameters that follow from a step size.
+        usual: usual(parameters) returns the default step size and batch of SGD, if the model has defaults.
+        settled: Names settled(parameters), which returns the default tier; without it the first tier is the default.
+        statement: Names statement(parameters, tier), which returns a `Statement` or a `Page` for `odesim derive`.
+        adapt, stated: adapt(parameters) returns the parameters with which the stage computes, if they differ from those
+            that the user states.  `stated` is its inverse.
+        within: within(parameters, until, begin) raises `UsageError` if the parameters are invalid at some time between
+            `begin` and `until`.
+        batches: batches(parameters) returns pairs (time, batch) for SGD with a time-dependent batch.  Each batch is
+            used from its time on.
+        finite: Names finite(parameters, step_size, batch), which describes the same training by equations that contain
+            the step size.  It returns the system and the parameters of these equations, and their unit of time in
+            units of this stage; or None if there are no such equations.
+        noisy: True if the equations contain the noise of SGD, as those of the online limit.
+        step_symbol: Symbol of the step size in titles; empty if steps have different sizes.
+        decades: True if a run also saves early times by default, for a logarithmic axis.
 
     >>> stage = Dynamics("train", ("exact",), "m:equations", "m:enter", "steps", lambda parameters: 1.0)
     >>> stage.kind, stage.tick(None, 0.1)
@@ -106,22 +113,22 @@ class Dynamics:
     kind: ClassVar[str] = "dynamics"
 
     def tier(self, parameters: Any) -> str:
-        """The tier of a run that names none."""
+        """Return the default tier of a run."""
         return load(self.settled)(parameters) if self.settled else self.tiers[0]
 
     def truth(self, parameters: Any) -> Any:
-        """The model that `model` names, or that the function so named gives for the parameters."""
+        """Return the model for SGD: the object that `model` names, or the result of the function that it names."""
         found = load(self.model)
         return found(parameters) if callable(found) else found
 
 
 @dataclasses.dataclass(frozen=True)
 class Map:
-    """A stage that is one step: a gate step, pruning, a regression.
+    """Stage that is a single step: a gate step, pruning, a regression.
 
-    `enter` is as in `Dynamics`, and `apply` names apply(initial, rng) -> MapResult.  `equations` of its tiers say what
-    the state after it consists of; `statement` what the map does.  `clock` says that there is none, where no stage with
-    a clock came before it.
+    `enter` is as in `Dynamics`, and `apply` names apply(initial, rng) -> MapResult.  `equations` defines the components
+    of the state after the step, and `statement` the computation of the step.  `clock` is a sentence saying that there
+    is no clock; it is used if no earlier stage has a clock.
 
     >>> Map("prune", ("exact",), "m:equations", "m:enter", "m:apply").kind
     'map'
@@ -146,43 +153,43 @@ Stage = Dynamics | Map
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    """A model of a paper or a declared one: parameters with domains, presets, stages and claims.
+    """System: the model of a paper or a declared model, with parameters, presets, stages and claims.
 
-    Every function takes it in place of a name. `print` describes it, as `odesim systems NAME` does.
-    Attributes that name something are strings "module:attribute" (docs/own-system.md).
+    Every function of odesim takes a system instead of a name. `print` describes it, like `odesim systems NAME`.
+    Attributes that name a function or object are strings "module:attribute" (docs/own-system.md).
 
     Attributes:
-        name, title, source: Its name, its title, and the paper.
-        parameters: The class of its parameters, with defaults and domains.
+        name, title, source: Name of the system, its title, and the paper.
+        parameters: Class of the parameters, with defaults and domains.
         presets: Named parameter sets.
-        stages: Its stages in order: those with a clock (`Dynamics`) and those that are one step (`Map`).
-        check: check(parameters, drawn) raises `UsageError` for parameters that do not fit together; `drawn` is False
-            when the initial condition comes from a file.
-        restate: Names restate(system, given) -> (system, given), which moves parameters that are given as functions of
-            time into the equations. By default a parameter is one value.
-        read_initial: Names read_initial(arrays, parameters, explicit) -> parameters, which checks the arrays of such a
-            file and takes the sizes from them.
+        stages: Stages in order: those with a clock (`Dynamics`) and single steps (`Map`).
+        check: check(parameters, drawn) raises `UsageError` for parameters that contradict each other. `drawn` is False
+            if the initial condition comes from a file.
+        restate: Names restate(system, given) -> (system, given), which moves parameters that are functions of time into
+            the equations. By default a parameter is a constant.
+        read_initial: Names read_initial(arrays, parameters, explicit) -> parameters, which checks the arrays of an
+            initial file and takes the sizes from them.
         plot: Names plot(dataset) -> {name: figure}, which draws a run.
-        claims: Names the claims.
+        claims: Names the claims of the system.
         course: course(parameters) returns the names of the stages of a complete run, in order; by default all.
         begin: begin(parameters) returns the default stage of a run; by default the first with a clock.
         predict: Names predict(parameters, arrays, inputs), which returns the outputs of the network on samples.
             `arrays` are the variables of a run at one time. The dimension of the samples is called "sample".
-        numbered: Names a mapping from the paper's numbered statements to the reason why a statement has no claim, or to
-            an empty text if it has one.
-        figures: Name of the system's own package of figures, if any (`odesim.show.figures`).
-        digest: Digest of a declared model, whose file may be edited under the same name; empty for other systems.
-        sizes: Parameters that the title of every picture names, with their symbols there.
-        references: Names references(dataset), which returns theory to draw beside a run, a list of
-            `derivations.drawing.Reference`.
-        bare: Options of a run for which the user gives no parameters, preset or file, where the defaults show little or
-            take long. Claims do not use them.
-        beside: Options of `odesim.compare` at which SGD beside the flow shows something and takes seconds, for the
-            picture of a check. Claims do not use them.
-        headlines: Names a mapping from the keys of its summaries to their descriptions.
-        about: A few sentences on what the model shows.
-        declaration: The text of a declared model, from which `derivations.restored` makes the system again.
-        reference: The name or path with which the user asked for that model.
+        numbered: Names a mapping from the numbered statements of the paper to texts. The text is the reason why a
+            statement has no claim, or empty if it has one.
+        figures: Name of a package with figures of the system, if any (`odesim.show.figures`).
+        digest: Digest of a declared model, because its file may change; empty for other systems.
+        sizes: Parameters in the titles of pictures, with their symbols.
+        references: Names references(dataset), which returns theoretical predictions for the pictures of a run, as a
+            list of `derivations.drawing.Reference`.
+        bare: Options of a run for which the user gives no parameters, preset or file. They replace defaults that would
+            show little or take long. Claims do not use them.
+        beside: Options of `odesim.compare` for the picture of a check, chosen so that it takes seconds. Claims do not
+            use them.
+        headlines: Names a mapping from the keys of the summaries to their descriptions.
+        about: A few sentences on the results of the model.
+        declaration: Text of a declared model, from which `derivations.restored` makes the system again.
+        reference: Name or path by which the user asked for the system.
 
     Example:
         >>> import odesim
@@ -235,10 +242,10 @@ class System:
         return described.page(self)
 
     def stage(self, name: str) -> Stage:
-        """Return the stage called `name`; `KeyError` lists those there are.
+        """Return the stage called `name`. Raise `KeyError`, which lists all stages, if it does not exist.
 
         Arguments:
-            name: Its name.
+            name: Name of the stage.
 
         Returns:
             A `Dynamics` or a `Map`.
@@ -252,7 +259,7 @@ class System:
         """Return the stage called `name`. It must have equations of motion.
 
         Arguments:
-            name: Its name.
+            name: Name of the stage.
 
         Returns:
             A `Dynamics`.

@@ -140,7 +140,7 @@ class Algebra:
 
     @property
     def mixed(self) -> bool:
-        """Whether the gradient is a mean over clusters, or has a part along a mean of the inputs."""
+        """Return True if the gradient is a mean over clusters, or has a part along a mean of the inputs."""
         return bool(self.cluster) or self.mean is not None
 
     @property

@@ -108,7 +108,7 @@ def from_table(entry: Mapping[str, Any]) -> ArrayFile:
     good = isinstance(sha256, str) and re.fullmatch("[0-9a-f]{64}", sha256) and set(entry) <= set(KEYS)
     good = good and isinstance(entry.get("file"), str) and isinstance(shape, list) and len(shape) in (1, 2)
     if not good or not all(type(n) is int and 0 < n < 1 << 40 for n in [*(shape or []), dimension]):
-        raise UsageError("give the name of a file, or in Python an array; a table is what a stored run has")
+        raise UsageError("give the name of a file, or in Python an array, but not a table")
     return ArrayFile(str(sha256), tuple(shape or ()), int(dimension or 0), entry["file"])
 
 
@@ -128,14 +128,15 @@ def values(file: ArrayFile) -> np.ndarray:
         except UsageError as error:
             if file.of_python:
                 raise MissingArrayError(
-                    "an array of the declaration was given in Python, and this process does not have it: declare the "
-                    "model again with the same array, or save it as .npy and name the file"
+                    "the declaration contains an array that was given in Python, which this process does not "
+                    "have: declare the model again with the same array, or save it as .npy and use the name "
+                    "of the file"
                 ) from None
             raise MissingArrayError(f"{error}; the declaration was made with this file") from None
         if digest(found) != file.sha256:
             raise MissingArrayError(
-                f"{path} has changed since the model was declared: give it its earlier content (shape {file.shape}, "
-                f"SHA-256 of the numbers {file.sha256[:12]}..), or declare the model again"
+                f"{path} has changed since the model was declared: restore the earlier file (shape "
+                f"{file.shape}, SHA-256 of the numbers {file.sha256[:12]}..), or declare the model again"
             )
         _hold(file.sha256, found)
     _recent.move_to_end(file.sha256)
@@ -171,7 +172,7 @@ def read(path: Path) -> np.ndarray:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # a pipe or a device would be read for ever
-            raise UsageError(f"cannot read {path}: it is no file")
+            raise UsageError(f"cannot read {path}: it is not a file")
         if status.st_size > npz.LARGEST:
             raise UsageError(f"{path} has {status.st_size} bytes; a file of numbers has at most {npz.LARGEST}")
         with warnings.catch_warnings():
@@ -182,7 +183,7 @@ def read(path: Path) -> np.ndarray:
     except npz.DAMAGED as error:
         if isinstance(error, UsageError):
             raise
-        raise UsageError(f"{path} is no valid {path.suffix} file of numbers") from None
+        raise UsageError(f"{path} is not a valid {path.suffix} file of numbers") from None
     return real(found, path.name)
 
 
@@ -193,7 +194,9 @@ def _content(path: Path) -> np.ndarray:
     if kind == ".npz":
         arrays = npz.read_npz(path)
         if len(arrays) != 1:
-            raise UsageError(f"{path} holds {len(arrays)} arrays, {', '.join(arrays) or 'none'}: save the one in .npy")
+            raise UsageError(
+                f"{path} holds {len(arrays)} arrays, {', '.join(arrays) or 'none'}: save the right one as .npy"
+            )
         return next(iter(arrays.values()))
     if kind == ".csv":
         return _of_csv(path)
@@ -256,7 +259,7 @@ def real(given: Any, name: str) -> np.ndarray:
         place = np.argwhere(~np.isfinite(found))[0]
         what = "row {}, column {}" if found.ndim == 2 else "place {}"
         where = what.format(*(int(k) + 1 for k in place)) if found.ndim in (1, 2) else str(place.tolist())
-        raise UsageError(f"{name} holds {found[tuple(place)]} in {where}: numbers must be finite, and none may lack")
+        raise UsageError(f"{name} holds {found[tuple(place)]} in {where}: all numbers must be present and finite")
     return found
 
 

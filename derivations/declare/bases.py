@@ -47,7 +47,7 @@ def single(gate: Gate, a: int, variance: Any) -> Any:
     if gate.kind == "cos":
         phase = gate.bias + a * sympy.pi / 2
         return gate.slope**a * sympy.exp(-(gate.slope**2) * variance / 2) * sympy.cos(phase)
-    raise Open(f"the mean of {gate.kind} is a series")
+    raise Open(f"the mean of {gate.kind} has only a series")
 
 
 def covariance(same: bool) -> tuple[Any, Any, Any]:
@@ -132,7 +132,7 @@ def _itself(a: int, b: int, X: Any, left: Any, right: Any) -> Any:
         density = sympy.exp(-(x**2) / (2 * X)) / sympy.sqrt(2 * sympy.pi * X)
         slope = sympy.diff((x + left if a == 0 else 1) * density, x, b - 2).subs(x, -right)
         return (-1) ** b * symbols.own()["step"](left - right) * slope
-    raise Open("the slope of a step times that of another of the same field has no finite mean")
+    raise Open("the product of the derivatives of two steps of the same field has no finite mean")
 
 
 def _square(a: int, b: int, X: Any, shift: Any) -> Any:
@@ -149,7 +149,7 @@ def _square(a: int, b: int, X: Any, shift: Any) -> Any:
         return _rung(2, X, shift) / 2
     if (a, b) == (0, 3):  # x delta'(x) = -delta(x), of which the ramp has half
         return -_rung(2, X, shift) / 2
-    raise Open("the slope of a step times itself has no finite mean")
+    raise Open("the squared derivative of a step has no finite mean")
 
 
 def _joint(a: int, b: int, X: Any, Y: Any, T: Any, D: Any, left: Any, right: Any) -> Any:

@@ -52,7 +52,10 @@ def batch(training: Mapping[str, Any], limit: str, names: tuple[str, ...]) -> tu
             raise fields.Mistake(NEEDED, "training", "batch")
         return found, None
     if limit != "batch":
-        said = f"batch = {fields.shown(given)} is for limit = 'batch', giant steps: here it is a whole number"
+        said = (
+            f"batch = {fields.shown(given)} is only for giant steps (limit = 'batch'): here batch must be a whole "
+            "number"
+        )
         raise fields.Mistake(said, "training", "batch")
     if given.strip() == INFINITE:
         return 1, Batch(INFINITE)
@@ -65,12 +68,12 @@ def batch(training: Mapping[str, Any], limit: str, names: tuple[str, ...]) -> tu
 def _first(given: list[Any], limit: str) -> int:
     """The first batch of pairs [time, batch], all of which are whole numbers from 1 on."""
     if limit == "batch":
-        said = "limit 'batch' and a batch that changes do not go together yet: give stages of their own"
+        said = "limit 'batch' and a time-dependent batch cannot be combined yet: use separate stages"
         raise fields.Mistake(said, "training", "batch")
     for pair in given:
         number_of = pair[1] if isinstance(pair, list) and len(pair) == 2 else None
         if isinstance(number_of, bool) or not isinstance(number_of, int) or not 1 <= number_of <= LARGEST:
-            said = "batch is a whole number, or a list of pairs of a time and one, such as [[0, 1], [50, 8]]"
+            said = "batch is a whole number, or a list of pairs of a time and a whole number, such as [[0, 1], [50, 8]]"
             raise fields.Mistake(f"{said}, but {fields.shown(given)} was given", "training", "batch")
     return given[0][1] if given else 1
 
@@ -122,7 +125,9 @@ def samples(parameters: Any) -> float:
     assert stated is not None and stated.tree is not None
     value = number(stated.tree, {**schedules.shared(parameters), "d": float(parameters.d)})
     if not abs(value) <= LARGEST:
-        raise UsageError(f"batch is {stated.text!r}, which at d = {parameters.d} is no number of samples up to 10^15")
+        raise UsageError(
+            f"batch is {stated.text!r}, which at d = {parameters.d} is not a number of samples of at most 10^15"
+        )
     found = float(max(1, round(value)))
     if found < FEWEST:
         raise UsageError(f"batch is {stated.text!r}, which at d = {parameters.d} is {value:.4g}: {NEEDED}")

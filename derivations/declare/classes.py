@@ -60,7 +60,7 @@ def _stored(entry: Mapping[str, Any]) -> Counts:
     pairs = given if isinstance(given, list) and all(isinstance(one, list) and len(one) == 2 for one in given) else []
     good = all(type(label) in (int, float) and type(count) is int and count > 1 for label, count in pairs)
     if not good or not 2 <= len(pairs) <= MOST_MEANS:
-        raise UsageError("give the name of a file, or in Python an array; a table is what a stored run has")
+        raise UsageError("give the name of a file, or in Python an array, but not a table")
     return tuple((float(label), count) for label, count in pairs)
 
 

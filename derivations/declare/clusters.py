@@ -12,7 +12,7 @@ MEANS = ("norm", "teacher", "spread")
 CLUSTER = ("p", "mean", "eigenvalues", "scale", "label")
 MOST_CLUSTERS, MOST_MEANS = 64, 16
 UNEQUAL = 1e-9
-"""How far from 1 shares and probabilities may sum."""
+"""Largest distance of the sum of shares or probabilities from 1."""
 
 
 def shares(given: Any, what: str, table: str, key: str) -> tuple[float, ...]:
@@ -88,12 +88,14 @@ def _cluster(entry: Mapping[str, Any], made: tuple[Mean, ...], names: Collection
         )
     if values and spectrum:
         raise fields.Mistake(
-            "a cluster of a spectrum takes scale, a factor of all eigenvalues, and no list of them",
+            "with a spectrum a cluster takes scale, a factor of all eigenvalues, and not a list of eigenvalues",
             place,
             "eigenvalues",
         )
     if values and "scale" in entry:
-        raise fields.Mistake("eigenvalues and scale say the same twice: give one of the two", place, "scale")
+        raise fields.Mistake(
+            "eigenvalues and scale both give the covariance of the cluster: give only one of the two", place, "scale"
+        )
     mean = None
     if entry.get("mean", 0) != 0:
         mean = fields.formula(entry["mean"], place, "mean", (*(one.name for one in made), *names))
@@ -110,8 +112,9 @@ def _require_together(found: list[Cluster], made: tuple[Mean, ...]) -> None:
     """Refuse labels of some clusters alone, and means that no cluster has."""
     labels = [cluster.label is not None for cluster in found]
     if any(labels) and not all(labels):
-        raise fields.Mistake(f"cluster {labels.index(False) + 1} has no label, but others have: label all or none",
-                             "inputs.cluster", "label", labels.index(False) + 1)  # fmt: skip
+        place = labels.index(False) + 1
+        said = f"cluster {place} has no label, but others have: give all clusters a label, or none"
+        raise fields.Mistake(said, "inputs.cluster", "label", place)
     used = {name for cluster in found if cluster.mean is not None for name in cluster.mean.names()}
     for mean in made:
         if mean.name not in used:

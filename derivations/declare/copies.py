@@ -36,12 +36,12 @@ def group(entry: Mapping[str, Any], name: str, table: str, students: tuple[Group
         said = f"{name or 'the teacher'} = {fields.shown(given)}: a copy is made of students"
         raise fields.Mistake(f"{said}; {fields.near(str(given), known)}", table, KEY)
     if not name:
-        said = "a copy stands beside another teacher: give both a name, as in [teacher.one] and [teacher.copy]"
+        said = "a copy needs another teacher: give both a name, as in [teacher.one] and [teacher.copy]"
         raise fields.Mistake(said, table, KEY)
     of = known[given]
     for there, what in ((of.scalars, f"numbers of every unit ({', '.join(of.scalars)})"), (of.heads, "several heads")):
         if there:
-            raise fields.Mistake(f"copies and {what} do not go together yet: leave out one of the two", table, KEY)
+            raise fields.Mistake(f"copies and {what} cannot be combined yet: leave out one of the two", table, KEY)
     output = COPIED if of.output == "trained" else of.output
     return dataclasses.replace(of, name=name, output=output, heads=(), copied=of.name or WHOLE)
 
@@ -50,7 +50,7 @@ def ordered(teachers: tuple[Group, ...]) -> tuple[Group, ...]:
     """The groups of teachers, copies last.  Raises `fields.Mistake` where there are copies alone."""
     stated = tuple(one for one in teachers if not one.copied)
     if teachers and not stated:
-        raise fields.Mistake("a copy stands beside another teacher: give [teacher.one], say, too", "teacher")
+        raise fields.Mistake("a copy needs another teacher: give [teacher.one] too, for example", "teacher")
     return (*stated, *(one for one in teachers if one.copied))
 
 
@@ -65,12 +65,10 @@ def require(made: Declaration) -> None:
     }
     for other, there in others.items():
         if there and (copied or fresh):
-            raise fields.Mistake(f"{what} and {other} do not go together yet: leave out one of the two", *place)
+            raise fields.Mistake(f"{what} and {other} cannot be combined yet: leave out one of the two", *place)
     for name, _ in made.start.arrays:
         if any(f"_{one.name}_{letter}_" in f"_{name}" for one in made.teachers if one.copied for letter in "MP"):
-            raise fields.Mistake(
-                f"{name} is that of a copy, which follows from the students: leave it out", "start", name
-            )
+            raise fields.Mistake(f"{name} belongs to a copy and follows from the students: leave it out", "start", name)
 
 
 def changes(entry: Mapping[str, Any], stage: Declaration) -> tuple[Change, ...]:
@@ -97,7 +95,7 @@ def _change(key: str, value: Any, stage: Declaration) -> list[Change]:
     if vectors:
         if value != FRESH:
             raise fields.Mistake(
-                f"begin: {key} are vectors, which begin {FRESH!r}, not {fields.shown(value)}", "stage", "begin"
+                f"begin: {key} are vectors and can only begin {FRESH!r}, not {fields.shown(value)}", "stage", "begin"
             )
         return [Change(FRESH, g.named(slot), slot) for g, slot in vectors]
     if not numbers:

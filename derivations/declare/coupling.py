@@ -22,7 +22,7 @@ ZERO = 1e-9
 
 @functools.lru_cache(maxsize=64)
 def dense(declared: Declaration, numbers: tuple[float, ...]) -> bool:
-    """Whether every number of the state feels every other even where the overlaps vanish; with rules it may.
+    """Return True if every number of the state feels every other even where the overlaps vanish; with rules it may.
 
     Where a student's unit has a part linear in a field, E[z_s phi(z)] != 0, C_ab = dL/dG_ab does not vanish with the
     overlaps, and dG_ab feels G_cb for all c; where it has a mean, norms and the units' own numbers feel each other.
@@ -65,7 +65,7 @@ def _with_clock(at: Rows, found: np.ndarray) -> np.ndarray:
 
 
 def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
-    """Which numbers of the state are strongly coupled: overlaps between the same two clusters of vectors.
+    """Return the strongly coupled numbers of the state: overlaps between the same two clusters of vectors.
 
     A unit's own numbers belong to the cluster of its first vector.
     """

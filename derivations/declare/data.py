@@ -59,11 +59,13 @@ def _samples(values: np.ndarray, name: str, path: str) -> ArrayFile:
     if len(values) < 2:
         raise UsageError(f"{name} has 1 sample: a covariance needs at least 2 rows")
     if values.shape[1] > MOST_COLUMNS:
-        raise UsageError(f"{name} has {values.shape[1]} columns; at most {MOST_COLUMNS} have an eigenbasis here")
+        raise UsageError(f"{name} has {values.shape[1]} columns, but at most {MOST_COLUMNS} are supported")
     if np.abs(values).max() > fields.MOST**0.5:
-        raise UsageError(f"{name} holds numbers above {fields.MOST**0.5:g} in size, whose squares are none")
+        raise UsageError(f"{name} holds numbers above {fields.MOST**0.5:g} in size, whose squares are not finite")
     if len(values) == values.shape[1] and len(values) > 2 and np.allclose(values, values.T, rtol=EQUAL_SIZE, atol=0.0):
-        raise UsageError(f"{name} is a symmetric matrix and no samples: a covariance is given with covariance = '..'")
+        raise UsageError(
+            f"{name} is a symmetric matrix and not a table of samples: for a covariance write covariance = '..'"
+        )
     varying = int((np.ptp(values, axis=0) > 0).sum())
     if not varying:
         raise UsageError(f"every column of {name} is constant: there is nothing to learn from")
@@ -75,7 +77,7 @@ def _covariance(values: np.ndarray, name: str, path: str) -> ArrayFile:
     if values.ndim != 2 or values.shape[0] != values.shape[1]:
         raise UsageError(f"{name} must be a covariance, shape (d, d), but has {values.shape}")
     if len(values) > MOST_COLUMNS:
-        raise UsageError(f"{name} has {len(values)} columns; at most {MOST_COLUMNS} have an eigenbasis here")
+        raise UsageError(f"{name} has {len(values)} columns, but at most {MOST_COLUMNS} are supported")
     scale = float(np.abs(values).max())
     if not 1 / fields.MOST < scale < fields.MOST:
         raise UsageError(
@@ -89,7 +91,7 @@ def _covariance(values: np.ndarray, name: str, path: str) -> ArrayFile:
         )
     least = float(np.linalg.eigvalsh(values)[0])
     if least < -EQUAL_SIZE * scale:
-        raise UsageError(f"{name} is no covariance: its least eigenvalue is {least:.3g}")
+        raise UsageError(f"{name} is not a covariance: its least eigenvalue is {least:.3g}")
     return array_files.remember(values, path)
 
 
@@ -98,10 +100,10 @@ def _eigenvalues(values: np.ndarray, name: str, path: str) -> ArrayFile:
     if values.ndim != 1:
         raise UsageError(f"{name} must hold d eigenvalues, shape (d,), but has the shape {values.shape}")
     if not values.min() > 0:
-        raise UsageError(f"an eigenvalue is above 0, but number {int(values.argmin()) + 1} of {name} is "
-                         f"{values.min():g}")  # fmt: skip
+        place = int(values.argmin()) + 1
+        raise UsageError(f"eigenvalues must be above 0, but number {place} of {name} is {values.min():g}")
     if values.max() > fields.MOST:
-        raise UsageError(f"an eigenvalue is at most {fields.MOST:g}, but {name} holds {values.max():g}")
+        raise UsageError(f"eigenvalues must be at most {fields.MOST:g}, but {name} has {values.max():g}")
     return array_files.remember(values, path)
 
 
@@ -111,9 +113,11 @@ def _teachers(values: np.ndarray, name: str, path: str) -> ArrayFile:
     if rows.ndim != 2:
         raise UsageError(f"{name} must have the shape (teachers, d), but has {values.shape}")
     if np.abs(values).max() > fields.MOST**0.5:
-        raise UsageError(f"{name} holds numbers above {fields.MOST**0.5:g} in size, whose squares are none")
+        raise UsageError(f"{name} holds numbers above {fields.MOST**0.5:g} in size, whose squares are not finite")
     if not (rows != 0).any(axis=1).all():
-        raise UsageError(f"row {int((rows != 0).any(axis=1).argmin()) + 1} of {name} is zero: no teacher")
+        raise UsageError(
+            f"row {int((rows != 0).any(axis=1).argmin()) + 1} of {name} is zero, but a teacher must be a nonzero vector"
+        )
     return array_files.remember(values, path)
 
 
@@ -124,13 +128,15 @@ def _labels(values: np.ndarray, name: str, path: str) -> ArrayFile:
     found, counts = np.unique(values, return_counts=True)
     if len(found) > MOST_MEANS:
         raise UsageError(
-            f"{name} has {len(found)} different values; each is a class, of which at most {MOST_MEANS} have a mean "
-            "among the order parameters: give fewer classes, or leave label out and declare a teacher"
+            f"{name} has {len(found)} different values, and each is a class; at most {MOST_MEANS} classes are "
+            "supported: give fewer classes, or leave out label and declare a teacher"
         )
     if len(found) < 2:
-        raise UsageError(f"every entry of {name} is {found[0]:g}: there are no classes to tell apart")
+        raise UsageError(f"every entry of {name} is {found[0]:g}, but at least two classes are needed")
     if counts.min() < 2:
-        raise UsageError(f"{name} has {found[counts.argmin()]:g} once, and a class needs at least 2 samples")
+        raise UsageError(
+            f"{name} has the label {found[counts.argmin()]:g} only once, but a class needs at least 2 samples"
+        )
     return array_files.remember(values, path)
 
 
@@ -296,9 +302,9 @@ def coordinates(file: ArrayFile, label: ArrayFile | None, centre: bool) -> np.nd
     fixed = np.flatnonzero(~basis.varying & (array_files.values(file)[0] != 0))
     if not centre and len(fixed):
         raise UsageError(
-            f"column {fixed[0] + 1} of {file.name} is {array_files.values(file)[0, fixed[0]]:g} in every sample: "
-            "constant columns are left out, and with them a part of the mean that centre = false keeps; take the "
-            "column out"
+            f"column {fixed[0] + 1} of {file.name} is {array_files.values(file)[0, fixed[0]]:g} in every "
+            "sample; odesim leaves out constant columns, but with centre = false this would change the mean: "
+            "remove the column from the file"
         )
     return (array_files.values(file)[:, basis.varying] - (basis.mean if centre else 0.0)) @ basis.vectors
 
@@ -351,7 +357,7 @@ def gram_of_file(inputs: Inputs | None, table: Mapping[str, Any]) -> Any:
     if inputs is None or not isinstance(inputs.spread, ArrayFile):
         return None
     if "gram" in table:
-        raise fields.Mistake("norms and overlaps of the teacher are those of the file of spread: leave gram out",
+        raise fields.Mistake("the file of spread determines the norms and overlaps of the teacher: leave out gram",
                              "teacher", "gram")  # fmt: skip
     if isinstance(table["spread"], Mapping) and "gram" in table["spread"]:
         return fields.matrix(table["spread"]["gram"], "teacher", "spread")

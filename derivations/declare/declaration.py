@@ -1,4 +1,4 @@
-"""What a declared model is, as data: units, readouts, loss, constraint, limit, start, and the user's own numbers.
+"""Declared model as data: units, readouts, loss, constraint, limit, start, and the user's own numbers.
 
     f(x) = sum_i a_i phi(u_i1 . x, u_i2 . x, ..)      a group of units; a slot (`v`, `w`) is one weight vector per unit
     y = sum_j b_j phi*(u*_j1 . x, ..) + noise N(0, 1)      x ~ N(0, I_d)
@@ -121,7 +121,7 @@ def moves(trained: tuple[str, ...], group: Group, word: str) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """Where training starts: norms by slot, overlaps drawn at random or one cosine with the unit's teacher.
+    """Initial condition of training: norms by slot, overlaps drawn at random or one cosine with the unit's teacher.
 
     `arrays` are order parameters given outright (Q_ww, M_ww, a, ..), which then take the place of a draw; `readouts`
     are numbers for the readouts of some heads, by their names in a run, and `readout` is that of all others.
@@ -215,17 +215,17 @@ class Declaration:
 
     @property
     def moved(self) -> bool:
-        """Whether fields have means: those of clusters of the inputs."""
+        """Return True if fields have means: those of clusters of the inputs."""
         return self.inputs is not None and self.inputs.moved
 
     @property
     def varied(self) -> bool:
-        """Whether clusters of the inputs differ in their covariances."""
+        """Return True if clusters of the inputs differ in their covariances."""
         return self.inputs is not None and self.inputs.varied
 
     @property
     def by_cluster(self) -> bool:
-        """Whether labels are those of clusters of the inputs, in the place of a teacher."""
+        """Return True if labels are those of clusters of the inputs, in the place of a teacher."""
         return self.inputs is not None and self.inputs.labels
 
     @property
@@ -240,7 +240,7 @@ class Declaration:
 
     @property
     def clocked(self) -> bool:
-        """Whether the time is an order parameter: values change, or there are memories."""
+        """Return True if the time is an order parameter: values change, or there are memories."""
         return bool(self.schedules or self.memories)
 
     @property
@@ -380,7 +380,7 @@ class Declaration:
         return tuple(dict.fromkeys(name for name in read if name in own))
 
     def labelled(self) -> bool:
-        """Whether the loss takes the sign of the teacher as a label."""
+        """Return True if the loss takes the sign of the teacher as a label."""
         return self.loss in ("logistic", "hinge")
 
     def classifies(self) -> bool:

@@ -63,7 +63,7 @@ def rewarded(declared: Declaration, group: Group, slot: str, values: Mapping[str
         for term in sympy.Add.make_args(sympy.expand(made)):
             rest, gain = term.as_independent(reward, as_Add=False)
             if gain.has(z):
-                raise Open(f"the rule {rule.text!r} mixes the reward and fields in one function")
+                raise Open(f"the rule {rule.text!r} has a function of both the reward and fields")
             tables.setdefault(gain, dict.fromkeys(BRANCHES, sympy.Integer(0)))[branch] += rest
     success = {branch: _succeeds(declared, student, teacher, branch) for branch in BRANCHES}
     gains = sorted(tables, key=str)
@@ -74,7 +74,7 @@ def require_signs(declared: Declaration) -> None:
     """Raise `Open` for more answers than those of one student and one teacher with one vector each."""
     said = "the success of a sample has closed forms where one student and one teacher decide on it by their signs"
     if declared.inputs is not None and declared.inputs.clusters:
-        raise Open(f"{said}, and inputs are no clusters")
+        raise Open(f"{said}, and without clusters of inputs")
     for side in (declared.students, declared.teachers):
         plain = len(side) == 1 and len(side[0].slots) == 1 and not side[0].scalars and side[0].output in PLAIN
         if not plain or side[0].share is not None:
@@ -105,7 +105,7 @@ def _answer(group: Group, values: Mapping[str, float]) -> _Answer:
         turn *= _sign(front, values, group.text)
     odd = inner.is_Pow and inner.base == z and inner.exp.is_Integer and inner.exp % 2 == 1
     if inner != z and not odd:
-        raise Open(f"the sign of {group.text!r} is not that of its field, so that a success has no closed form")
+        raise Open(f"the sign of {group.text!r} is not the sign of its field, so a success has no closed form")
     return _Answer(None, turn)
 
 
@@ -156,7 +156,7 @@ def _of_branch(
     if expression.has(y):
         found = _answer(teacher, values).values
         if found is None:
-            raise Open(f"a rule with a reward reads the label {teacher.text!r}, which takes more than two values")
+            raise Open(f"a rule with a reward depends on the label {teacher.text!r}, which has more than two values")
         expression = expression.subs(y, found[branch[1]])
     known = {z, sympy.Symbol(REWARD, real=True), *(sympy.Symbol(name, real=True) for name in declared.names)}
     if not expression.free_symbols <= known:
@@ -171,7 +171,7 @@ def _succeeds(declared: Declaration, student: _Answer, teacher: _Answer, branch:
     own = declared.episode
     assert own is not None
     if set(own.success.names()) - {"f", "y"}:
-        raise Open(f"the success {own.success_text!r} depends on numbers beside f and y")
+        raise Open(f"the success {own.success_text!r} depends on other numbers than f and y")
     places = {}
     for letter, one, sign in (("f", student, branch[0]), ("y", teacher, branch[1])):
         size = sympy.Symbol(f"size_{letter}", positive=True)
@@ -179,7 +179,7 @@ def _succeeds(declared: Declaration, student: _Answer, teacher: _Answer, branch:
     found = symbols.build(own.success, ()).xreplace(places)
     undecided = [call for call in found.atoms(symbols.own()["step"]) if call.args[0].is_positive is None]
     if undecided:
-        raise Open(f"the success {own.success_text!r} does not depend on the signs of f and y alone")
+        raise Open(f"the success {own.success_text!r} depends on more than the signs of f and y")
     return int(found.replace(symbols.own()["step"], lambda x: sympy.Integer(bool(x.is_positive))))
 
 

@@ -67,7 +67,7 @@ def episode(training: Mapping[str, Any], numbers: Iterable[Any]) -> Episode | No
     samples, shared = fields.whole(given, "samples", place, 1, MOST_SAMPLES), []
     for one in numbers:
         if one.name in TAKEN or re.match("(right|wrong|alone|pair|bend)_", one.name):
-            said = f"{one.name} is both a parameter of yours and a name of every episode: rename yours"
+            said = f"{one.name} is both your parameter and a reserved name of episodes: rename your parameter"
             raise fields.Mistake(said, "training", "episode")
         shared += [] if one.per_unit else [one.name]
     success = fields.expression(given["success"], place, "success", ("f", "y", *shared))
@@ -85,7 +85,7 @@ def _require_success(tree: Tree, text: str, place: str) -> None:
     while any(one.kind == "*" for one in factors):
         factors = [part for one in factors for part in (one.parts if one.kind == "*" else (one,))]
     if any(one.kind != "call" or one.word != "step" for one in factors):
-        raise fields.Mistake("a success is 0 or 1: write step(..), or a product of such", place, "success")
+        raise fields.Mistake("a success must be 0 or 1: write step(..), or a product of such factors", place, "success")
     wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in OF_SAMPLES]
     if wrong:
         said = f"{wrong[0]} has no meaning in a success; its functions are {', '.join(OF_SAMPLES)}"
@@ -105,22 +105,22 @@ def require(declared: Any) -> None:
         return
 
     def refuse(other: str, why: str) -> None:
-        raise fields.Mistake(f"episode and {other} do not go together: {why}", "training", "episode")
+        raise fields.Mistake(f"episode and {other} cannot be combined: {why}", "training", "episode")
 
     if declared.several:
         refuse("several heads", "rules are for networks with one answer")
     if declared.predicted:
         refuse("prediction", "rules are for answers that are sums of groups")
     if declared.look is not None:
-        refuse("look", "the reward is known after all samples of an episode, and a look is at one")
+        refuse("look", "the reward is known only after all samples of an episode, but a virtual step uses one sample")
     if any("gnorm" in rule.tree.names() for rule in declared.rules):
-        refuse("gnorm", "SGD draws samples of known length one by one, before the reward is known")
+        refuse("gnorm", "gnorm needs the length of each sample, which SGD draws before the reward is known")
 
 
 def require_effect(declared: Any) -> None:
     """Raise `fields.Mistake` where no rule of any stage reads the reward."""
     if declared.episode is not None and not any(reads(stage) for stage in declared.each_stage):
-        said = f"nothing depends on the reward: no rule names {REWARD}; leave episode out"
+        said = f"nothing depends on the reward, because no rule contains {REWARD}; leave out episode"
         raise fields.Mistake(said, "training", "episode")
 
 
@@ -165,7 +165,7 @@ def check(parameters: Any) -> None:
         except (UsageError, ArithmeticError, ValueError):
             value = math.nan
         if not math.isfinite(value):
-            raise UsageError(f"the reward {declared.episode.reward_text!r} is no number at n = {n}")
+            raise UsageError(f"the reward {declared.episode.reward_text!r} is not a number at n = {n}")
 
 
 def convention(parameters: Any) -> dict[str, str]:

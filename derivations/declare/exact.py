@@ -112,7 +112,7 @@ def equations(parameters: Any) -> Equations:
 
 
 def _advance(parameters: Any) -> Smooth | Recursion:
-    """How the state goes forward: by an integrator, or in giant steps."""
+    """Return the method of integration: an integrator, or giant steps."""
     declared: Declaration = parameters.declaration
     if declared.limit == "batch":
         return giant.advance(parameters)
@@ -134,7 +134,7 @@ def require_exact(parameters: Any) -> None:
             if found.closed or population.open_here(parameters)
             else "mixed (exact drift, second-order term sampled) or sampled"
         )
-        raise UsageError(f"tier exact: {missing}; take -p tier={other}")
+        raise UsageError(f"tier exact: {missing}; use -p tier={other}")
 
 
 def statement(parameters: Any, second: bool = True) -> Statement:

@@ -149,7 +149,7 @@ def of_unit(unit: Summand, order: int) -> Tensors:
 def _require_signal(label: Label, tensors: Tensors) -> None:
     """Raise `UsageError` for a label that is no number somewhere, or without a tensor of order 1 to the highest."""
     if not np.isfinite(tensors.size):
-        raise UsageError("the label has no finite mean square: it is no number, or grows too fast, at some inputs")
+        raise UsageError("the label has no finite mean square: at some inputs it is not a number or grows too fast")
     rounding = 0.0 if tensors.exact else ROUNDING * (1 + abs(float(tensors.arrays[0])))
     if tensors.size <= max(CLEAR * tensors.error, rounding):
         of = f" of head {label.head}" if label.head else ""
@@ -185,7 +185,9 @@ def staircase(label: Label, families: Sequence[Tensors], strict: bool) -> tuple[
             if len(new):
                 break
         else:
-            raise UsageError(f"no direction beside the first {len(known)} has a tensor up to order {order}")
+            raise UsageError(
+                f"apart from the first {len(known)} directions, no direction has a Hermite tensor up to order {order}"
+            )
         basis = _along_axes(new @ rest)
         steps.append(Step(k, basis, _named(label, known, basis)))
         known, tilt = np.vstack([known, basis]), max(tilt, more)
@@ -230,8 +232,9 @@ def _require_clear(values: np.ndarray, zero: float, error: float, family: Tensor
     hidden = values[(values > zero) & (values <= error)]
     if hidden.size:
         raise UsageError(
-            f"a Hermite tensor of the label is {hidden.max():.1e}, and the quadrature of its kinks or steep parts has "
-            f"the error {family.error:.1e}: whether it is 0 cannot be told; take a smoother unit"
+            f"a Hermite tensor of the label is {hidden.max():.1e}, and the quadrature of its kinks or steep "
+            f"parts has the error {family.error:.1e}, so odesim cannot decide whether the tensor is 0; use a "
+            "smoother unit"
         )
 
 

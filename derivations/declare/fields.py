@@ -16,7 +16,7 @@ LONGEST = 1000
 
 
 class Mistake(UsageError):
-    """What is wrong with one entry of a declaration: its table and key, by which its line is found.
+    """Mistake in one entry of a declaration, with its table and key, from which its line is found.
 
     `nth` counts the tables of that name ([[event]]) from 1 on; 0 means any.
     """
@@ -131,7 +131,7 @@ def near(word: str, known: Collection[str], more: str = "") -> str:
 
 
 def shown(value: Any) -> str:
-    """What was given, for a sentence on one line: long ones are cut."""
+    """Return a given value as text for a message on one line; long values are truncated."""
     words = repr(value)
     return words if len(words) <= 80 else f"{words[:60]}... ({len(words)} characters)"
 
@@ -151,7 +151,7 @@ def formula(given: Any, table: str, key: str, names: Collection[str]) -> Tree:
         found = expression(given, table, key, names)
         wrong = [call.word for call in found.walk() if call.kind == "call" and call.word not in (*OF_NUMBERS, "He")]
         if wrong:
-            raise Mistake(f"{wrong[0]} is no function of numbers; use {', '.join(OF_NUMBERS)}", table, key)
+            raise Mistake(f"{wrong[0]} is not a function of numbers; use {', '.join(OF_NUMBERS)}", table, key)
         return found
     return Tree("number", value=real({key: given}, key, table))
 

@@ -22,6 +22,7 @@ from derivations.declare.grammar import entry
 from derivations.declare.readouts import COPIED
 
 OF_INPUTS = re.compile(
+    ""
     "blocks?|clusters?|dimension|eigenvalue|label|means|mean_weights|probability|share|(centre|kappa)_.*|[HKUWB](own|label)?_.*"
 )
 """Names that inputs with eigenvalues or clusters have in a run and in its equations."""
@@ -48,7 +49,11 @@ def _itself(made: Declaration, parameters: Any) -> None:
     predictions.require(made)
     decays = made.decay or any(schedule.name == "decay" for schedule in made.schedules)
     if made.limit == "online" and decays and made.weights == "normalised":
-        raise fields.Mistake("decay of normalised weights changes their norms alone; leave it out", "training", "decay")
+        raise fields.Mistake(
+            "weight decay only changes the norms of normalised weights and has no effect; leave it out",
+            "training",
+            "decay",
+        )
     values = {n.name: n.default for n in made.numbers if not n.per_unit}
     _as("training.episode", "reward", episodes.check, parameters)
     _as("teacher", "noise", noise.check, parameters)
@@ -108,7 +113,7 @@ def _formulas(made: Declaration) -> None:
         if number.formula is None:
             continue
         if any(number.name in group.scalars for group in made.students):
-            said = f"{number.name} starts at one number in every unit; other starts are those of --initial"
+            said = f"{number.name} starts at the same number in every unit; give other initial values by --initial"
             raise fields.Mistake(said, f"parameters.{number.name}", "default")
         if not any(number.name in made.constants(group) for group in made.students):
             said = f"no unit and no rule reads {number.name}"
@@ -164,7 +169,7 @@ def _events(made: Declaration, parameters: Any) -> None:
         with fields.entry_of("event", number):
             if event.of not in known:
                 raise fields.Mistake(
-                    f"event {event.name} watches {event.of!r}, which is no order parameter that moves; "
+                    f"event {event.name} watches {event.of!r}, which is not an order parameter that changes; "
                     f"{fields.near(event.of, known)}",
                     "event",
                     "of",
@@ -193,7 +198,7 @@ def _seen(made: Declaration, parameters: Any) -> None:
                 said = f"{key} reads {name}, but values read overlaps and numbers, not velocities"
                 raise fields.Mistake(said, table, key)
             if found[0] not in shapes:
-                said = f"{key} reads {name}, but {found[0]} is no order parameter that moves"
+                said = f"{key} reads {name}, but {found[0]} is not an order parameter that changes"
                 raise fields.Mistake(f"{said}; {fields.near(found[0], shapes)}", table, key)
             shape = shapes[found[0]]
             shape = (at.spaces, *shape) if at.stack and len(shape) == 2 and len(found[1]) == 3 else shape

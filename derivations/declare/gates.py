@@ -147,7 +147,7 @@ def shape(
     import sympy
 
     if group.share is not None:
-        raise Open(f"{group.text!r} mixes over the units of its group ({group.share.word})")
+        raise Open(f"{group.text!r} depends on all units of its group ({group.share.word})")
     z = [symbols.slot(s) for s in group.slots]
     q = [symbols.square(s) for s in group.slots]
     expression = symbols.build(group.unit, group.slots)
@@ -239,7 +239,7 @@ def _gated(expression: Any, z: Sequence[Any], values: Mapping[str, float], gates
         negative = size < 0 and kind != "exp"
         gate = Gate(kind, fields[0], -slope if negative else slope, -bias if negative else bias)
         if gate.bias != 0 and kind in SERIES:
-            raise Open(f"{kind} in {text!r} has a bias, and its means with two such factors no closed form")
+            raise Open(f"{kind} in {text!r} has a bias, and means with two such factors have no closed form")
         if gate not in gates:
             gates.append(gate)
         made = _opaque()(gates.index(gate), 0, z[fields[0]] + gate.bias / gate.slope)
@@ -273,7 +273,7 @@ def _terms(expression: Any, z: Sequence[Any], text: str) -> Part:
             else:
                 rest *= factor
         if len(calls) > 1:
-            raise Open(f"{text!r} multiplies two functions that are no polynomials")
+            raise Open(f"{text!r} multiplies two functions that are not polynomials")
         if not rest.is_polynomial(*z):
             raise Open(f"{text!r} contains a function whose means are not known in closed form")
         number, order = (int(calls[0].args[0]), int(calls[0].args[1])) if calls else (-1, 0)

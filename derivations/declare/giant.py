@@ -27,12 +27,12 @@ def require(declared: "Declaration") -> None:
         return
 
     def refuse(other: str, why: str, key: str = "limit") -> None:
-        raise fields.Mistake(f"limit 'batch' and {other} do not go together: {why}", "training", key)
+        raise fields.Mistake(f"limit 'batch' and {other} cannot be combined: {why}", "training", key)
 
     if declared.inputs is not None:
         refuse("[inputs]", "a batch of the order of d is a limit for x ~ N(0, I) here")
     if declared.episode is not None:
-        refuse("episodes", "their samples are rewarded together; take limit = 'online'", "episode")
+        refuse("episodes", "the reward depends on several samples; use limit = 'online'", "episode")
     if declared.look is not None and declared.look.times > MOST_LOOKS:
         refuse(f"look with times = {declared.look.times}", f"at most {MOST_LOOKS} looks at every sample of a batch")
 
@@ -50,14 +50,14 @@ def advance(parameters: Any) -> Recursion:
 
 
 def validity(declared: "Declaration") -> str:
-    """Where the map holds."""
+    """Return the range of validity of the map."""
     if declared.noisy:
         return "exact for Gaussian inputs in the limit of large d, at a batch of the order of d and a step of order 1"
     return "exact for Gaussian inputs at every d, for descent of the weights on the mean over all samples"
 
 
 def clock(declared: "Declaration") -> str:
-    """What time measures."""
+    """Return the meaning of the time."""
     if declared.noisy:
         return "steps of SGD of step eta, each on a fresh batch of the order of d"
     return "steps of gradient descent of the weights on the mean over all samples, with step eta"

@@ -183,7 +183,7 @@ def number(tree: Tree, values: Mapping[str, float]) -> float:
             if node.word == "He":
                 return _hermite(int(node.parts[0].value), value(node.parts[1]))
             if node.word not in OF_NUMBERS:
-                raise UsageError(f"{node.word} is no function of numbers; use {', '.join(OF_NUMBERS)}")
+                raise UsageError(f"{node.word} is not a function of numbers; use {', '.join(OF_NUMBERS)}")
             return OF_NUMBERS[node.word](value(node.parts[0]))
         return operations[node.kind](value(node.parts[0]), value(node.parts[1]))
 
@@ -253,7 +253,7 @@ def _degrees(tree: Tree, text: str) -> None:
         if any(inner is not call and inner.word in SHARES for inner in call.walk() if inner.kind == "call"):
             raise UsageError(f"softmax(..) or top1(..) must not contain another one, but {text!r} does")
     if len({call for call in tree.calls(*SHARES)}) > 1:
-        raise UsageError(f"two different shares in {text!r}: a unit has one, softmax(..) or top1(..)")
+        raise UsageError(f"{text!r} has two different gates: a unit may have only one softmax(..) or top1(..)")
 
 
 class _Reader:

@@ -97,7 +97,7 @@ def _quotient(left: Growth, right: Growth, drawn: bool) -> Growth:
     if right == FREE and not drawn:
         return Growth(left.most, left.most)
     if not right.away:
-        raise UsageError("a quotient by what may be 0 has no finite mean")
+        raise UsageError("a quotient whose denominator can be 0 has no finite mean")
     sign = Growth(0.0, NEVER) if right.down == NEVER else Growth(NEVER, 0.0)
     return dataclasses.replace(left * sign, away=False)
 
@@ -117,7 +117,7 @@ def _power(base: Growth, exponent: Tree, values: Mapping[str, float]) -> Growth:
         raise UsageError(f"an exponent is a number between -{DEGREE} and {DEGREE}, but is {power:g}")
     if power < 0 or power != int(power):
         if not (base.away and base.down == NEVER):
-            raise UsageError("the exponent of a field is a whole number from 0 on")
+            raise UsageError("the exponent of a field must be a whole number of at least 0")
         return Growth(max(power, 0.0) * base.up, NEVER)
     if power == 0:
         return Growth(0.0, NEVER, True)
@@ -152,7 +152,7 @@ def _call(tree: Tree, parts: list[Growth]) -> Growth:
         return Growth(inner.up / 2 if inner.up < EXPONENTIAL else inner.up, NEVER, inner.away)
     assert word == "exp"
     if inner.up > 1:
-        raise UsageError("exp of more than a linear field is not integrable under the Gaussian law")
+        raise UsageError("exp of a nonlinear expression in a field is not integrable for Gaussian fields")
     return Growth(EXPONENTIAL if inner.up > 0 else 0.0, NEVER, inner.down <= 0)
 
 
@@ -188,7 +188,9 @@ def require_loss(declared: Declaration, values: Mapping[str, float], noise: floa
     if declared.law is not None and declared.law.heavy:
         of_label = of(tree, _by_head(declared, FREE, LINEAR), values).most
         if of_label > 1:
-            raise UsageError("the loss has no mean: it grows faster than the label, whose noise has no variance")
+            raise UsageError(
+                "the loss has no mean, because it grows faster than linearly and the label noise has no variance"
+            )
     f, y = _answers(declared, values, noise)
     degree = DEGREE * max(f.most, y.most, 1.0)
     require_finite(tree, "the loss", _by_head(declared, f, y), values, degree)
@@ -233,7 +235,7 @@ HEAVY = Growth(1e12, 1e12)
 
 
 def bounded_in_label(declared: Declaration, values: Mapping[str, float]) -> bool:
-    """Whether all that moves does so by rules that are bounded in the label."""
+    """Return True if all that moves does so by rules that are bounded in the label."""
     for group in declared.students:
         known = dict.fromkeys((*group.slots, "f", "df", "dphi"), LINEAR)
         known |= dict.fromkeys(("y", "dl", "grad", "l", "gnorm"), HEAVY)

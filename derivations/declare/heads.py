@@ -71,7 +71,10 @@ def require(
     if not heads and not taught:
         return
     if heads and "teacher" in fields.table(tables, "training"):
-        said = f"teacher names the groups of one label, and the network has heads: write head = {heads[0]!r}, say"
+        said = (
+            "teacher selects the groups that make a single label, but the network has heads: write head = "
+            f"{heads[0]!r}, for example"
+        )
         raise fields.Mistake(said, "training", "teacher")
     _require_names(tables, heads)
     if not heads:
@@ -81,17 +84,17 @@ def require(
         said = f"group {without.name} of students needs output = {{{heads[0]} = 'sum'}}, say, since others have heads"
         raise fields.Mistake(said, f"student.{without.name}", "output")
     if labelled:
-        raise fields.Mistake("heads and labels of clusters do not go together yet: give [teacher]", "inputs", "cluster")
+        raise fields.Mistake("heads and labels of clusters cannot be combined yet: give [teacher]", "inputs", "cluster")
     if "rule" in fields.table(tables, "training"):
-        raise fields.Mistake("heads and rules do not go together yet: leave out rule or the heads", "training", "rule")
+        raise fields.Mistake("heads and rules cannot be combined yet: leave out rule or the heads", "training", "rule")
     for group in teachers:
         if not group.heads and group.name not in heads:
             who = f"teacher group {group.name}" if group.name else "the teacher"
-            said = f"{who} feeds no head: call it like a head or give output = {{{heads[0]} = 'sum'}}"
+            said = f"{who} contributes to no head: give it the name of a head, or output = {{{heads[0]} = 'sum'}}"
             raise fields.Mistake(said, f"teacher.{group.name}" if group.name else "teacher")
         wrong = next((one.head for one in group.heads if one.head not in heads), None)
         if wrong is not None:
-            said = f"the teacher feeds head {wrong!r}, which no student has; {fields.near(wrong, heads)}"
+            said = f"the teacher contributes to the head {wrong!r}, which no student has; {fields.near(wrong, heads)}"
             raise fields.Mistake(said, f"teacher.{group.name}" if group.name else "teacher", "output")
     fed = {one.head for group in teachers for one in group.heads} | {g.name for g in teachers if not g.heads}
     missing = next((head for head in heads if head not in fed), None)
@@ -106,7 +109,7 @@ def _require_names(tables: Mapping[str, Any], heads: tuple[str, ...]) -> None:
     for table in ("parameters", "memory"):
         for name in fields.table(tables, table):
             if name in taken:
-                raise fields.Mistake(f"{name} is the name of something of a head: choose another", table, name)
+                raise fields.Mistake(f"{name} is already a name that belongs to a head: choose another", table, name)
 
 
 def force(training: Mapping[str, Any], students: tuple[Group, ...]) -> tuple[str, ...]:
@@ -119,7 +122,10 @@ def force(training: Mapping[str, Any], students: tuple[Group, ...]) -> tuple[str
         return ()
     heads = names_of(students)
     if not heads:
-        said = "head names heads of the network, but output gives it one answer: output = {one = 'trained'}"
+        said = (
+            "head names heads of the network, but the network has one output; declare heads by output = "
+            "{one = 'trained'}"
+        )
         raise fields.Mistake(said, "training", "head")
     asked = [given] if isinstance(given, str) else given
     if not isinstance(asked, list) or not asked or not all(isinstance(one, str) for one in asked):
@@ -147,10 +153,13 @@ def require_loss(
     for name in read:
         if name not in known:
             hint = fields.near(name, known) if known else "the network has one answer, f"
-            said = f"the loss names {name}, which is no answer or label in force; {hint}"
+            said = f"the loss contains {name}, which is not an output or label of the selected heads; {hint}"
             raise fields.Mistake(said, "training", "loss")
     if read and {"f", "y"} & set(tree.names()):
-        said = f"the loss names {read[0]} and f or y: write it of one answer, or of all by their heads"
+        said = (
+            f"the loss names {read[0]} and f or y: write it either in f and y, or in the outputs and labels of "
+            "the heads"
+        )
         raise fields.Mistake(said, "training", "loss")
 
 

@@ -1,4 +1,4 @@
-"""Where a declared model starts: overlaps drawn at any dimension, declared, or read from weights or overlaps."""
+"""Initial condition of a declared model: overlaps, drawn at any dimension, declared, or read from a file."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -137,7 +137,7 @@ def _stated_gram(parameters: Any, size: int) -> np.ndarray:
     require_gram(gram, "the teacher's Gram matrix")
     zero = np.flatnonzero(np.diag(gram) <= 0)
     if zero.size:
-        raise UsageError(f"the teacher's Gram matrix has a zero on its diagonal, row {zero[0]}: a vector that is zero")
+        raise UsageError(f"the teacher's Gram matrix has a zero on its diagonal, row {zero[0]}, so a vector is zero")
     return gram
 
 
@@ -148,7 +148,7 @@ def require_gram(gram: np.ndarray, what: str) -> None:
         raise UsageError(f"{what} is not symmetric and finite")
     least = float(np.linalg.eigvalsh(gram).min())
     if least < -SYMMETRIC * scale:
-        raise UsageError(f"{what} belongs to no vectors: its least eigenvalue is {least:.3g}")
+        raise UsageError(f"{what} does not belong to any vectors: its least eigenvalue is {least:.3g}")
 
 
 def teachers(parameters: Any, rng: np.random.Generator) -> np.ndarray:
@@ -264,7 +264,10 @@ def _of_overlaps(parameters: Any, arrays: Mapping[str, np.ndarray], rng: np.rand
     needed = {block.name for block in found.moving} | beginnings.stated(found)
     missing = [block.name for block in found.blocks if block.name in needed - made - given.keys()]
     if missing:
-        raise UsageError(f"the start lacks {', '.join(missing)}: give every overlap among and with the students")
+        raise UsageError(
+            f"the start lacks {', '.join(missing)}: give all overlaps of the students with each other and with "
+            "the teachers"
+        )
     s = found.students
     full = np.zeros((*found.stack, found.total, found.total))
     full[..., s:, s:] = teachers(parameters, rng)
@@ -304,7 +307,7 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
     if missing or extra:
         wrong = f"lacks {', '.join(missing)}" if missing else f"has unknown arrays {', '.join(extra)}"
         raise UsageError(
-            f"the initial file {wrong}; expected {', '.join(expected)}, and where wanted "
+            f"the initial file {wrong}; expected {', '.join(expected)}, and optionally "
             f"{', '.join(dict.fromkeys(scalars))}"
         )
     if weights(arrays):
@@ -322,7 +325,9 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
         values = np.linalg.eigvalsh(rows(resized).gram({**given.state, **given.constants}))
         rank = int((values > SYMMETRIC * values[-1]).sum())
         if rank > resized.d:
-            raise UsageError(f"the overlaps are those of {rank} independent vectors, which d = {resized.d} cannot hold")
+            raise UsageError(
+                f"the overlaps belong to {rank} independent vectors, which do not exist in d = {resized.d} dimensions"
+            )
     return resized
 
 

@@ -25,15 +25,15 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path 
     teacher = fields.table(tables, "teacher")
     if "inputs" not in tables:
         if "spread" in teacher:
-            raise fields.Mistake("spread says how the teacher lies in the blocks of [inputs], of which there are none",
-                                 "teacher", "spread")  # fmt: skip
+            said = "spread distributes the teacher over the blocks of [inputs], but there is no table [inputs]"
+            raise fields.Mistake(said, "teacher", "spread")
         return None
     table = fields.table(tables, "inputs")
     fields.require_known(table, KEYS, "inputs")
     names = ("d", *(number.name for number in numbers if not number.per_unit))
     if "means" in table and "cluster" not in table:
         raise fields.Mistake(
-            "means are those of clusters: write [[inputs.cluster]] with mean = '..'", "inputs", "means"
+            "means are only for clusters: write [[inputs.cluster]] with mean = '..'", "inputs", "means"
         )
     sources = [key for key in ("blocks", "spectrum", "covariance", "data") if key in table]
     if len(sources) != 1 and not ("cluster" in table and not sources):
@@ -43,18 +43,22 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path 
         )  # fmt: skip
     if "cluster" in table and "data" in table:
         raise fields.Mistake(
-            "samples of a file have a law of their own: clusters stand beside blocks or a spectrum", "inputs", "cluster"
+            "samples from a file cannot be combined with clusters: declare clusters with blocks or a spectrum",
+            "inputs",
+            "cluster",
         )
     for key in ("label", "centre"):
         if key in table and "data" not in table:
-            raise fields.Mistake(f"{key} belongs to samples of your own: give them with data = 'X.npy'", "inputs", key)
+            raise fields.Mistake(f"{key} is only for your own samples: give them with data = 'X.npy'", "inputs", key)
     if "means" in table and _is_array(teacher.get("spread")):
-        raise fields.Mistake("the vectors of a teacher from a file do not say how the means of clusters lie to them",
-                             "inputs", "means")  # fmt: skip
+        said = "a teacher from a file cannot be combined with means of clusters, because their overlaps are not known"
+        raise fields.Mistake(said, "inputs", "means")
     if "bins" in table and "blocks" in table:
-        raise fields.Mistake("bins is how many blocks stand for a spectrum, and blocks are given", "inputs", "bins")
+        raise fields.Mistake("bins is the number of blocks for a spectrum, but the blocks are given", "inputs", "bins")
     if table.get("bins") == 1:
-        raise fields.Mistake("bins is at least 2: a bin of a spectrum has two blocks", "inputs", "bins")
+        raise fields.Mistake(
+            "bins must be at least 2, because every bin of a spectrum has two blocks", "inputs", "bins"
+        )
     spectrum = table.get("spectrum")
     eigenvalues = data.of_entry(spectrum, "inputs", "spectrum", folder) if _is_array(spectrum) else None
     means = clusters.means(table, names)
@@ -125,7 +129,7 @@ def _blocks(given: Any, names: Collection[str]) -> tuple[tuple[Tree, Tree | None
     if len(given) > MOST_BLOCKS:
         raise fields.Mistake(f"at most {MOST_BLOCKS} blocks, but {len(given)} are given", "inputs", "blocks")
     if sum(share == "rest" for _, share in given) > 1:
-        raise fields.Mistake("one block alone takes the rest of the coordinates", "inputs", "blocks")
+        raise fields.Mistake('only one block may have the share "rest"', "inputs", "blocks")
     return tuple(
         (
             fields.formula(value, "inputs", "blocks", names),
@@ -138,7 +142,7 @@ def _blocks(given: Any, names: Collection[str]) -> tuple[tuple[Tree, Tree | None
 def _spread(
     teacher: Mapping[str, Any], names: Collection[str], folder: Path | None
 ) -> str | tuple[float, ...] | Tree | ArrayFile:
-    """How the teacher's squared norms are shared out among the blocks."""
+    """Return the distribution of the squared norms of the teacher over the blocks."""
     given = teacher.get("spread", "even")
     if _is_array(given):
         return data.of_entry(given, "teacher", "spread", folder)

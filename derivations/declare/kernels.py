@@ -83,7 +83,8 @@ def shapes_of(declared: Declaration, numbers: Sequence[float]) -> tuple[Shape, .
     shapes = (*students, *teachers)
     if declared.inputs is not None and any(gate.kind in SERIES for each in shapes for gate in each.gates):
         raise Open(
-            "the means of a gate are series at unit variance, and variances move with the eigenvalues of the inputs"
+            "the means of a gate are series for unit variance, but the variances depend on the eigenvalues "
+            "of the inputs"
         )
     _require_series(declared, shapes)
     return shapes
@@ -104,7 +105,7 @@ def require_second(declared: Declaration, shapes: Sequence[Shape]) -> None:
     if rewarded or erf_factors(shapes, met_by(declared)):
         return
     if any(shape.gates for shape in shapes):
-        raise Open("E[c c] is a mean of four functions that are no polynomials")
+        raise Open("E[c c] is a mean of four functions that are not polynomials")
     cells = [math.prod(1 + degree for degree in _degrees(shape)) for shape in shapes]
     if max(cells[:students]) ** 2 * max(cells) ** 2 > MOST_CELLS:
         raise Open("E[c c] is a mean of four polynomials of too many terms")
@@ -127,17 +128,17 @@ def require_closed(declared: Declaration) -> None:
         raise Open(reason)
     if declared.loss not in ("squared", "correlation"):
         what = "the own loss" if declared.loss == "own" else f"the {declared.loss} loss"
-        raise Open(f"{what} is no polynomial in the units, so that its mean is no sum over pairs of units")
+        raise Open(f"{what} is not a polynomial in the units, so its mean is not a sum over pairs of units")
     if declared.predicted:
-        raise Open(f"the prediction {declared.predicted[0].text!r} is no sum of units")
+        raise Open(f"the prediction {declared.predicted[0].text!r} is not a sum of units")
     _require_products(declared)
     for group in declared.students:
         jumps = group.unit.calls("step", "sign")
         by_loss = [word for word in (*group.slots, *group.scalars) if declared.moves(group, word)]
         if jumps and set(by_loss) - set(declared.ruled(group)):
             raise Open(
-                f"{group.text!r} jumps: SGD follows the derivative of each sample, which is 0 almost everywhere, and "
-                "the gradient of the population loss, whose self term diverges, is another"
+                f"{group.text!r} jumps: the derivative for each sample is 0 almost everywhere, so SGD does "
+                "not follow the gradient of the population loss, whose self term diverges"
             )
 
 
@@ -146,7 +147,7 @@ def _require_products(declared: Declaration) -> None:
     for group in declared.students:
         words = [word for word in declared.ruled(group) if word not in group.slots]
         if words:
-            raise Open(f"the rule of {words[0]}, a number of the units, has no closed form here")
+            raise Open(f"the rule of {words[0]}, a number of every unit, has no closed form here")
     if declared.rules and (declared.moved or declared.by_cluster):
         raise Open("rules have no closed form here where clusters of the inputs have means or labels")
 
@@ -172,8 +173,8 @@ def _require_series(declared: Declaration, shapes: Sequence[Shape]) -> None:
         kinds = [gate for gate in found.gates if gate.kind in SERIES]
         if kinds and declared.weights == "free":
             raise Open(
-                f"the means of {kinds[0].kind} in {group.text!r} are series at unit variance; with free norms the "
-                "variance moves (weights = 'sphere' or 'normalised' fix it)"
+                f"the means of {kinds[0].kind} in {group.text!r} are series for unit variance, but free norms "
+                "change the variance (weights = 'sphere' or 'normalised' keep it)"
             )
         if len({gate.slot for gate in kinds}) > 1:
             raise Open(f"{group.text!r} has series gates in two slots")

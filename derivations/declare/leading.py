@@ -55,7 +55,7 @@ def derivative_means(group: Group, known: Mapping[str, float], highest: int = HI
     Raises `UsageError` for a unit with several slots or a share.
     """
     if len(group.slots) != 1 or group.share is not None or group.scalars:
-        raise UsageError(f"tier leading: {group.text!r} is no function of one field alone; take -p tier=auto")
+        raise UsageError(f"tier leading: {group.text!r} is not a function of a single field; use -p tier=auto")
     # Kinks lie at 0, where the two half lines meet; Gauss-Legendre panels take both to round-off.
     nodes, weights = np.polynomial.legendre.leggauss(40)
     edges = np.linspace(0.0, 14.0, 29)
@@ -78,23 +78,23 @@ def growth(parameters: Any) -> tuple[int, float]:
     """
     declared: Declaration = parameters.declaration
     if declared.predicted:
-        raise UsageError("tier leading: it knows answers that are sums of units; take -p tier=auto")
+        raise UsageError("tier leading: it supports only outputs that are sums of units; use -p tier=auto")
     if declared.several:
-        raise UsageError("tier leading: it knows one answer, and this network has heads; take -p tier=auto")
+        raise UsageError("tier leading: it supports only one output, but this network has heads; use -p tier=auto")
     if declared.momentum is not None:
-        raise UsageError("tier leading: it is derived for steps without momentum; take -p tier=auto")
+        raise UsageError("tier leading: it is derived without momentum; use -p tier=auto")
     if declared.look is not None:
-        raise UsageError("tier leading: it is derived for the gradient, not for looks at a sample; take -p tier=auto")
+        raise UsageError("tier leading: it is derived for the gradient, not for virtual steps (look); use -p tier=auto")
     if declared.weights == "free" or declared.limit != "flow" or declared.loss not in ("squared", "correlation"):
         raise UsageError(
-            "tier leading: the lowest order is derived for the flow of vectors of fixed norm (weights = 'sphere' or "
-            "'normalised') under the squared or correlation loss; with free norms these move at the same order; take "
-            "-p tier=auto"
+            "tier leading: the lowest order is derived for the flow of vectors of fixed norm (weights = "
+            "'sphere' or 'normalised') under the squared or correlation loss; free norms change at the same "
+            "order; use -p tier=auto"
         )
     if schedules.active(parameters):
-        raise UsageError("tier leading: the time that it predicts is that of constant values; take -p tier=auto")
+        raise UsageError("tier leading: its escape time is derived for constant values; use -p tier=auto")
     if declared.rules:
-        raise UsageError("tier leading: it is derived for the gradient of the loss, not for rules; take -p tier=auto")
+        raise UsageError("tier leading: it is derived for the gradient of the loss, not for rules; use -p tier=auto")
     k, gain = shared_degree(parameters)
     (student,) = declared.students
     return k, gain * speed(parameters, student, student.slots[0])
@@ -108,11 +108,11 @@ def shared_degree(parameters: Any) -> tuple[int, float]:
     declared: Declaration = parameters.declaration
     if declared.inputs is not None:
         raise UsageError(
-            "tier leading: on [inputs] the variance of a field is not 1, so that a unit's exponent is not that of its "
-            "Hermite coefficients; take -p tier=auto"
+            "tier leading: on [inputs] the variance of a field is not 1, so the Hermite coefficients of a "
+            "unit do not determine its exponent; use -p tier=auto"
         )
     if len(declared.students) != 1 or len(declared.teachers) != 1:
-        raise UsageError("tier leading: several groups of units have several exponents; take -p tier=exact")
+        raise UsageError("tier leading: several groups of units have several exponents; use -p tier=exact")
     population.require_unit(parameters)
     return _shared(declared, tuple(numbers(parameters)))
 
@@ -130,7 +130,7 @@ def _shared(declared: Declaration, given: tuple[float, ...]) -> tuple[int, float
 
 
 def time_of(k: int, rate: float, start: float, level: float) -> float:
-    """When m' = rate m^(k-1) takes m from `start` to `level`; infinite where it does not grow.
+    """Return the time in which m' = rate m^(k-1) takes m from `start` to `level`; infinite if m does not grow.
 
     >>> round(time_of(2, 1.0, 0.01, 0.5), 6)
     3.912023
@@ -197,12 +197,12 @@ def arguments(k: int, gain: float, initial: Initial) -> tuple[Any, ...]:
 
 
 def scaling(k: int) -> str:
-    """How the time of escape from a random start grows with d."""
+    """Growth of the escape time from a random start with d."""
     return {1: "O(1)", 2: "O(log d)"}.get(k, f"O(d^{k / 2 - 1:g})")
 
 
 def law(k: int) -> str:
-    """How the time of escape grows with d from a random start, as a sentence.
+    """Return a sentence on the growth of the escape time from a random start with d.
 
     >>> law(2)
     'information exponent 2: from a random start the time to escape grows like log d'

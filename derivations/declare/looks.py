@@ -47,10 +47,10 @@ def look(training: Mapping[str, Any]) -> Look | None:
         raise fields.Mistake(said, "training", "look")
     fields.require_known(given, KEYS, place)
     if "size" not in given:
-        raise fields.Mistake("look = {size = 0.5} states the size of its virtual step, and none is given", "training",
+        raise fields.Mistake("look needs the size of its virtual step: look = {size = 0.5}", "training",
                              "look")  # fmt: skip
     if isinstance(given["size"], str | list):
-        raise fields.Mistake("the size of a look does not change in time: it is a number such as 0.5", place, "size")
+        raise fields.Mistake("the size of a look must be a constant number such as 0.5", place, "size")
     size, use = fields.real(given, "size", place), fields.choice(given, "use", USES, "last", place)
     return Look(size, use, fields.whole(given, "times", place, 1, MOST_TIMES))
 
@@ -72,21 +72,21 @@ def require(declared: Any) -> None:
         return
 
     def refuse(other: str, why: str) -> None:
-        raise fields.Mistake(f"{word} and {other} do not go together: {why}", "training", key)
+        raise fields.Mistake(f"{word} and {other} cannot be combined: {why}", "training", key)
 
     if declared.inputs is not None:
-        refuse("[inputs]", "the length of a sample is taken to be that of x ~ N(0, I)")
+        refuse("[inputs]", "looks are derived only for x ~ N(0, I)")
     if declared.weights == "normalised":
-        refuse("weights = 'normalised'", "the network divides by a norm that a step changes by itself; take sphere")
+        refuse("weights = 'normalised'", "the virtual step changes the norm by which the network divides; use sphere")
     for group in declared.students:
         if group.unit.calls("wick"):
-            refuse(f"the unit {group.text!r}", "it reads the norm of its vector, which the virtual step changes")
+            refuse(f"the unit {group.text!r}", "it depends on the norm of its vector, which the virtual step changes")
     if declared.several:
-        refuse("several heads", "their gradients are not looked at one by one yet")
+        refuse("several heads", "looks support only one output so far")
     if declared.predicted:
-        refuse("prediction", "answers that are no sums are not looked at yet")
+        refuse("prediction", "looks support only outputs that are sums so far")
     if declared.momentum is not None:
-        refuse("momentum", "a velocity has no part in a virtual step yet")
+        refuse("momentum", "virtual steps do not support velocities so far")
     if declared.look is not None:
         _require_look(declared, refuse)
 
@@ -94,18 +94,19 @@ def require(declared: Any) -> None:
 def _require_look(declared: Any, refuse: Callable[[str, str], None]) -> None:
     """Refuse looks that have no effect, no mean, or a size that is not known when they are taken."""
     if not any(declared.moves(group, slot) for group in declared.students for slot in group.slots):
-        said = "look has no effect: no vector is trained, and readouts and numbers stay in a virtual step"
+        said = "look has no effect, because no vector is trained and a virtual step does not move readouts and numbers"
         raise fields.Mistake(said, "training", "look")
     trees = [(group.unit, group.text) for group in declared.groups] + [(one.tree, one.text) for one in declared.rules]
     trees += [] if declared.own_loss is None else [(declared.own_loss, "an own loss")]
     for tree, text in trees:
         if tree.calls("exp"):
-            refuse(f"{text!r}", "exp of a field after a step has no mean")
+            refuse(f"{text!r}", "exp of a field has no mean after a virtual step")
     seen = declared.memories or any(schedule.seen for schedule in declared.schedules)
     rates = [schedule.name for schedule in declared.schedules if schedule.name.startswith("rate_")]
     if seen and rates:
         refuse(
-            f"{rates[0]}, which changes,", "beside memories or values of the state it is known after the looks alone"
+            f"{rates[0]}, which changes,",
+            "with memories or values of the state it is known only after the virtual steps",
         )
 
 

@@ -59,7 +59,7 @@ def _entry(symbols: Algebra, name: str, indices: tuple[int, ...]) -> Any:
                 return symbols.number(number, word, sp.Integer(indices[0] - 1))
             i = symbols.index("k", number)
             return sp.Sum(symbols.number(number, word, i), i) / symbols.size(number)
-    raise UsageError(f"{name} is no order parameter that moves")
+    raise UsageError(f"{name} is not an order parameter that changes")
 
 
 def equations(motion: "Motion") -> Iterator[Equation]:

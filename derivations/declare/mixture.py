@@ -17,7 +17,7 @@ from derivations.declare.rows import SPACE
 CLUSTER = "cluster"
 """The name of the dimension over clusters."""
 LINEAR = 1e-9
-"""How far from linear a mean may be, relative to its terms."""
+"""Relative tolerance for a mean that must be linear."""
 ONE = Tree("number", value=1.0)
 
 
@@ -104,8 +104,9 @@ def _linear(mean: Tree | None, names: list[str], known: Mapping[str, float]) -> 
     generic = np.sqrt(np.arange(2.0, 2 + len(names)))
     for point in (0 * generic, generic, -3 * generic):
         if abs(at(point) - weights @ point) > LINEAR * (1 + np.abs(weights * point).sum()):
-            raise UsageError(f"the mean of a cluster is a sum of multiples of {', '.join(names)} such as "
-                             f"'{names[0]}' or '-0.5*{names[0]}', and this one is not")  # fmt: skip
+            several = ", ".join(names)
+            form = f"'{names[0]}' or '-0.5*{names[0]}'"
+            raise UsageError(f"the mean of a cluster must be a sum of multiples of {several}, such as {form}")
     return weights
 
 
@@ -131,7 +132,7 @@ def _eigenvalues(inputs: Inputs, known: Mapping[str, float], blocks: spectra.Blo
 
 
 def labelled(parameters: Any) -> Labelled:
-    """What is saved of the clusters with a run: nothing where there are none."""
+    """Return the saved variables of the clusters; none if there are no clusters."""
     found, declared = mixture(parameters), parameters.declaration
     if found is None or not declared.inputs.clusters:
         return {}
@@ -170,8 +171,9 @@ def require_small_means(parameters: Any) -> None:
     longest = float((law.norm if given is None else np.linalg.norm(law.mean @ given, axis=1)).max())
     if longest**2 > variance:
         raise UsageError(
-            f"a mean of norm {longest:g} is longer than the inputs around it, sqrt({variance:g}), and the "
-            "online limit neglects it beside them: take a larger d, or divide the mean by sqrt(d)"
+            f"a mean of norm {longest:g} is longer than the deviations of the inputs from it, "
+            f"sqrt({variance:g}), but the online limit assumes that it is shorter: use a larger d, or divide "
+            "the mean by sqrt(d)"
         )
 
 
@@ -181,9 +183,11 @@ def require_signs(parameters: Any) -> None:
     if law is None or law.label is None or not declared.labelled():
         return
     if (law.label == 0).any():
-        raise UsageError(f"the {declared.loss} loss takes the sign of a label, and a label is 0: use -1 and 1")
+        raise UsageError(
+            f"the {declared.loss} loss uses the sign of a label, but a label is 0: use the labels -1 and 1"
+        )
     if len(np.unique(np.sign(law.label))) < 2:
         raise UsageError(
-            f"the {declared.loss} loss takes the sign of a label, and all labels have the same "
+            f"the {declared.loss} loss uses the sign of a label, but all labels have the same sign "
             f"({', '.join(f'{label:g}' for label in law.label)}): use -1 and 1"
         )

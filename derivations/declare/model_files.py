@@ -20,7 +20,7 @@ def content(path: Path) -> bytes:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # a pipe or a device would be read for ever
-            raise UsageError(f"cannot read {path}: it is no file, but a model is stated in one")
+            raise UsageError(f"cannot read {path}: it is not a file, and a model is declared in a file")
         if status.st_size > LARGEST:
             raise UsageError(f"{path} has {status.st_size} bytes; a model is stated in a file of at most {LARGEST}")
         return path.read_bytes()
@@ -63,7 +63,7 @@ def encoding_of(raw: bytes, place: int) -> str:
 
 
 def _unquoted(text: str, said: str) -> str:
-    """What to do where a value is words without quotes; nothing for another mistake."""
+    """Return a hint for a text without quotes, or an empty text for another mistake."""
     place = re.search(r"\(at line (\d+)", said)
     line = text.splitlines()[int(place[1]) - 1] if place and int(place[1]) <= len(text.splitlines()) else ""
     words = re.fullmatch(r"""\s*([\w.-]+)\s*=\s*([A-Za-z][^"'#]*?)\s*(#.*)?""", line)

@@ -211,7 +211,7 @@ class Program:
         if not gated:
             return sympy.Integer(1)
         if len(gated) > 2:
-            raise Open("a mean of more than two functions that are no polynomials has no closed form here")
+            raise Open("a mean of more than two functions that are not polynomials has no closed form here")
         at = [self.offsets[k] + gate.slot for k, gate, _ in gated]
         kinds = {gate.kind in SERIES for _, gate, _ in gated}
         if len(gated) == 1:

@@ -48,27 +48,29 @@ def momentum(training: Mapping[str, Any], weights: str, inputs: Any) -> Momentum
     nesterov = fields.flag(training, "nesterov", "training")
     if "momentum" not in training:
         if "nesterov" in training:
-            raise fields.Mistake(
-                "nesterov is a form of momentum: write momentum = 0.9 beside it", "training", "nesterov"
-            )
+            raise fields.Mistake("nesterov is a form of momentum: write momentum = 0.9 too", "training", "nesterov")
         return None
     given, timed = training["momentum"], isinstance(training["momentum"], Mapping)
     if timed:
         fields.require_known(given, KEYS, "training.momentum")
         if "time" not in given:
-            raise fields.Mistake("momentum = {time = 2.0} states its time, and none is given", "training", "momentum")
+            raise fields.Mistake("momentum needs its time: momentum = {time = 2.0}", "training", "momentum")
         value = fields.real(given, "time", "training.momentum", above=0.0)
     elif isinstance(given, str | list):
-        said = "momentum does not change in time: it is a number such as 0.9, or {time = 2.0}"
+        said = "momentum must be a constant number such as 0.9, or {time = 2.0}"
         raise fields.Mistake(said, "training", "momentum")
     else:
         value = fields.real(training, "momentum", "training")
         _require(value)
     if weights != "free":
         where = "momentum on the sphere" if weights == "sphere" else "momentum of normalised weights"
-        raise fields.Mistake(f"{where} needs a transport of velocities: use free", "training", "momentum")
+        raise fields.Mistake(
+            f"{where} would need a transport of velocities, which odesim does not have: use free",
+            "training",
+            "momentum",
+        )
     if timed and inputs is not None:
-        said = "momentum = {time = ..} is for inputs x ~ N(0, I), and [inputs] states others: take momentum = 0.9"
+        said = "momentum = {time = ..} is only for inputs x ~ N(0, I), but [inputs] declares others: use momentum = 0.9"
         raise fields.Mistake(said, "training", "momentum")
     return Momentum(value, timed, nesterov)
 
@@ -112,7 +114,7 @@ def require_step(parameters: Any, step_size: float) -> None:
 
 def _require_time(time: float, tick: float) -> None:
     if time < tick:
-        raise UsageError(f"the time of momentum, {time:g}, is shorter than one step of SGD, which takes {tick:g}")
+        raise UsageError(f"the time of momentum, {time:g}, is shorter than the time of one step of SGD, {tick:g}")
 
 
 def acceleration(parameters: Any) -> float:

@@ -84,7 +84,7 @@ class Motion:
                     yield g, h
 
     def _meets(self, g: int, h: int, slot: str = "") -> bool:
-        """Whether units of group g (a slot of theirs) move by means of themselves and those of group h.
+        """Return True if units of group g (a slot of theirs) move by means of themselves and those of group h.
 
         What has a rule with a function of its own is left to `ruled`.
         """

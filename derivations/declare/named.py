@@ -55,11 +55,14 @@ def numbers(table: Mapping[str, Any], begin: float = 0.0) -> tuple[Number, ...]:
         if not name.isascii() and name.isidentifier():
             raise fields.Mistake(foreign(name), "parameters", name)
         if keyword.iskeyword(name):
-            said = f"{name!r} cannot be a parameter of yours: it is a word of Python; choose another such as {name[:3]}"
+            said = (
+                f"{name!r} cannot be the name of a parameter, because it is a word of Python; choose another such "
+                f"as {name[:3]}"
+            )
             raise fields.Mistake(said, "parameters", name)
         if not word or ours or re.match("[qxz]_", name):
             raise fields.Mistake(
-                f"{fields.shown(name)} cannot be a parameter of yours: it "
+                f"{fields.shown(name)} cannot be the name of a parameter: it "
                 + (
                     "is the name of something else in odesim; choose a longer one"
                     if word

@@ -40,7 +40,10 @@ def law(teacher: Mapping[str, Any], known: Mapping[str, float]) -> Law | None:
         return None
     tree = fields.expression(given, "teacher", "noise")
     if "t" in tree.names() and "t" not in known:
-        said = "noise is a law, in xi, or a standard deviation that changes, in t, and not both"
+        said = (
+            "noise is either a distribution (an expression in xi) or a time-dependent standard deviation (an "
+            "expression in t), but not both"
+        )
         raise fields.Mistake(said, "teacher", "noise")
     tree = fields.expression(given, "teacher", "noise", (XI, *known))
     wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in OF_SAMPLES]
@@ -75,10 +78,12 @@ def require(given: Law, known: Mapping[str, float]) -> None:
     values, weights, x = _values(given, known)
     wrong = ~np.isfinite(values)
     if wrong.any():
-        raise UsageError(f"the noise {given.text!r} is no number at xi = {x[wrong][0]:.3g}")
+        raise UsageError(f"the noise {given.text!r} is not a number at xi = {x[wrong][0]:.3g}")
     size, mean = float(np.abs(values) @ weights), float(values @ weights)
     if abs(mean) > CENTRED * size:
-        raise UsageError(f"the noise {given.text!r} has the mean {mean:.4g}: subtract it, so that labels have none")
+        raise UsageError(
+            f"the noise {given.text!r} has the mean {mean:.4g}: subtract it, because noise must have mean 0"
+        )
 
 
 def moment(given: Law, known: Mapping[str, float], power: int) -> float:

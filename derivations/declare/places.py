@@ -1,4 +1,4 @@
-"""Where every number of a state lies: the tables by which a flat vector becomes a Gram matrix and readouts."""
+"""Positions of all numbers of a state: tables that turn a flat vector into a Gram matrix and readouts."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What all tiers of a declared model share: state, constants, events, invariants, and where the dynamics holds."""
+"""Common parts of all tiers of a declared model: state, constants, events, invariants, and where the dynamics holds."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -49,7 +49,7 @@ def clock(parameters: Any) -> dict[str, Any]:
 
 
 def validity(declared: Declaration) -> str:
-    """Where the dynamics holds."""
+    """Return the range of validity of the dynamics."""
     if declared.limit == "batch":
         return giant.validity(declared)
     if declared.limit == "online":
@@ -60,7 +60,7 @@ def validity(declared: Declaration) -> str:
 
 
 def neglected(declared: Declaration) -> str:
-    """What the dynamics leaves out where its means are exact."""
+    """Return the terms that the dynamics neglects if its means are exact."""
     return "fluctuations of order 1/sqrt(d)" if declared.noisy else "nothing"
 
 
@@ -88,8 +88,8 @@ def require_unit(parameters: Any) -> None:
     sizes = [getattr(parameters, name) for name, _ in declared.start.norms] if declared.weights == "sphere" else []
     if any(abs(size - 1) > 1e-9 for size in sizes) or (abs(np.diag(teacher_gram(parameters)) - 1) > 1e-9).any():
         raise UsageError(
-            "tier exact: the means of a gate are series at unit variance, but student norms or the diagonal of the "
-            f"teacher's Gram matrix ({found.teachers} vectors) are not 1; take -p tier=sampled"
+            "tier exact: the means of a gate are series for unit variance, but student norms or the diagonal "
+            f"of the teacher's Gram matrix ({found.teachers} vectors) are not 1; use -p tier=sampled"
         )
 
 

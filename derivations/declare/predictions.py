@@ -32,7 +32,9 @@ def predictions(
         said = f"a network with heads has a prediction for each: prediction = {{{heads[0]} = '..'}}"
         raise fields.Mistake(said, side, KEY)
     if not heads and isinstance(given, Mapping):
-        raise fields.Mistake("the network has one answer: prediction is an expression, and no table", side, KEY)
+        raise fields.Mistake(
+            "the network has one output, so prediction must be an expression and not a table", side, KEY
+        )
     by_head = dict(given) if isinstance(given, Mapping) else {"": given}
     for head in by_head:
         if heads and head not in heads:
@@ -47,7 +49,9 @@ def _prediction(
     shared = [number.name for number in numbers if not number.per_unit]
     twice = next((name for name in outputs if name in shared), None)
     if twice is not None:
-        said = f"{twice} is an output and a number of yours in prediction = {fields.shown(text)}: rename the number"
+        said = (
+            f"{twice} is both an output and your own parameter in prediction = {fields.shown(text)}: rename the number"
+        )
         raise fields.Mistake(said, side, KEY)
     if not isinstance(text, str):
         said = (
@@ -73,14 +77,14 @@ def _feeds(group: Group, head: str) -> bool:
 def require(declared: Declaration) -> None:
     """Refuse predictions beside rules, labels of clusters, and a choice of the groups that make labels."""
     if declared.predicted and declared.rules:
-        raise fields.Mistake("prediction and rule do not go together yet: leave one of them out", "training", "rule")
+        raise fields.Mistake("prediction and rule cannot be combined yet: leave out one of the two", "training", "rule")
     if not declared.label_predictions:
         return
     if declared.by_cluster:
-        said = "the clusters have labels, which take the place of a teacher: leave out its prediction"
+        said = "the labels of the clusters replace a teacher: leave out its prediction"
         raise fields.Mistake(said, "teacher", KEY)
     if declared.labelling or declared.labels:
-        said = "a prediction of the label and teacher = [..], which chooses its groups, do not go together yet"
+        said = "a prediction of the label and teacher = [..], which chooses its groups, cannot be combined yet"
         raise fields.Mistake(said, "teacher", KEY)
 
 

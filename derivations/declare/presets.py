@@ -44,7 +44,7 @@ def require(made: Declaration, parameters: Any) -> None:
         for word, _ in preset.parameters:
             if word not in known:
                 raise fields.Mistake(
-                    f"preset {preset.name} names {fields.shown(word)}, which is no parameter of the model; "
+                    f"preset {preset.name} names {fields.shown(word)}, which is not a parameter of the model; "
                     f"{fields.near(word, known)}",
                     "preset",
                     "parameters",

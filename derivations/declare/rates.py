@@ -42,7 +42,9 @@ def values(
     known = {number.name: number.default for number in numbers if not number.per_unit}
     if limit == "flow" and isinstance(training.get("step"), str | list):
         raise fields.Mistake(
-            "the clock of a flow counts step: write rates = '..' for a speed that changes", "training", "step"
+            "in a flow, time is steps x step, so step must be constant: for a time-dependent speed write rates = '..'",
+            "training",
+            "step",
         )
     names, law = Names(known, memories), noise.law(teacher, known)
     found: dict[str, float | Schedule] = {
@@ -51,7 +53,7 @@ def values(
         "noise": _entry(teacher, "noise", "teacher", 0.0, names) if law is None else 1.0,
     }
     if isinstance(found["noise"], Schedule) and found["noise"].seen:
-        said = "noise changes in time alone: it is drawn before memories and order parameters are looked at"
+        said = "noise may depend only on time, because it is drawn before memories and order parameters are known"
         raise fields.Mistake(said, "teacher", "noise")
     pairs = batches.schedule(training, names)
     rates = _rates(training, moving, names)

@@ -174,7 +174,7 @@ def _unlabelled(tables: Mapping[str, Any]) -> tuple[Group, ...]:
     wrong = next((key for key in given if key != "noise"), "") if isinstance(given, Mapping) else "[teacher]"
     if wrong:
         raise fields.Mistake(
-            "the clusters have labels, which take the place of a teacher: of [teacher] noise alone is left",
+            "the labels of the clusters replace a teacher: [teacher] may have only noise",
             "teacher", "" if wrong == "[teacher]" else wrong,
         )  # fmt: skip
     return ()
@@ -246,9 +246,9 @@ def _group(
             "name",
         )
     if not name and entry.get("name"):
-        raise fields.Mistake("name is for one of several groups: write [[student]] for each", table, "name")
+        raise fields.Mistake("name is only for one of several groups: write [[student]] for each group", table, "name")
     if "unit" not in entry and not (like and len(like) == 1):
-        raise fields.Mistake(f"[{table}] lacks its unit: write unit = 'erf(w)', say", table)
+        raise fields.Mistake(f"[{table}] has no unit: write one, such as unit = 'erf(w)'", table)
     text = entry.get("unit", like[0].text if like else None)
     if not isinstance(text, str) or not text.strip():
         raise fields.Mistake(
@@ -282,14 +282,16 @@ def _require_slots(unit: Tree, text: str, slots: tuple[str, ...], table: str, mo
     """Refuse names that cannot be weight vectors, too many, and two that are one; `moving` are numbers of a unit."""
     if not slots:
         raise fields.Mistake(
-            f"the unit {text!r} uses no weight vector: a name that is no parameter is one", table, "unit"
+            f"the unit {text!r} uses no weight vector: every name that is not a parameter is a weight vector",
+            table,
+            "unit",
         )
     if len(slots) > 4:
         raise fields.Mistake(f"a unit has at most 4 weight vectors, {text!r} has {', '.join(slots)}", table, "unit")
     for word in slots:
         if word == "x":
             raise fields.Mistake(
-                f"x is the input, but a slot's name is its field: write {text!r} without x, since w stands for w . x",
+                f"an expression does not contain the input x: write {text!r} without x, because w stands for w . x",
                 table,
                 "unit",
             )
@@ -304,8 +306,8 @@ def _require_slots(unit: Tree, text: str, slots: tuple[str, ...], table: str, mo
     if one:
         bias = next((word for word in one if word.startswith("b")), one[1])
         raise fields.Mistake(
-            f"{one[0]} and {one[1]} enter {text!r} only through their sum, so they are one weight vector; a bias is a "
-            f'number of every unit, declared in [parameters]: {bias} = {{default = 0.0, per = "unit"}}',
+            f"{one[0]} and {one[1]} enter {text!r} only through their sum, so they are one weight vector; "
+            f'declare a bias in [parameters]: {bias} = {{default = 0.0, per = "unit"}}',
             table,
             "unit",
         )
@@ -351,7 +353,8 @@ def _trained(training: Mapping[str, Any], students: tuple[Group, ...], numbers: 
     for word in given:
         if word not in everything:
             raise fields.Mistake(
-                f"trained names {fields.shown(word)}, which is no trainable quantity; {fields.near(word, everything)}",
+                f"trained names {fields.shown(word)}, which is not a trainable quantity; "
+                f"{fields.near(word, everything)}",
                 "training",
                 "trained",
             )

@@ -17,7 +17,7 @@ from derivations.installed import version
 
 @functools.lru_cache(maxsize=64)
 def kernels(declared: Declaration, numbers: tuple[float, ...]) -> Kernels:
-    """What is generated for a declaration, from the cache where it is there and whole.
+    """Return the code that is generated for a declaration, from the cache if possible.
 
     The texts depend on the user's numbers by the signs of slopes alone; they are kept by those of the numbers.
     """
@@ -55,7 +55,7 @@ def _digest(declared: Declaration, beside: object) -> str:
 
 
 def _parts(declared: Declaration) -> tuple[object, ...]:
-    """What the derivation depends on: units, loss, constraint, limit, inputs, and which readouts are trained."""
+    """Return everything that the derivation depends on: units, loss, constraint, limit, inputs, trained readouts."""
     groups = [(g.text, g.slots, g.scalars, g.output == "trained") for g in declared.groups]
     law = None if declared.inputs is None else (declared.inputs.moved, declared.inputs.labels)
     parts = groups, len(declared.students), declared.loss, declared.weights, declared.limit, declared.names, law

@@ -1,4 +1,4 @@
-"""Where everything stands: the rows of the Gram matrix, the order parameters that are its blocks, and their names.
+"""Layout of the order parameters: the rows of the Gram matrix, its blocks, and their names.
 
 Rows are ordered by group (students, then teachers), in a group by slot, in a slot by unit.  Q_rs are overlaps among the
 students' slots r and s, M_rs those of a student's slot r with a teacher's slot s, P_rs those among the teachers.  The
@@ -79,7 +79,7 @@ class Rows:
 
     @property
     def single(self) -> bool:
-        """Whether every unit has one vector, called alike."""
+        """Return True if every unit has one vector, called alike."""
         return len({slot for group in self.declaration.groups for slot in group.slots}) == 1
 
     @property
@@ -89,7 +89,7 @@ class Rows:
 
     @property
     def students(self) -> int:
-        """How many rows are students'."""
+        """Number of rows of students."""
         return sum(
             len(group.slots) * size
             for group, size in zip(self.declaration.students, self.sizes[: len(self.declaration.students)], strict=True)
@@ -97,26 +97,26 @@ class Rows:
 
     @property
     def total(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return sum(len(group.slots) * size for group, size in zip(self.declaration.kinds, self.sizes, strict=True))
 
     @property
     def means(self) -> int:
-        """How many rows are named means of the inputs; they come last."""
+        """Number of rows of named means of the inputs, which come last."""
         return sum(self.sizes[len(self.declaration.groups) :])
 
     @property
     def fields(self) -> int:
-        """How many rows have fields: those of students and teachers."""
+        """Number of rows with fields: those of students and teachers."""
         return self.total - self.means
 
     @property
     def teachers(self) -> int:
-        """How many rows are teachers'."""
+        """Number of rows of teachers."""
         return self.fields - self.students
 
     def is_student(self, number: int) -> bool:
-        """Whether the group with this number is one of students."""
+        """Return True if the group with this number is one of students."""
         return number < len(self.declaration.students)
 
     @functools.cached_property
@@ -151,7 +151,7 @@ class Rows:
         return self._block(*one, *two)
 
     def role(self, number: int) -> str:
-        """What the vectors of a group are: student, teacher, or vector of a mean."""
+        """Return the kind of vectors in a group: student, teacher, or vector of a mean."""
         if number >= len(self.declaration.groups):
             return "vector"
         return "student" if self.is_student(number) else "teacher"

@@ -21,7 +21,7 @@ from derivations.declare.episodes import REWARD
 from derivations.declare.grammar import OF_SAMPLES, Tree
 
 SAMPLE = ("f", "y", "a", "l", "dl", "df", "dphi", "grad", "gnorm")
-"""What a rule may name beside fields and numbers."""
+"""Names that a rule may contain besides fields and numbers."""
 
 
 def rules(
@@ -58,10 +58,16 @@ def _only(moving: list[tuple[Group, str]]) -> str:
     if len(slots) == 1:
         return next(iter(slots))
     if not slots:
-        raise fields.Mistake("a rule needs a name where no vector is trained: rule = {a = '..'}", "training", "rule")
+        raise fields.Mistake(
+            "rule must name the number that it moves, because no vector is trained: rule = {a = '..'}",
+            "training",
+            "rule",
+        )
     shown = ", ".join(f"{name} = '..'" for name in slots)
     raise fields.Mistake(
-        f"rule needs a name where there are {len(slots)} slots: rule = {{{shown}}}", "training", "rule"
+        f"rule must name the vector that it moves, because there are {len(slots)} of them: rule = {{{shown}}}",
+        "training",
+        "rule",
     )
 
 
@@ -80,7 +86,10 @@ def _require(
     own = [number.name for number in numbers]
     taken = [name for name in (*group.slots, *own) if name in sample and name in tree.names()]
     if taken:
-        said = f"the rule {text!r} names {taken[0]}, which is both a name of yours and of every sample: rename yours"
+        said = (
+            f"the rule {text!r} names {taken[0]}, which is both your own name and a reserved name of samples: "
+            "rename your parameter"
+        )
         raise fields.Mistake(said, "training", "rule")
     known = (*group.slots, *own, *sample)
     for name in tree.names():

@@ -101,7 +101,7 @@ def equations(parameters: Any, tier: str) -> Equations:
 
 
 def neglected(parameters: Any, tier: str) -> str:
-    """What a tier neglects."""
+    """Return the terms that a tier neglects."""
     if tier != "exact":
         return f"the error of means over {parameters.points} points, which the summary measures"
     return population.neglected(parameters.declaration)
@@ -149,14 +149,14 @@ def _drift(parameters: Any) -> Statement:
             raise Open(said)
         stated = exact.statement(parameters, second=False)
     except Open as reason:
-        raise UsageError(f"tier mixed: {reason}; take -p tier=sampled") from None
+        raise UsageError(f"tier mixed: {reason}; use -p tier=sampled") from None
     declared = parameters.declaration
     if not declared.noisy:
         which = "a flow" if declared.limit == "flow" else "descent on the mean over all samples"
-        raise UsageError(f"tier mixed: {which} has no second-order term to sample; take -p tier=exact")
+        raise UsageError(f"tier mixed: {which} has no second-order term to sample; use -p tier=exact")
     if declared.limit == "batch" and not giant.mixes(declared):
-        said = "a giant step on the sphere, or with memories, takes closed and sampled terms at once"
-        raise UsageError(f"tier mixed: {said}; take -p tier=sampled")
+        said = "a giant step on the sphere, or with memories, would mix closed and sampled terms"
+        raise UsageError(f"tier mixed: {said}; use -p tier=sampled")
     return stated
 
 
@@ -373,8 +373,8 @@ def _require_signal(stated: Statement | None, tier: str, initial: Initial) -> No
     if unsure > 1e-12 and size <= unsure:
         raise UsageError(
             f"tier sampled: at the start the drift of the overlaps with the teacher ({size:.2g}) does not exceed the "
-            f"error of means over {initial.parameters.points} points ({unsure:.2g}), so that a run would follow noise; "
-            "take tier exact or leading where they exist, compressed SGD, more points, or start closer to the teacher"
+            f"error of means over {initial.parameters.points} points ({unsure:.2g}), so a run would follow noise: use "
+            "tier exact or leading if the model has it, compressed SGD, more points, or a start closer to the teacher"
         )
 
 

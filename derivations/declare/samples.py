@@ -365,5 +365,5 @@ class Sampler:
 
 
 def _moves(part: Any) -> bool:
-    """Whether a printed derivative is anything but the number 0."""
+    """Return True if a printed derivative is anything but the number 0."""
     return not (isinstance(part, float) and part == 0.0)

@@ -40,11 +40,11 @@ def _pairs(given: list[Any], reader: "_Reader", above: bool) -> Schedule:
         )
     times = [fields.real({key: time}, key, place, minimum=0.0) for time, _ in given]
     if times[0] != 0.0:
-        raise fields.Mistake(f"times of {key} rise from 0, but {times[0]:g} stands first", place, key)
+        raise fields.Mistake(f"times of {key} must increase from 0, but the first is {times[0]:g}", place, key)
     wrong = next((k for k in range(1, len(times)) if times[k] <= times[k - 1]), 0)
     if wrong:
         raise fields.Mistake(
-            f"times of {key} rise from 0, but {times[wrong]:g} stands after {times[wrong - 1]:g}", place, key
+            f"times of {key} must increase from 0, but {times[wrong]:g} follows {times[wrong - 1]:g}", place, key
         )
     reader.switches += [
         Switch(f"{name}_from_{k}", Tree("-", parts=(Tree("name", TIME), Tree("number", value=time))))
@@ -90,8 +90,8 @@ class _Reader:
         if seen or affine(argument, self.names.numbers) is None:
             what = "jumps" if seen else "jumps or bends"
             raise self.refuse(
-                f"a value {what} only at times: {node.word}(..) takes an expression of first degree in t, and "
-                f"{given!r} has another"
+                f"a value {what} only at fixed times: {node.word}(..) must have an argument that is linear in "
+                f"t, but got {given!r}"
             )
         switch = Tree("name", f"{self.name}_switch_{len(self.switches) + 1}")
         self.switches.append(Switch(switch.word, argument))

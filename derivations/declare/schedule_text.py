@@ -38,7 +38,7 @@ def seen(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
 
 
 def settles(declared: Declaration, changing: Sequence[Schedule]) -> bool:
-    """Whether values are taken between gradient and step: some depend on the state, or there are memories."""
+    """Return True if values are taken between gradient and step: some depend on the state, or there are memories."""
     return bool(declared.memories) or any(schedule.seen for schedule in changing)
 
 

@@ -41,7 +41,7 @@ LOOKED_AT = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Names:
-    """What a value may name beside the time and order parameters: shared numbers with their defaults, and memories."""
+    """Return the names that a value may contain besides the time and order parameters: shared numbers and memories."""
 
     numbers: Mapping[str, float]
     memories: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class Schedule:
 
     @property
     def kinks(self) -> bool:
-        """Whether it bends where the state passes a value."""
+        """Return True if it bends where the state passes a value."""
         return any(piece.calls("relu", "abs") for piece in self.pieces)
 
     def value(self, known: Mapping[str, float]) -> float:
@@ -176,8 +176,8 @@ def _turn(schedule: Schedule, switch: Switch, known: Mapping[str, float]) -> Tur
     line = affine(switch.argument, known)
     if line is None:
         raise UsageError(
-            f"{schedule.name} is {schedule.text!r}: at these numbers a value in it jumps or bends at what is no "
-            "expression of first degree in t"
+            f"{schedule.name} is {schedule.text!r}: with these parameters it has a jump or kink whose "
+            "argument is not linear in t"
         )
     slope, offset = line
     if slope == 0:
@@ -247,7 +247,7 @@ def ended(initial: Any) -> str:
 
 
 def kinked(parameters: Any) -> bool:
-    """Whether a value in force, or the rate of a memory, bends where the state passes a number."""
+    """Return True if a value in force, or the rate of a memory, bends where the state passes a number."""
     memories = parameters.declaration.memories
     return any(one.kinks for one in active(parameters)) or any(one.rate.calls("relu", "abs") for one in memories)
 
@@ -266,7 +266,7 @@ def entry_of(state: Mapping[str, Any], name: str) -> float:
         return float(values.mean())
     if len(found[1]) != values.ndim or any(i > n for i, n in zip(found[1], values.shape, strict=True)):
         shape = " x ".join(map(str, values.shape))
-        raise UsageError(f"{name} is no entry of {found[0]}, which is {shape}")
+        raise UsageError(f"{name} is not an entry of {found[0]}, which is {shape}")
     return float(values[tuple(i - 1 for i in found[1])])
 
 

@@ -125,17 +125,17 @@ def _stated(inputs: Inputs, known: Mapping[str, float], d: int) -> Blocks:
     share = np.array([np.nan if part is None else number(part, known) for _, part in inputs.blocks])
     rest = 1 - np.nansum(share)
     if np.isnan(share).any() and rest <= 0:
-        raise UsageError(f"the shares of the blocks sum to {1 - rest:.10g} and leave no rest")
+        raise UsageError(f'the shares of the blocks sum to {1 - rest:.10g}, so nothing is left for "rest"')
     share = np.where(np.isnan(share), rest, share)
     if (share <= 0).any():
         raise UsageError(f"the share of block {np.argmin(share) + 1} must be above 0, but is {share.min():g}")
     if abs(share.sum() - 1) > UNEQUAL:
         raise UsageError(f'the shares of the blocks sum to {share.sum():.10g}, not to 1; one may be "rest"')
     if eigenvalue.max() > MOST or (eigenvalue[eigenvalue > 0] < 1 / MOST).any():
-        raise UsageError(f"an eigenvalue is 0, or from {1 / MOST:g} to {MOST:g} in size")
+        raise UsageError(f"an eigenvalue must be 0, or between {1 / MOST:g} and {MOST:g} in size")
     if (eigenvalue < 0).any():
         raise UsageError(
-            f"an eigenvalue is at least 0, but that of block {np.argmin(eigenvalue) + 1} is {eigenvalue.min():g}"
+            f"eigenvalues must be at least 0, but that of block {np.argmin(eigenvalue) + 1} is {eigenvalue.min():g}"
         )
     if not (eigenvalue > 0).any():
         raise UsageError("every eigenvalue of the inputs is 0: there is nothing to learn from")
@@ -221,8 +221,8 @@ def _require_size(largest: float, least: float) -> None:
     """Raise `UsageError` for a spectrum of numbers whose powers are none."""
     if not (largest <= MOST and least >= 1 / MOST):
         raise UsageError(
-            f"a spectrum is above 0, from {1 / MOST:g} to {MOST:g}, but its largest and least values are {largest:g} "
-            f"and {least:g}"
+            f"all values of a spectrum must lie between {1 / MOST:g} and {MOST:g}, but the largest and "
+            f"smallest are {largest:g} and {least:g}"
         )
 
 
@@ -268,7 +268,7 @@ def _values(tree: Tree, known: Mapping[str, float]) -> Values:
         if node.kind == "call" and node.word in OF_NUMBERS:
             return np.vectorize(OF_NUMBERS[node.word])(*parts)
         if node.kind == "call":
-            raise UsageError(f"{node.word} is no function of j; use {', '.join(OF_NUMBERS)}")
+            raise UsageError(f"{node.word} is not a function of j; use {', '.join(OF_NUMBERS)}")
         return operations[node.kind](*parts)
 
     def at(j: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from derivations.declare.declaration import MEAN, Declaration, Mean
 from derivations.vectors import grams_by_block, root, thin_root
 
 ROUNDING = 1e-9
-"""How far below 0 a squared length may be."""
+"""Tolerance for squared lengths below 0."""
 
 
 def fixed_blocks(parameters: Any, gram: np.ndarray, rng: np.random.Generator) -> np.ndarray:

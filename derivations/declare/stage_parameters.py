@@ -137,5 +137,5 @@ def _said(field: Any, stage: str) -> Any:
 
 def _add(declared: Declaration, found: list[Field], field: Field) -> None:
     if any(field[0] == name for name, _, _ in found):
-        raise UsageError(f"two numbers of {declared.name} are called {field[0]}: rename the stage, or the other")
+        raise UsageError(f"two parameters of {declared.name} are called {field[0]}: rename the stage, or the other")
     found.append(field)

@@ -76,8 +76,8 @@ def _require_velocities(made: Declaration, stages: list[Declaration]) -> None:
         stated = "momentum of giant steps" if made.limit == "batch" else "momentum = {time = ..}"
         instead = "" if made.limit == "batch" else "momentum = 0.9, or "
         raise fields.Mistake(
-            f"{stated} and stages that train different vectors, readouts or numbers do not go together "
-            f"yet: take {instead}the same `trained` and `head` in all stages",
+            f"{stated} and stages that train different vectors, readouts or numbers cannot be combined yet: "
+                f"use {instead}the same `trained` and `head` in all stages",
             "training", "momentum",
         )  # fmt: skip
 
@@ -86,16 +86,16 @@ def _name(entry: Mapping[str, Any], taken: list[str]) -> str:
     """The name of a stage, which is that of no other."""
     name = entry.get("name")
     if name is None:
-        raise fields.Mistake("[[stage]] needs a name of its own in every entry", "stage")
+        raise fields.Mistake("every table [[stage]] needs its own name", "stage")
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{0,19}", name) or name == "all":
         said = "a stage's name is made of at most 20 letters and digits, and is not 'all'"
         said += f", but {fields.shown(name)} was given"
         raise fields.Mistake(said, "stage", "name")
     if name in taken:
-        raise fields.Mistake(f"two stages are called {name}: give each a name of its own", "stage", "name")
+        raise fields.Mistake(f"two stages are called {name}: give them different names", "stage", "name")
     for key in entry:
         if key in ONE:
-            raise fields.Mistake(f"stage {name}: {key} is one for all stages, and no key of a stage", "stage", key)
+            raise fields.Mistake(f"stage {name}: {key} is common to all stages and not a key of a stage", "stage", key)
     try:
         fields.require_known(entry, KEYS, "stage")
     except fields.Mistake as mistake:

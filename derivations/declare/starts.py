@@ -23,7 +23,7 @@ def start(table: Mapping[str, Any], students: tuple[Group, ...], weights: str) -
     if overlap != "random":
         overlap = fields.real(table, "overlap", "start", minimum=-1.0, maximum=1.0)
     if "a" in table and not any(group.trained_readouts for group in students):
-        raise fields.Mistake("a is where trained readouts start, but no output is 'trained'", "start", "a")
+        raise fields.Mistake("a is the initial value of trained readouts, but no output is 'trained'", "start", "a")
     arrays, listed = _readouts(table, students)
     readout = 1.0 if "a" in listed else fields.real(table, "a", "start", 1.0)
     single = _of_heads(table, students, listed)
@@ -34,7 +34,7 @@ def start(table: Mapping[str, Any], students: tuple[Group, ...], weights: str) -
     for key, value in others.items():
         if key in scalars:
             raise fields.Mistake(
-                f"{key} starts at its default in [parameters] for every unit; other starts are those of --initial",
+                f"{key} starts at its default in [parameters] for every unit; give other initial values by --initial",
                 "start",
                 key,
             )

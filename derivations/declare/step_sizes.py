@@ -35,7 +35,7 @@ def stepped(parameters: Any, step_size: float, explicit: frozenset[str]) -> Any:
     if parameters.step is None:
         if abs(eta - 1.0) > 1e-12:
             text = next(one.text for one in schedules.active(parameters) if one.name == "step")
-            raise UsageError(f"--step-size is one step, but step is {text!r}: give it by -p step={eta:g}")
+            raise UsageError(f"--step-size is a constant, but step is {text!r}: replace it by -p step={eta:g}")
         return parameters
     if abs(eta - parameters.step) <= 1e-12 * eta:
         return parameters

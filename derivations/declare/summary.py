@@ -1,4 +1,4 @@
-"""What is told of a run of a declared model: its conventions, which dynamics it is, and its headline numbers."""
+"""Summary of a run of a declared model: its conventions, its dynamics, and its most important numbers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -71,7 +71,7 @@ def conventions(parameters: Any) -> dict[str, str]:
 
 
 def gradient_note(declared: Declaration) -> str:
-    """Which gradient is followed, where a unit jumps."""
+    """Return a sentence on the gradient that is used if a unit jumps."""
     jumps = any(group.unit.calls("step", "sign", "top1") for group in declared.students)
     if not jumps or declared.rules:
         return ""
@@ -106,7 +106,7 @@ LARGEST_STEP = 0.05
 
 
 def of_inputs(parameters: Any) -> dict[str, Any]:
-    """What is told of inputs with eigenvalues: their blocks, the error of these, and how near SGD is to its limit."""
+    """Return the summary of inputs with eigenvalues: blocks, their error, and the distance of SGD from its limit."""
     blocks, declared = spectra.blocks(parameters), parameters.declaration
     if blocks is None:
         return {}

@@ -151,7 +151,7 @@ def sizes_of(declared: Declaration) -> dict[str, str]:
 
 
 def clock(declared: Declaration) -> str:
-    """What time measures."""
+    """Return the meaning of the time."""
     if declared.limit == "batch":
         return giant.clock(declared)
     if declared.limit == "online":
@@ -180,7 +180,7 @@ def _fields(declared: Declaration) -> list[tuple[str, Any, Any]]:
 
     def add(name: str, kind: Any, default: Any, meaning: str, **domain: Any) -> None:
         if any(name == other for other, *_ in fields):
-            raise UsageError(f"two numbers of {declared.name} are called {name}: rename the parameter or the group")
+            raise UsageError(f"two parameters of {declared.name} are called {name}: rename the parameter or the group")
         fields.append((name, kind, parameter(default, meaning, **domain)))
 
     _add_training(declared, add)
@@ -257,7 +257,7 @@ def _add_start(declared: Declaration, add: Callable[..., None]) -> None:
     if declared.teachers:
         add(
             "overlap", float | None, declared.start.overlap,
-            "cosine of a student vector with the teacher of its number at the start (none: random directions)",
+            "cosine of student i with teacher i at the start (none: random directions)",
             minimum=-1.0, maximum=1.0, start=True,
         )  # fmt: skip
     for group in declared.students:
@@ -289,7 +289,7 @@ def _add_numbers(declared: Declaration, add: Callable[..., None]) -> None:
         "tier",
         str,
         "auto",
-        "level of description (auto: the first of exact, mixed and sampled that exists)",
+        "level of approximation (auto: the first of exact, mixed and sampled that exists)",
         choices=("auto", *TIERS),
     )
     add(
@@ -347,7 +347,7 @@ def require_room(parameters: Any) -> None:
     """Raise `UsageError` for more vectors than a Gram matrix has room for."""
     total = rows(parameters).total
     if total > LARGEST:
-        raise UsageError(f"at most {LARGEST} vectors of students and teachers have a Gram matrix here, not {total}")
+        raise UsageError(f"at most {LARGEST} vectors of students and teachers are supported, but there are {total}")
 
 
 def check(parameters: Any, drawn: bool = True) -> None:

@@ -105,16 +105,16 @@ def _require(declared: Declaration) -> None:
             "first, whatever their order; leave [inputs] out"
         )
     if not declared.teachers:
-        raise UsageError("exponents are those of a teacher, and this model has none; give it a [teacher]")
+        raise UsageError("exponents belong to a teacher, but this model has none; declare a [teacher]")
     if declared.loss == "softmax":
         raise UsageError(
-            "the softmax loss sees only which head has the largest label, which jumps where two are equal; take "
-            "loss = 'squared', under which each head has exponents"
+            "the softmax loss depends only on the head with the largest label, which jumps where two labels "
+            "are equal; use loss = 'squared', for which each head has exponents"
         )
     if declared.loss == "own":
         raise UsageError(
-            "the loss is an expression, so that its gradient sees a function of the label that depends on the answer; "
-            "take loss = 'squared' or 'correlation' for the exponents of the label itself"
+            "the loss is an expression, so its gradient depends on label and output in a general way; use "
+            "loss = 'squared' or 'correlation' for the exponents of the label itself"
         )
 
 
@@ -160,8 +160,8 @@ def _require_few(declared: Declaration, directions: int) -> None:
         alone = len(declared.teachers) == 1
         example = f", as in -p teachers={MOST // len(declared.teachers[0].slots)}" if alone else ""
         raise UsageError(
-            f"the label depends on {directions} directions, and Hermite tensors are computed for at most {MOST}; take "
-            f"fewer teachers{example}"
+            f"the label depends on {directions} directions, but Hermite tensors are computed for at most "
+            f"{MOST}; use fewer teachers{example}"
         )
 
 
@@ -363,8 +363,7 @@ def _sign(parameters: Any, label: Label) -> Label:
     """The label that a logistic or hinge loss sees, E[sign(y) | x]."""
     if noise.in_force(parameters).law is not None or getattr(parameters, "noise", 0.0) is None:
         raise UsageError(
-            "the loss takes the sign of a label whose noise is a law or changes in time; give a number, as in -p "
-            "noise=0.1"
+            "the loss depends on the sign of the label, so its noise must be a constant number, as in -p noise=0.1"
         )
     sigma = float(parameters.noise)
     if sigma > 0:
@@ -375,8 +374,8 @@ def _sign(parameters: Any, label: Label) -> Label:
         return dataclasses.replace(label, function=smooth, degree=None, summands=(), polynomial=None, binary=True)
     if label.directions > 1:
         raise UsageError(
-            f"the loss takes the sign of a label of {label.directions} directions, which jumps on a surface that "
-            "quadrature does not resolve; take one teacher, or label noise, as in -p noise=0.1"
+            f"the loss depends on the sign of a label of {label.directions} directions, whose jump is too "
+            "difficult for quadrature; use one teacher, or label noise, as in -p noise=0.1"
         )
 
     def sign(*z: Any) -> Any:

@@ -26,7 +26,7 @@ def equations(parameters: Any, tier: str | None) -> Equations:
         from derivations.declare import leading
 
         return leading.equations(parameters)
-    raise UsageError(f"a declared model has no tier {tier!r}")
+    raise UsageError(f"declared models have no tier {tier!r}")
 
 
 def settled(parameters: Any) -> str:
@@ -51,7 +51,7 @@ def require_within(parameters: Any, until: float, begin: float) -> None:
 
 
 def on_grid(parameters: Any) -> bool:
-    """Whether tier exact takes its means over a grid, which are exact for rules that are polynomials but no products.
+    """Return True if tier exact computes its means over a grid: exact for rules that are polynomials but not products.
 
     It has no statement then.
     """

@@ -154,8 +154,8 @@ def require(at: "Rows", initial: Initial) -> None:
     least, most = np.linalg.eigvalsh(gram)[[0, -1]]
     if least < -ROUGH * most:
         raise UsageError(
-            f"the velocities of the start belong to no vectors: with them the least eigenvalue of the Gram matrix is "
-            f"{least:.3g}; give {', '.join(block.name for block in at.velocities)} of one state"
+            "the initial velocities do not fit the vectors: the Gram matrix of all of them has the least "
+            f"eigenvalue {least:.3g}; give {', '.join(block.name for block in at.velocities)} of one state"
         )
 
 

@@ -82,7 +82,7 @@ def arguments(declared: Declaration, changing: Sequence[Schedule] = ()) -> list[
 
 
 def norms(declared: Declaration) -> bool:
-    """Whether a gradient has a part along its own vector: the loss depends on |u|, and u is not kept on a sphere."""
+    """Return True if a gradient has a part along its vector: the loss depends on |u|, and u is not on a sphere."""
     if declared.weights == "sphere":
         return False
     return declared.weights == "normalised" or any(group.unit.calls("wick") for group in declared.students)

@@ -53,7 +53,7 @@ def component(variable: Named | Watched) -> Component:
 
 
 def part(variable: Named, ranges: Ranges, rows: bool = False) -> Dense | Upper | Symmetric:
-    """How a state variable lies in the flat state, or in one of its rows.
+    """Return the layout of a state variable in the flat state, or in one of its rows.
 
     Of a symmetric matrix it is one half, without a diagonal that is 1.
     """

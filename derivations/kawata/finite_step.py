@@ -1,4 +1,4 @@
-"""What a finite step adds to the flow: contraction, diffusion, and the critical step size d^{-k/2}.
+"""Effects of a finite step: contraction, diffusion, and the critical step size d^{-k/2}.
 
 One step of size h (1/J and routing included) changes an overlap by h (drift) - (h^2/2) D m on average, with
 D = E|g|^2 ~ d F, F = sum_c p_c E[y^2 sigma'^2], and spreads it by h sqrt(S), S = E[(u.g)^2].  Drift beats contraction

@@ -26,8 +26,8 @@ def require_all(p: Parameters) -> None:
     """Refuse a subset of the neurons: the output of an expert needs all of them."""
     if p.neurons != p.M * p.J:
         raise UsageError(
-            f"this stage needs the whole experts, M J = {p.M * p.J} neurons, but {p.neurons} are followed: "
-            "leave -p neurons out from the first stage on"
+            f"this stage needs the whole experts, M J = {p.M * p.J} neurons, but only {p.neurons} are "
+            "computed: leave out -p neurons in all stages"
         )
 
 

@@ -18,7 +18,7 @@ from derivations.vectors import root
 ARRAYS = ("kappa", "xi", "nu", "a", "b")
 OPTIONAL = ("gram", "theta", "sigma", "gate_gram", "gate_direction", "directions")
 UNIT = 1e-8
-"""How far from 1 a diagonal entry of a given Gram matrix may be: vectors stored with eight digits still pass."""
+"""Largest distance of a diagonal entry of a given Gram matrix from 1; vectors stored with eight digits pass."""
 PAIRS = 300
 """Up to this many neurons their mutual overlaps are drawn with them (SGD and ridge regression need them)."""
 
@@ -163,8 +163,8 @@ def full_gram(state: Mapping[str, Any], constants: Mapping[str, np.ndarray]) -> 
     m, frame = join(state), np.asarray(constants["gram"], float)
     if "directions" not in constants:
         raise UsageError(
-            f"the mutual overlaps of all {len(m)} neurons are needed here, too many to hold: follow some of them, "
-            "which is exact in law, with -p neurons=N"
+            f"the mutual overlaps of all {len(m)} neurons are needed here, which is too many: compute a "
+            "subset, which is exact in law, with -p neurons=N"
         )
     inverse = np.linalg.pinv(frame, hermitian=True)
     far = length_outside(m, inverse)

@@ -20,7 +20,7 @@ from derivations.kawata.parameters import ACTIVATIONS, Parameters, count, links,
 
 erf = np.vectorize(math.erf)  # bound to the compiled or traced function of the array library
 FAIR, GATED, PERFECT = 0, 1, 2
-"""Which experts a sample reaches: one at random, those whose gate is not negative, those assigned to its cluster."""
+"""Routing of a sample: to one expert at random, to experts with a nonnegative gate, or to those of its cluster."""
 
 
 class Numbers(NamedTuple):

@@ -39,7 +39,7 @@ TINY = 1e-8
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """What the moments of one sample depend on beside the overlaps.
+    """Constants on which the moments of one sample depend, besides the overlaps.
 
     These are sizes, the kind of activation, length of the means, second layer `a` and biases `b` (N,), coefficients of
     the activation `series` (1 or N, degrees), the frame's Gram matrix, dimension, variance of the label noise, the
@@ -61,7 +61,7 @@ class Sample:
 
 
 def sample(initial: Initial) -> Sample:
-    """What the moments of one sample depend on, at a start."""
+    """Return the constants of the moments of one sample, for an initial condition."""
     p, c = initial.parameters, initial.constants
     gram, top = np.asarray(c["gram"], float), degree(p) + 1
     local, remote = teacher_series(p, gram)

@@ -29,36 +29,46 @@ class Parameters:
     sigma: tuple[float, ...] = parameter(
         (), "activation=polynomial: its orthonormal Hermite coefficients by degree; empty: h_k for k from k* to p*"
     )
-    signs: bool = parameter(False, "activation=polynomial: a fair random sign for each neuron and degree")
+    signs: bool = parameter(False, "activation=polynomial: each neuron has a random sign for each degree")
     bias: tuple[float, ...] = parameter(
-        (-1.5, 1.5), "biases of the neurons: one number for all, or two, the ends of a uniform law"
+        (-1.5, 1.5), "biases of the neurons: one number for all, or the two ends of a uniform distribution"
     )
     link: tuple[tuple[float, ...], ...] = parameter(
         (), "C + 1 lists of orthonormal Hermite coefficients by degree: f_1, .., f_C, g; empty: all h_k_star"
     )
-    tier: str = parameter("exact", "level of description", choices=TIERS)
-    eta: float = parameter(0.0, "tier effective: step size of the SGD whose contraction it has", minimum=0.0)
-    neurons: int = parameter(0, "neurons followed (0: all M J); any subset is exact in law", minimum=0)
-    orthogonal: bool = parameter(True, "teacher vectors and means orthonormal; no: independent random directions")
-    threshold: float = parameter(0.5, "an overlap of this size counts as recovered", above=0.0, maximum=1.0)
+    tier: str = parameter("exact", "level of approximation", choices=TIERS)
+    eta: float = parameter(0.0, "tier effective: step size of SGD", minimum=0.0)
+    neurons: int = parameter(
+        0, "number of neurons that are computed (0: all M J); every subset is exact in law", minimum=0
+    )
+    orthogonal: bool = parameter(
+        True, "True: teacher vectors and means are orthonormal; False: they are independent random directions"
+    )
+    threshold: float = parameter(0.5, "overlap from which a task counts as recovered", above=0.0, maximum=1.0)
     routing: str = parameter(
         "gate",
-        "stage phase3: clusters seen by an expert: its gate's, or one each (perfect)",
+        "stage phase3: an expert gets the clusters that the gate sends to it, or one cluster each (perfect)",
         choices=("gate", "perfect"),
     )
     eta_gate: float = parameter(1.0, "stage phase2: step size of the gate", above=0.0)
-    gate_samples: int = parameter(0, "stage phase2: samples of its batch (0: the population gradient)", minimum=0)
+    gate_samples: int = parameter(
+        0, "stage phase2: number of samples in the batch (0: the population gradient)", minimum=0
+    )
     gate_time: float = parameter(
-        0.0, "stage phase2: 0: one step; else many small steps for this time, scores at their means", minimum=0.0
+        0.0,
+        "stage phase2: 0: one step; otherwise many small steps up to this time, with scores replaced by their means",
+        minimum=0.0,
     )
     gate_noise: float = parameter(1.0, "stage phase2 with gate_time: scale of the noise added to the scores", above=0.0)
     width3: int = parameter(0, "neurons per expert from stage phase3 on (0: J)", minimum=0)
-    redraw_bias: bool = parameter(False, "stage phase3: draw the biases afresh too")
+    redraw_bias: bool = parameter(False, "stage phase3: draw new biases as well")
     ridge: float = parameter(1e-6, "stage phase4: ridge parameter lambda", minimum=0.0)
     ridge_samples: int = parameter(
         20_000, "stage phase4: training samples (0: infinitely many, for perfect routing or one expert)", minimum=0
     )
-    ridge_bias: tuple[float, ...] = parameter((), "stage phase4: law of the fresh biases, as bias; empty: that of bias")
+    ridge_bias: tuple[float, ...] = parameter(
+        (), "stage phase4: distribution of the new biases, in the form of bias; empty: that of bias"
+    )
     test_samples: int = parameter(20_000, "stage phase4: samples on which the error is measured", minimum=100)
 
 
@@ -108,7 +118,7 @@ def activation_series(p: Parameters) -> tuple[float, ...]:
 
 
 def count(p: Parameters) -> int:
-    """How many neurons are followed."""
+    """Number of neurons that are computed."""
     return p.neurons or p.M * p.J
 
 
@@ -138,7 +148,9 @@ def check(p: Parameters, drawn: bool = True) -> None:
     _check_tier(p)
     if count(p) > MOST_NEURONS:
         asked = f"neurons = {p.neurons}" if p.neurons else f"M J = {p.M * p.J} neurons"
-        raise UsageError(f"{asked} are more than the {MOST_NEURONS} that can be held: follow fewer, with -p neurons=N")
+        raise UsageError(
+            f"{asked} are more than the {MOST_NEURONS} that fit into memory: compute fewer with -p neurons=N"
+        )
     if drawn and p.d < 2 * p.C + 2:
         raise UsageError(
             f"d must be at least 2 C + 2 = {2 * p.C + 2} (C + 1 teacher vectors, C means, a neuron), but d = {p.d}"

@@ -51,7 +51,7 @@ def teacher_series(parameters: Parameters, gram: np.ndarray) -> tuple[np.ndarray
 
 
 def constants(initial: Initial) -> Labelled:
-    """What stays fixed along a run: second layer, biases, the frame, and which samples reach which neuron."""
+    """Return the constants of a run: second layer, biases, the frame, and which samples reach which neuron."""
     c = initial.constants
     found = {
         "a": (("neuron",), c["a"], "second-layer weight"),
@@ -66,7 +66,7 @@ def constants(initial: Initial) -> Labelled:
 
 
 def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """What the exact flow preserves, as measured: the unit ball, and a loss that only falls."""
+    """Return measured values of the invariants of the exact flow: the unit ball, and a loss that only falls."""
     excess = float(max(0.0, -outside(state, initial.constants["gram"]).min(initial=0.0)))
     increase = float(np.diff(state["loss"]).max(initial=0.0)) if "loss" in state else 0.0
     return {"ball_excess": excess, "loss_increase": increase}

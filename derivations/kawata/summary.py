@@ -1,4 +1,4 @@
-"""What is read off a run of system `kawata`: hitting times with their horizon, and how many neurons reached what."""
+"""Quantities of a run of system `kawata`: hitting times with their horizon, and how many neurons reached what."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -50,7 +50,7 @@ def summarise(initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]
 
 
 def times(name: str, hits: np.ndarray) -> dict[str, Any]:
-    """How many neurons reached a task, how many are censored, and quartiles of the time over all of them."""
+    """Return the numbers of neurons that reached a task and of censored ones, and the quartiles of the time."""
     ordered = np.sort(hits)
     quartiles = [ordered[min(int(q * ordered.size), ordered.size - 1)] for q in (0.25, 0.5, 0.75)]
     return {

@@ -1,4 +1,4 @@
-"""What theory says of a run of `kawata`, beside it in its pictures: the threshold, and when the first neuron leaves."""
+"""Theoretical predictions in the pictures of a run of `kawata`: the threshold, and when the first neuron leaves."""
 
 from typing import Any
 

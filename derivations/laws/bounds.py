@@ -14,7 +14,7 @@ ROOM = 0.1
 
 
 def room(bound: float, visible: float | None) -> float:
-    """How close to a bound confirms it: `visible`, or a tenth of the bound where nothing is said."""
+    """Return the distance from a bound within which it is confirmed: `visible`, by default a tenth of the bound."""
     return ROOM * abs(bound) if visible is None else visible
 
 
@@ -24,7 +24,7 @@ def in_words(low: float, high: float) -> str:
 
 
 def told(slack: float) -> str:
-    """What is said of a bound that is obeyed with room."""
+    """Return the sentence for a bound that is obeyed with room to spare."""
     return f"; a bound tighter by {slack:.3g} would have been obeyed"
 
 

@@ -1,4 +1,4 @@
-"""How often the laws err: synthetic data sets of the designs in use, with the claim true and with it wrong.
+"""Error rates of the laws, on synthetic data sets with the designs in use, for true and for wrong claims.
 
 `python -m derivations.laws.calibration` prints the table of `docs/verdicts.md`.
 """

@@ -106,7 +106,7 @@ class Mean:
         return "confirmed" if inside else "inconclusive"
 
     def _excess(self, group: np.ndarray) -> float:
-        """How far a mean lies beyond the nearer bound, negative inside."""
+        """Return the distance of a mean beyond the nearer bound, negative inside."""
         return float(max(self.low - group.mean(), group.mean() - self.high))
 
     def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:

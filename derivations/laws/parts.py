@@ -36,7 +36,7 @@ class All:
         return dataclasses.replace(leading, reason=reason, deciding=name)
 
     def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
-        """Those of every part, on its own entry."""
+        """Return the sensitivities of every part, each on its own entry of the samples."""
         return tuple(
             dataclasses.replace(found, part=name, sentence=f"{name}: {found.sentence}")
             for name, law in self.parts.items()
@@ -46,7 +46,7 @@ class All:
 
 @dataclasses.dataclass(frozen=True)
 class Premise:
-    """What a claim supposes: the measurement is at least `low` in one case or more of every point.
+    """Assumption of a claim: the measurement is at least `low` in one case or more of every point.
 
     Where it is, the other parts decide; where it is not, nothing was put to the test, and the claim stays open.  It
     never refutes, and cases that miss it count for nothing, as they hold whatever the claim says.

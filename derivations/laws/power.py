@@ -95,7 +95,7 @@ class Power:
     short: str = ""
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
-        """Whether enough runs reach it, then the exponent against its claim, then the rivals."""
+        """Judge first that enough runs reach the level, then the exponent against its claim, then the rivals."""
         if (missing := failed(samples, self.meaning)) is not None:
             return missing
         count = int(np.isfinite(values(samples)).sum())

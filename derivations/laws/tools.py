@@ -1,4 +1,4 @@
-"""What the laws share: measurements as arrays, levels of their tests, and the words for what is missing."""
+"""Common parts of the laws: measurements as arrays, levels of tests, and sentences on missing values."""
 
 from collections.abc import Callable, Sequence
 

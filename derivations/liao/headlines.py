@@ -1,4 +1,4 @@
-"""What the headline numbers of a run of `liao` are; times are on the clock of the stage."""
+"""Meanings of the numbers in the summary of a run of `liao`; times are on the clock of the stage."""
 
 from collections.abc import Mapping
 

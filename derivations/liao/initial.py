@@ -15,7 +15,7 @@ from derivations.liao.parameters import Parameters, check
 
 ARRAYS = ("V", "W", "V_star", "W_star")
 UNIT = 1e-8
-"""How far from 1 the norm of a teacher row may be: weights stored with eight digits still pass."""
+"""Largest distance of the norm of a teacher row from 1; weights stored with eight digits pass."""
 
 
 def enter(parameters: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:

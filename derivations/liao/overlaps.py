@@ -13,7 +13,7 @@ SQUARE = ("I1", "I2", "I3")
 BLOCKS = (*CROSS, *SQUARE)
 OPTIONAL = ("norm_v", "norm_w", "teacher_gram")
 UNIT = 1e-8
-"""How far from 1 a diagonal entry, or from symmetry a block may be: overlaps stored with eight digits still pass."""
+"""Largest distance of a diagonal entry from 1 and of a block from symmetry; overlaps with eight digits pass."""
 
 
 def assemble_gram(state: Mapping[str, np.ndarray], teachers: np.ndarray) -> np.ndarray:
@@ -28,7 +28,7 @@ def assemble_gram(state: Mapping[str, np.ndarray], teachers: np.ndarray) -> np.n
 
 
 def given(arrays: Mapping[str, np.ndarray]) -> bool:
-    """Whether the arrays are meant as overlaps."""
+    """Return True if the arrays are meant as overlaps."""
     return any(name in arrays for name in (*BLOCKS, *OPTIONAL))
 
 

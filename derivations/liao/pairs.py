@@ -1,4 +1,4 @@
-"""Which correlation functions the pair kernel needs; known without SymPy, so that a stored compilation starts fast."""
+"""Correlation functions of the pair kernel, listed without SymPy so that cached code loads fast."""
 
 
 def correlation_pairs(degree: int) -> list[tuple[int, int]]:

@@ -20,7 +20,7 @@ class Parameters:
         choices=("random", "orthogonal"),
         start=True,
     )
-    tier: str = parameter("exact", "level of description", choices=TIERS)
+    tier: str = parameter("exact", "level of approximation", choices=TIERS)
     degree: int = parameter(3, "degree p of the expert nonlinearity He_p", minimum=2, maximum=6)
     gate: str = parameter("logistic", "gate function of the router", choices=("logistic", "probit"))
     temperature: float = parameter(

@@ -17,7 +17,7 @@ from derivations.vectors import root
 
 @dataclasses.dataclass(frozen=True)
 class Pruning:
-    """What greedy pruning did: experts kept, experts removed in order, and the loss before each removal and after."""
+    """Result of greedy pruning: remaining experts, removed experts in order, and the loss at each removal."""
 
     kept: np.ndarray
     removed: np.ndarray

@@ -1,4 +1,4 @@
-"""What is read off a run of system `liao`: observables along it, and its headline numbers."""
+"""Quantities of a run of system `liao`: observables along it, and its headline numbers."""
 
 from collections.abc import Mapping
 from typing import Any

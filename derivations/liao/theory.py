@@ -1,4 +1,4 @@
-"""What theory says of a run of `liao`, beside it in its pictures: the race of captures and annihilations, and 0.9."""
+"""Theoretical predictions in the pictures of a run of `liao`: times of teachers and anti-alignments, and 0.9."""
 
 from typing import Any
 

@@ -20,7 +20,7 @@ def predict(parameters: Parameters, arrays: Mapping[str, np.ndarray], inputs: Ma
     name = check_names(inputs, ("index", "counts"))
     if "response" not in arrays:
         raise UsageError(
-            "this run trains the routers alone, and its experts answer nothing yet: take one of the experts"
+            "this run trains only the routers, so its network cannot be evaluated: use a run of stage experts"
         )
     response, route = np.asarray(arrays["response"], float), np.asarray(arrays["route"], float)
     P = response.shape[-1]

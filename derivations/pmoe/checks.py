@@ -1,4 +1,4 @@
-"""Which parameters of `pmoe` fit together."""
+"""Checks of the parameters of `pmoe`."""
 
 import numpy as np
 
@@ -11,12 +11,14 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
     """Raise `UsageError` when the parameters do not fit together."""
     p = settle(parameters)
     if p.l > p.n:
-        raise UsageError(f"l must be at most n: an expert cannot take l = {p.l} of n = {p.n} patches")
+        raise UsageError(f"l must be at most n: an expert cannot receive l = {p.l} of n = {p.n} patches")
     if p.mode == "cnn" and (p.k != 1 or p.l != p.n):
         raise UsageError(f"mode cnn has k = 1 and l = n = {p.n}, but k = {p.k} and l = {p.l} were given")
     _check_classes(p)
     if p.m % p.k:
-        raise UsageError(f"m = {p.m} neurons do not divide among k = {p.k} experts: choose a multiple of {p.k}")
+        raise UsageError(
+            f"m = {p.m} neurons cannot be divided equally among k = {p.k} experts: choose a multiple of {p.k}"
+        )
     if drawn and p.init == "paired" and (p.m // p.k) % 2:
         raise UsageError(f"init=paired needs an even number of neurons per expert, but m/k = {p.m // p.k}")
     if parameters.lam < 0 and parameters.lam != -1.0:
@@ -39,7 +41,7 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
 
 
 def _check_classes(p: Parameters) -> None:
-    """What several classes ask for, and what is defined for two alone."""
+    """Check requirements of several classes, and refuse what is defined only for two."""
     if p.loss == "logistic" and p.classes > 2:
         raise UsageError(f"the logistic loss is for two classes, but classes = {p.classes}: leave loss=logistic out")
     if p.routers == "single" and p.k < p.classes:

@@ -107,7 +107,7 @@ EXPECTED: dict[str, tuple[Any, Any, Any]] = {
 
 
 def agrees(chain: str, stated: tuple[Any, Any, Any]) -> tuple[bool, bool, bool]:
-    """Whether T, N and m of a chain are those stated."""
+    """Return True if T, N and m of a chain have the stated values."""
     c = CHAINS[chain]
     found = (c.steps, c.samples, c.neurons)
     same = [sympy.simplify(a / b) == 1 for a, b in zip(found, stated, strict=True)]

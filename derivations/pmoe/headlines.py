@@ -1,4 +1,4 @@
-"""What the headline numbers of a run of `pmoe` are."""
+"""Meanings of the numbers in the summary of a run of `pmoe`."""
 
 from collections.abc import Mapping
 

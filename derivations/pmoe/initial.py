@@ -1,4 +1,4 @@
-"""Where a run starts: inner products of neurons and routers with the patterns, drawn or read from a file."""
+"""Initial condition of a run: inner products of neurons and routers with the patterns, drawn or read from a file."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -263,7 +263,7 @@ def _sizes(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
     wanted = {"out": (k, each, classes) if several else (k, each), route: (k, width)}
     for name, shape in wanted.items():
         if name in arrays and arrays[name].shape != shape:
-            raise UsageError(f"{name} must have shape {shape} beside {neurons_name}, but has {arrays[name].shape}")
+            raise UsageError(f"{name} must have shape {shape} if {neurons_name} is given, but has {arrays[name].shape}")
     if columns != width or count < classes:
         names = ", ".join(f"o{i}" for i in range(1, classes + 1))
         raise UsageError(

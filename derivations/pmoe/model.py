@@ -161,7 +161,7 @@ def data(initial: Initial, batch: int) -> Samples | None:
 
 
 def conflict(parameters: Parameters, explicit: Collection[str], arrays: Mapping[str, Any], batch: int) -> str:
-    """What a request contradicts itself in: the source of its samples, or a batch larger than the training set."""
+    """Refuse a contradictory request: two sources of samples, or a batch larger than the training set."""
     if "data" in explicit and parameters.data == "online" and "index" in arrays:
         return "-p data=online draws fresh samples, but the initial file brings a training set index, y"
     if parameters.data == "fixed" and parameters.N and batch > parameters.N:
@@ -185,7 +185,7 @@ SCALARS = {
 
 
 def measure(initial: Initial, pre: np.ndarray, route: np.ndarray) -> np.ndarray:
-    """What is saved: pre, response, route, and the scalars over the population's compositions (or the file's)."""
+    """Return the saved variables: pre, response, route, and means over the compositions of the population or file."""
     p, c = initial.parameters, initial.constants
     phi = respond(c["out"], activate(pre)[0])
     _, _, margin = weigh_joint(

@@ -29,24 +29,24 @@ class Parameters:
         "for two classes, else softmax",
         choices=LOSSES,
     )
-    n: int = parameter(12, "patches of a sample", minimum=1, maximum=100_000)
-    p: int = parameter(6, "class-irrelevant patterns", minimum=0, maximum=2048)
+    n: int = parameter(12, "number of patches in a sample", minimum=1, maximum=100_000)
+    p: int = parameter(6, "number of class-irrelevant patterns", minimum=0, maximum=2048)
     d: int = parameter(40, "dimension of a patch", minimum=1, maximum=10**7)
     k: int = parameter(0, "experts; 0: one (cnn), one per class (separate) or four (joint)", minimum=0, maximum=4096)
     l: int = parameter(0, "patches sent to each expert; 0: n (cnn) or min(3, n)", minimum=0)  # noqa: E741
     m: int = parameter(200, "hidden neurons in all; an expert has m/k", minimum=1, maximum=10**8)
-    tier: str = parameter("L0", "level of description of the population dynamics", choices=TIERS)
+    tier: str = parameter("L0", "level of approximation of the population dynamics", choices=TIERS)
     delta_d: float = parameter(0.0, "<o_i, o_j> of every two classes, below 1", minimum=-1.0, maximum=1.0)
     b1: tuple[float, ...] = parameter((), "<o1, q> of every irrelevant pattern, or one value for all; empty: 0")
     b2: tuple[float, ...] = parameter((), "<o2, q> of every irrelevant pattern, or one value for all; empty: 0")
     irrelevant: str = parameter(
         "orthogonal",
-        "beyond b1 and b2: on axes of their own, or random directions of the d-dimensional space (from data_seed)",
+        "components beyond b1 and b2: along separate axes, or in random directions (from data_seed)",
         choices=("orthogonal", "random"),
     )
     composition: str = parameter(
         "multinomial",
-        "law of the n - 1 irrelevant patches: independent; `close` of them close to o1 or o2; always the same",
+        "the n - 1 irrelevant patches: independent; with `close` of them close to o1 or o2; always the same",
         choices=("multinomial", "bounded_close", "deterministic"),
     )
     pi: tuple[float, ...] = parameter((), "probabilities of the irrelevant patterns; empty: equal", minimum=0.0)
@@ -62,7 +62,9 @@ class Parameters:
         -1.0, "joint: router speed per unit of flow, eta_router/(eta m); -1: the paper's 1/m", minimum=-1.0
     )
     tie_rule: str = parameter(
-        "hard", "where route values tie: the map itself, a soft top-l, or a mean over jittered values", choices=TIES
+        "hard",
+        "rule for equal route values: the map itself, a soft top-l, or a mean over jittered values",
+        choices=TIES,
     )
     softness: float = parameter(1e-3, "width of a soft or jittered tie", above=0.0)
     jitters: int = parameter(16, "jittered copies of the route values, shared by all samples", minimum=1, maximum=4096)
@@ -85,13 +87,19 @@ class Parameters:
     )
     reach: float = parameter(1.0, "eta_r T_r of trained routers", minimum=0.0, start=True)
     N_r: int = parameter(0, "samples that train the routers; 0: the population", minimum=0, maximum=10**9)
-    balanced: bool = parameter(False, "as many samples of each class (routers' training, fixed training sets)")
-    exact: int = parameter(5000, "compositions that are enumerated at most; beyond, a pool is drawn", minimum=1)
-    pool: int = parameter(2000, "samples of the pool that stands for the population", minimum=1, maximum=10**7)
+    balanced: bool = parameter(
+        False, "the same number of samples in each class (training of routers, fixed training sets)"
+    )
+    exact: int = parameter(
+        5000, "largest number of compositions that are enumerated; above it, a pool of samples is drawn", minimum=1
+    )
+    pool: int = parameter(
+        2000, "number of samples in the pool that represents the population", minimum=1, maximum=10**7
+    )
     data: str = parameter("online", "SGD: fresh samples every step, or one training set", choices=("online", "fixed"))
     N: int = parameter(0, "SGD: size of the fixed training set; 0: as many as --batch", minimum=0, maximum=10**8)
     rho: float = parameter(0.0, "half the diameter of the irrelevant pattern sets; explicit SGD only", minimum=0.0)
-    data_seed: int = parameter(0, "seed of pools, training sets and random patterns, apart from --seed", minimum=0)
+    data_seed: int = parameter(0, "seed of pools, training sets and random patterns, independent of --seed", minimum=0)
 
     @property
     def width(self) -> int:
@@ -100,7 +108,7 @@ class Parameters:
 
     @property
     def softmax(self) -> bool:
-        """Whether there is an output per class and the softmax loss, rather than one output and the logistic loss."""
+        """Return True for an output per class with the softmax loss, False for one output with the logistic loss."""
         return self.loss == "softmax" or (self.loss == "auto" and self.classes > 2)
 
 

@@ -61,7 +61,7 @@ def _of(run: Any, columns: int, s: int) -> str:
 
 
 def several(run: Any) -> bool:
-    """Whether there is an output per class."""
+    """Return True if there is an output per class."""
     return ("response" in run and "class" in run["response"].dims) or "pair" in run.sizes or "finds" in run
 
 

@@ -127,7 +127,7 @@ def trained(p: Parameters, gram: np.ndarray, route: np.ndarray, rng: np.random.G
 
 
 def outranks(gram: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Whether o1 is ranked above every irrelevant pattern, and o2 by the other router, (draws, 2) booleans."""
+    """Booleans (draws, 2): a router ranks o1 (the other router: o2) above every irrelevant pattern."""
     value = means @ gram
     if gram.shape[0] == 2:
         return np.ones((len(means), 2), bool)

@@ -1,4 +1,4 @@
-"""What is read off a run of system `pmoe`: what stays fixed, and the headline numbers."""
+"""Quantities of a run of system `pmoe`: what stays fixed, and the headline numbers."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What theory says of a run of `pmoe`, beside it in its pictures: the closed form of v, Lambert's function."""
+"""Theoretical predictions in the pictures of a run of `pmoe`: the closed form of v, Lambert's function."""
 
 import math
 from typing import Any

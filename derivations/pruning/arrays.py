@@ -23,7 +23,7 @@ def build_recursion(data: str, xp: Any, kernels: Mapping[str, Any]) -> Functions
     Raises `UsageError` for other laws of the tokens.
     """
     if data not in ("single", "multi_copy"):
-        raise UsageError(f"data={data} is computed by the compiled loops alone: use the numba back end")
+        raise UsageError(f"data={data} is available only in compiled loops: use the numba back end")
 
     def made(p: recursion_loops.Arguments) -> tuple[Functions, tuple[Any, ...]]:
         stated, functions = of_recursion(xp, p.n, p.l, p.copies, p.loss)

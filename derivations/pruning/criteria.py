@@ -109,7 +109,7 @@ def error_curve(initial: Initial, score: np.ndarray | None, rng: np.random.Gener
 
 
 def assumptions(initial: Initial) -> list[str]:
-    """What Theorem 4.3 assumes of the start and does not hold here, one sentence each."""
+    """Return the assumptions of Theorem 4.3 on the start that this start violates, one sentence each."""
     p, c, h = initial.parameters, initial.constants, initial.state["h"]
     first, second = proficiency(initial)
     a, broken = np.asarray(c["a"]), []

@@ -1,4 +1,4 @@
-"""What the headline numbers of a run of `pruning` are; lists have an entry for every expert."""
+"""Meanings of the numbers in the summary of a run of `pruning`; lists have an entry for every expert."""
 
 from collections.abc import Mapping
 

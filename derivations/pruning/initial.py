@@ -1,4 +1,4 @@
-"""Where a run starts: alignments of routers and neurons with the patterns, drawn, from weights, or from a stage."""
+"""Initial condition of a run: alignments with the patterns, drawn at random, from weights, or from a stage."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from derivations.pruning.parameters import Parameters, check
 ARRAYS = ("w", "W", "a")
 OPTIONAL = ("P", "pi", "tokens", "y")
 ORTHONORMAL = 1e-8
-"""How far the Gram matrix of the patterns in a file may be from the identity."""
+"""Largest distance of the Gram matrix of the patterns in a file from the identity."""
 KINDS = ("important", "missigned", "weak", "neutral")
 
 
@@ -136,7 +136,7 @@ def from_weights(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> In
 
 
 def from_stage(parameters: Parameters, previous: Mapping[str, np.ndarray]) -> Initial:
-    """Where an earlier stage ended; norms keep being compared with the start of fine-tuning."""
+    """Return the initial state at the end of an earlier stage; norm changes still refer to the start of fine-tuning."""
     missing = [name for name in ("h", "u", "a") if name not in previous]
     if missing:
         raise UsageError(

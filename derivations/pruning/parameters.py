@@ -28,16 +28,16 @@ class Parameters:
     """Sizes, law of the tokens, rates and horizons of the two fine-tunings, initial experts, and what is pruned."""
 
     d: int = parameter(100, "number of token patterns: two task patterns and d - 2 irrelevant ones", minimum=3)
-    n: int = parameter(100, "tokens of a sample, one of them the task's", minimum=2, maximum=10**6)
+    n: int = parameter(100, "number of tokens in a sample, one of them the task token", minimum=2, maximum=10**6)
     k: int = parameter(14, "number of experts, half of them with head sign +1", minimum=1, maximum=10**4)
-    l: int = parameter(5, "tokens an expert keeps (its top l)", minimum=1, maximum=10**4)
+    l: int = parameter(5, "number of tokens that an expert receives (its top l)", minimum=1, maximum=10**4)
     m: int = parameter(20, "neurons of an expert", minimum=1, maximum=10**5)
-    data: str = parameter("single", "law of the irrelevant tokens", choices=DATA)
+    data: str = parameter("single", "distribution of the irrelevant tokens", choices=DATA)
     copies: int = parameter(1, "data=multi_copy: number of patterns drawn, each repeated", minimum=1, maximum=1000)
     zipf: float = parameter(0.0, "chance of the r-th irrelevant pattern ~ r^-zipf (0: uniform)", minimum=0.0)
     eta_e: float = parameter(0.01, "rate of the neurons, per SGD step", minimum=0.0)
     eta_r: float = parameter(THEORY, "rate of the routers; -1: the theory's c eta_e Cp/(m l^2 C2^2)", minimum=THEORY)
-    c: float = parameter(1.0, "constant of the theory's eta_r", above=0.0)
+    c: float = parameter(1.0, "constant c of the theoretical eta_r", above=0.0)
     K: float = parameter(6.0, "constant of the theory's T = K (l^2 C2/eta_e) sqrt(log(l)/Cp)", above=0.0)
     C2: float = parameter(1.0, "size of a neuron: entries N(0, C2^2/d) for init=pretrained", above=0.0)
     Cp: float = parameter(0.0, "least separation of task and irrelevant logits (0: 1/d)", minimum=0.0)
@@ -49,11 +49,14 @@ class Parameters:
     loss: str = parameter("linear", "gradient of 1 - y f, or of the hinge max(1 - y f, 0)", choices=("linear", "hinge"))
     routing: str = parameter(
         "expert_choice",
-        "experts choose tokens, or tokens experts (SGD only)",
+        "experts choose tokens, or tokens choose experts (SGD only)",
         choices=("expert_choice", "token_choice"),
     )
     init: str = parameter(
-        "pretrained", "experts of given proficiency, or Gaussian weights", choices=("pretrained", "random"), start=True
+        "pretrained",
+        "experts with a given proficiency, or Gaussian weights",
+        choices=("pretrained", "random"),
+        start=True,
     )
     important: int = parameter(
         2, "init=pretrained: experts of each sign that select their task token", minimum=0, start=True
@@ -73,14 +76,14 @@ class Parameters:
     neuron_std: float = parameter(1e-2, "init=random: standard deviation of neuron entries", minimum=0.0, start=True)
     criterion: str = parameter("router_norm_change", "score by which experts are kept", choices=CRITERIA)
     rho: float = parameter(0.5, "fraction of experts pruned in each sign group", minimum=0.0)
-    tier: str = parameter("recursion", "level of description", choices=TIERS)
+    tier: str = parameter("recursion", "level of approximation", choices=TIERS)
     stride: float = parameter(1.0, "tier recursion: SGD steps taken at once (1: exact)", above=0.0)
     nodes: int = parameter(160, "data=iid: quadrature nodes", minimum=16, maximum=4096)
     n_test: int | Literal["all"] = parameter(
         4000, "inputs drawn for p1, p2, f_error and the hinge where they are no short list; all: every input", minimum=1
     )
-    data_seed: int = parameter(0, "seed of those test inputs, apart from --seed", minimum=0)
-    keep_u: bool = parameter(True, "save every neuron's alignment u")
+    data_seed: int = parameter(0, "seed of these test inputs, independent of --seed", minimum=0)
+    keep_u: bool = parameter(True, "save the alignments u of all neurons")
 
     @property
     def N(self) -> int:

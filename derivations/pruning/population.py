@@ -47,7 +47,7 @@ PATTERN = ("expert", "pattern")
 H = Component("h", PATTERN, ANY, "<w_s, p>", "alignment of a router with a pattern (o1, o2, q_1, ..)")
 U = Component("u", ("expert", "neuron", "pattern"), ANY, "<w_r, p>", "alignment of a neuron with a pattern")
 D = Component("D", PATTERN, ANY, "", "displacement of the active neurons of an expert at a pattern")
-D_MIN = Component("D_min", PATTERN, ANY, "", "least displacement so far: neurons below it are switched off")
+D_MIN = Component("D_min", PATTERN, ANY, "", "smallest displacement so far; it determines which neurons are inactive")
 WATCHED = (
     Component("p1", ("expert",), (0.0, 1.0), "p_1", "proficiency for o1: P(selected, gate at least 1/l | y = +1)"),
     Component("p2", ("expert",), (0.0, 1.0), "p_2", "proficiency for o2: P(selected, gate at least 1/l | y = -1)"),
@@ -101,20 +101,20 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
     """The equations of a tier (`recursion`, `flow`, `frozen`, `homogeneous`)."""
     tier = tier or parameters.tier
     if parameters.routing != "expert_choice":
-        raise UsageError("experts are coupled under routing=token_choice: it is for odesim simulate")
+        raise UsageError("routing=token_choice couples the experts: it is available only in odesim simulate")
     if parameters.loss == "hinge" and tier != "recursion":
         raise UsageError(
-            "the hinge couples all experts on every input, and its mask jumps: loss=hinge is for tier recursion and "
-            f"for odesim simulate, not for tier {tier}"
+            "the hinge loss couples all experts and has jumps: it is available in tier recursion and in "
+            f"odesim simulate, but not in tier {tier}"
         )
     if tier == "recursion":
         return recursion(parameters)
     if parameters.data != "single":
         raise UsageError(
-            f"tier {tier} is for data=single, but data={parameters.data}: with different irrelevant tokens in an input "
-            "these change order among themselves too, in slopes that jump at each of d^2 ties, for which no weights of "
-            "a held tie are known; tier recursion takes every law of the tokens, and its steps follow the flow as "
-            "eta_e and eta_r fall at a fixed eta_e T"
+            f"tier {tier} is for data=single, but data={parameters.data}: with different irrelevant tokens in "
+            "an input there are d^2 possible ties at which the slopes jump, and the rule at such a tie is "
+            "not known; use tier recursion, which supports every distribution of the tokens and approaches "
+            "the flow for small eta_e and eta_r at a fixed eta_e T"
         )
     if tier == "homogeneous":
         from derivations.pruning.tiers import homogeneous
@@ -186,8 +186,9 @@ def flow(parameters: Parameters, tier: str) -> Equations:
         about=Tier(
             name=tier,
             validity=(
-                "exact for data=single in the limit of small rates; changes of the order of tokens are located, ties "
-                "that both sides push into are held" + ("" if exact else "; relative error of order 1/(d - 2)")
+                "exact for data=single in the limit of small rates; changes of the order of tokens are "
+                "located within a step; if two logits meet and both sides drive them together, they stay "
+                "equal" + ("" if exact else "; relative error of order 1/(d - 2)")
             ),
             neglects="nothing" if exact else "the motion of irrelevant alignments",
         ),

@@ -111,7 +111,7 @@ def input_weights(h, u, given, plus, minus):
 
 
 def vanishes(values):
-    """Whether every entry is 0."""
+    """Return True if every entry is 0."""
     for value in values:
         if value != 0.0:
             return False

@@ -1,4 +1,4 @@
-"""What is read off a run of system `pruning`: observables beside the state, invariants, headline numbers."""
+"""Quantities of a run of system `pruning`: observables beside the state, invariants, headline numbers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -52,7 +52,7 @@ CONSTANTS = {
 
 
 def constants(initial: Initial) -> Labelled:
-    """What stays fixed along a run, and what a later stage needs of its start."""
+    """Return the constants of a run, and the initial values that a later stage needs."""
     found = {
         name: (dims, np.asarray(initial.constants[name]), meaning)
         for name, (dims, meaning) in CONSTANTS.items()
@@ -65,7 +65,7 @@ def constants(initial: Initial) -> Labelled:
 
 
 def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """What the exact dynamics conserves: sum_p h_p of every router, and alignments of neurons that start below zero."""
+    """Return the measured invariants: sum_p h_p of every router, and alignments of neurons that start below zero."""
     h = state["h"]
     found = {"router_sum": float(np.abs(h.sum(-1) - h[0].sum(-1)).max())}
     if "u" in state:

@@ -1,4 +1,4 @@
-"""What theory says of a run of `pruning`, beside it in its pictures: 1.5 log l, and t* of an important expert."""
+"""Theoretical predictions in the pictures of a run of `pruning`: 1.5 log l, and t* of an important expert."""
 
 import math
 from typing import Any

@@ -1,1 +1,1 @@
-"""How a thing is asked for, the same for Python and for the command line: a request, and what runs it."""
+"""Requests, shared by Python and the command line, and the functions that run them."""

@@ -32,7 +32,7 @@ def digest_of_run(run: Any) -> str:
 
 
 def started(after: Any) -> Any:
-    """What a later stage continues: a folder, a stored run, or one of this session.  Raises `UsageError` otherwise."""
+    """Return the run that a stage continues: a folder, a stored run or a run of this session; or raise `UsageError`."""
     if after is None or isinstance(after, str | Path | Run):
         return after
     if isinstance(after, Trajectory):
@@ -75,13 +75,13 @@ def _start(run: Trajectory, system: System, end: Mapping[str, np.ndarray]) -> di
     except UsageError as error:  # leaving out what its reader refuses would begin with another state
         why = str(error).rstrip(".")
         raise UsageError(
-            f"--initial cannot be a run of {case.system.name}, whose starts are other arrays ({why}); "
-            "--from RUN_DIR goes on from it"
+            f"--initial cannot be a run of {case.system.name}, because a start of it needs other arrays "
+            f"({why}); --from RUN_DIR continues the run"
         ) from None
     return arrays
 
 
 def compared(second: Trajectory, digests: Sequence[str]) -> Request:
-    """What names the comparison of two runs."""
+    """Return the request that names the comparison of two runs."""
     parts = {"first": digests[0], "second": digests[1]}
     return Request(second.origin.system, second.origin.name, second.origin.seed, parts)

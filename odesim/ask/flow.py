@@ -52,13 +52,13 @@ def request(
     if start is None and (stage is None or ("," not in stage and stage != "all")):
         if system is None:
             raise UsageError(
-                "Missing option '--system' (or --from RUN_DIR, which says it); `odesim systems` lists them"
+                "Missing option '--system' (or --from RUN_DIR, which implies it); `odesim systems` lists them"
             )
         case = Case.build(system, parameters, stage=stage, **options)
         case.require_clock()
         return case
     if start is not None and options.get("initial") is not None:
-        raise UsageError("--from continues a stored run and --initial starts anew; give one of the two")
+        raise UsageError("--from continues a stored run, but --initial starts a new one; give only one of the two")
     given = {name: value for name, value in options.items() if value is not None}
     if isinstance(start, str | os.PathLike):
         from odesim import store

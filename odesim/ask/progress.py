@@ -88,7 +88,7 @@ class Progress:
                 return
 
     def state(self) -> str:
-        """How far the run is, in words."""
+        """Return the progress of the run in words."""
         seconds = time.monotonic() - self._started
         if self.fraction is None:
             return f"{beginning()}, {seconds:.0f} s"
@@ -147,7 +147,7 @@ class CellProgress(Progress):
 
 
 def in_notebook() -> bool:
-    """Whether a kernel of Jupyter runs this; nothing is imported to find out."""
+    """Return True if a kernel of Jupyter runs this; nothing is imported to find out."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 

@@ -43,11 +43,11 @@ def stages(
     if start is None and not several:
         if system is None:
             raise UsageError(
-                "Missing option '--system' (or --from RUN_DIR, which says it); `odesim systems` lists them"
+                "Missing option '--system' (or --from RUN_DIR, which implies it); `odesim systems` lists them"
             )
         return request(system, parameters, stage=stage, **options)
     if start is not None and options.get("initial") is not None:
-        raise UsageError("--from continues a stored run and --initial starts anew; give one of the two")
+        raise UsageError("--from continues a stored run, but --initial starts a new one; give only one of the two")
     if isinstance(start, str | os.PathLike):
         from odesim import store
 

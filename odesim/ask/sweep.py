@@ -61,7 +61,9 @@ def compared(
     """
     choice(method, METHODS, "--method")
     if len(over) != 1:
-        raise UsageError(f"compare takes one --over, the size that the distance depends on, got {len(over)}")
+        raise UsageError(
+            f"compare takes one --over, the parameter over which the distance is measured, but got {len(over)}"
+        )
     given = {name: options.pop(name, None) for name in SGD if name != "seeds"}
     learning = _learning(method, {**given, "seeds": REPLICAS if seeds is None else seeds})
     return Sweep.build(system, over, parameters, until=until, sgd=learning, compared=True, **options)
@@ -77,7 +79,7 @@ def _learning(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
                 raise UsageError(f"{words[name]} has no meaning for the flow; give --method compressed or explicit")
         shared = (given["device"] or "auto", given["precision"] or "float64", bool(given["fresh_initial"]))
         if shared != ("auto", "float64", False):
-            raise UsageError("--device, --precision and --fresh-initial are for --method compressed or explicit")
+            raise UsageError("--device, --precision and --fresh-initial are only for --method compressed or explicit")
         return {}
     numbers = {name: given[name] for name in ("step_size", "batch", "seeds") if given[name] is not None}
     return {

@@ -1,4 +1,4 @@
-"""What the commands share that answer a question about a model: folder, progress, storage and the printed answer."""
+"""Common parts of the commands that write an answer: folder, progress, storage and the printed answer."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -34,7 +34,7 @@ def bands(
     batch: Batch = None,
     **given: Any,
 ) -> int:
-    """Tell where SGD of a given dimension is around the flow, and when it passes a level, without a simulation."""
+    """Compute bands of SGD around the flow at a given dimension, and laws of hitting times, without a simulation."""
     from odesim.machine import device
 
     device.set_threads(given["threads"])

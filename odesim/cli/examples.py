@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 CODES = (
     "Exit codes: 0 done; 1 `odesim verify --strict`, `odesim check --strict`: an answer differs from the expected one; "
-    "2 usage; 3 numerical or storage failure; 4 missing device or extra; 70 a mistake of ours; 130 interrupted."
+    "2 usage; 3 numerical or storage failure; 4 missing device or extra; 70 an error in odesim; 130 interrupted."
 )
 SUMMARIES: Mapping[str, str] = {
     "systems": "List all systems, or describe one of them.",
@@ -15,8 +15,8 @@ SUMMARIES: Mapping[str, str] = {
     "integrate": "Integrate the equations of motion into a run folder.",
     "simulate": "Run finite-sample SGD, explicitly or exactly in law.",
     "compare": "Compare the ODE with SGD, or two stored runs.",
-    "bands": "Tell where SGD of finite d is around the flow.",
-    "sensitivity": "Print derivatives of results by parameters.",
+    "bands": "Compute bands of SGD around the flow at finite d.",
+    "sensitivity": "Print how results depend on parameters.",
     "optimise": "Find the best schedule of the step, decay or noise.",
     "observe": "Measure the order parameters of your own weights.",
     "export": "Write a training script for PyTorch, NumPy or JAX.",
@@ -25,14 +25,14 @@ SUMMARIES: Mapping[str, str] = {
     "check": "Check a model: one page with verdict and grade.",
     "sweep": "Integrate or simulate at every point of a grid.",
     "atlas": "Find all stationary points and bifurcations of a model.",
-    "figures": "Draw the figures of the papers, and ours.",
+    "figures": "Draw the figures of the papers and of odesim.",
     "report": "Write verdicts, figures and runs as one HTML page.",
     "explore": "Write an interactive page of runs or a sweep.",
     "exponents": "Print how hard a declared teacher is to learn.",
     "show": "Show the contents of a stored folder.",
     "plot": "Draw the pictures of a stored run again.",
     "doctor": "Examine this installation.",
-    "warm": "Compile ahead what first runs would compile.",
+    "warm": "Compile in advance, so that first runs are fast.",
     "cite": "Print BibTeX entries of a paper and of odesim.",
 }
 """A command in one line, which `odesim --help` prints whole at a width of 80 columns."""

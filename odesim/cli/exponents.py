@@ -14,7 +14,7 @@ def exponents(
     stage: StageName = None,
     **given: Any,
 ) -> int:
-    """Print the information, leap and generative exponent of a declared teacher, and what they cost in samples."""
+    """Print the information, leap and generative exponents of a declared teacher, and the samples that SGD needs."""
     from odesim.machine import device
 
     device.set_threads(given["threads"])

@@ -40,7 +40,7 @@ def export(
 
 @takes(FLOW, SAID)
 def conventions(system: SystemName, parameter: Parameters = None, **given: Any) -> int:
-    """Print how learning rate, initial scale, loss and time of a declared model translate into common code."""
+    """Translate learning rate, initial scale, loss and time of a declared model into the conventions of other codes."""
     from odesim.cli.output import print_json, print_pairs, print_table
     from odesim.request.case import Case
     from odesim.request.parse import parse_assignments

@@ -14,7 +14,7 @@ Owner = Annotated[
 Only = Annotated[str | None, typer.Option("--only", metavar="NAME", help="Only this figure.")]
 Folder = Annotated[str | None, typer.Option("--out", metavar="DIR", help="The folder [default: runs/figures/out].")]
 Listed = Annotated[bool, typer.Option("--list", help="List the figures with their captions, and draw none.")]
-Small = Annotated[bool, typer.Option("--quick", help="Smaller runs; the figures say so.")]
+Small = Annotated[bool, typer.Option("--quick", help="Make smaller runs; the captions say so.")]
 
 
 def figures(
@@ -29,9 +29,10 @@ def figures(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Draw the figures of the papers and ours; the runs they lack are made first and kept in runs/figures.
+    """Draw the figures of the papers and those of odesim; missing runs are computed first and stored in runs/figures.
 
-    Every figure is a PNG and an SVG; captions, and what is to be seen in words, stand in figures.json beside them.
+    Every figure is written as PNG and SVG.  The file figures.json in the same folder has the captions, and a
+    description of every picture in words.
     """
     from odesim.machine import device
 

@@ -24,7 +24,7 @@ def systems(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """What there is: all systems, or the parameters, presets, stages, tiers and state of one."""
+    """List all systems, or describe one: its parameters, presets, stages, tiers and state."""
     import derivations
     from derivations import outside
     from odesim.cli.output import print_json, print_table
@@ -170,13 +170,13 @@ def derive(
     ] = "text",
     explained: Annotated[
         bool,
-        typer.Option("--explain", help="Say why the equations close: which method serves which term, with what error."),
+        typer.Option("--explain", help="Print why the equations close, and the method and error of each term."),
     ] = False,
     json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Print the equations of motion of a tier, with everything they name, as the program evaluates them."""
+    """Print the equations of motion of a tier, with all definitions, as odesim evaluates them."""
     import derivations
     from odesim.cli.output import print_json
     from odesim.errors import UsageError
@@ -188,7 +188,7 @@ def derive(
         raise UsageError('SymPy expressions are objects of Python: odesim.derive(.., format="sympy") returns them')
     choice(format, FORMATS, "--format")
     if explained and format != "text":
-        raise UsageError(f"--explain is told as text: leave --format {format} out")
+        raise UsageError(f"--explain prints text: leave out --format {format}")
     case = Case.build(system, parse_assignments(parameter or []), preset=preset, stage=stage)
     if explained:
         text = explain(case.system, case.parameters, case.stage)
@@ -227,7 +227,7 @@ def cite(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Print the BibTeX entries of a system's paper and of odesim; of a check also its own."""
+    """Print the BibTeX entries of a paper and of odesim; for a check, also the entry of the check."""
     from odesim.cli.output import print_json
     from odesim.errors import UsageError
     from odesim.request.case import find_system

@@ -96,5 +96,5 @@ def leave(code: object) -> None:
 
 
 def _in_main_thread() -> bool:
-    """Whether signals may be handled here."""
+    """Return True if signals may be handled here."""
     return threading.current_thread() is threading.main_thread()

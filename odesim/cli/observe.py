@@ -16,10 +16,14 @@ Weights = Annotated[
 ]
 Map = Annotated[
     list[str] | None,
-    typer.Option("--map", metavar="ARRAY=SLOT", help="Slot of an array in files; SLOT.T transposes it; repeatable."),
+    typer.Option(
+        "--map",
+        metavar="ARRAY=SLOT",
+        help="Name in the model for an array of the files; SLOT.T transposes it; repeatable.",
+    ),
 ]
 Times = Annotated[
-    str | None, typer.Option("--times", metavar="T,T,..", help="Times of the snapshots, where files hold no `time`.")
+    str | None, typer.Option("--times", metavar="T,T,..", help="Times of the snapshots, if the files have no `time`.")
 ]
 OneStage = Annotated[str | None, typer.Option("--stage", metavar="NAME", help="Which stage [default: the first].")]
 
@@ -29,7 +33,7 @@ def observe(
     weights: Weights, system: SystemName, parameter: Parameters = None, stage: OneStage = None, map: Map = None,
     times: Times = None, **given: Any,
 ) -> int:  # fmt: skip
-    """See weights that were trained elsewhere as order parameters, and leave a run folder that `compare` takes."""
+    """Measure the order parameters of weights trained elsewhere, and write a run folder that `compare` takes."""
     started = time.perf_counter()
     from odesim.machine.device import set_threads
 

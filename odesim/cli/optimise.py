@@ -10,15 +10,15 @@ FLOW: Group = {name: option for name, option in CASE.items() if name != "stage"}
 """Without the stage: a model with several stages has no schedule of its own."""
 Vary = Annotated[str, typer.Option("--vary", metavar="step|decay|noise", help="The parameter that gets a schedule.")]
 Minimise = Annotated[
-    str, typer.Option("--minimise", metavar="MEASURE", help="'final R', or 'first time R <= c' for the least time.")
+    str, typer.Option("--minimise", metavar="MEASURE", help="'final R', or 'first time R <= c' for the shortest time.")
 ]
-Knots = Annotated[str, typer.Option("--knots", metavar="N", help="Pieces of the schedule, linear in time.")]
+Knots = Annotated[str, typer.Option("--knots", metavar="N", help="Number of linear pieces of the schedule.")]
 Between = Annotated[
     str | None,
     typer.Option("--between", metavar="LOW,HIGH", help="Bounds [default: 0 and five times the present value]."),
 ]
 Budget = Annotated[
-    str | None, typer.Option("--budget", metavar="B", help="Most of the schedule's integral [default: none].")
+    str | None, typer.Option("--budget", metavar="B", help="Upper bound of the schedule's integral [default: none].")
 ]
 
 
@@ -33,7 +33,7 @@ def optimise(
     budget: Budget = None,
     **given: Any,
 ) -> int:
-    """Find the schedule of the step, decay or noise with the least final value or the least time to a level."""
+    """Find the schedule of the step, decay or noise with the smallest final value or the shortest time to a level."""
     from odesim.machine import device
 
     device.set_threads(given["threads"])

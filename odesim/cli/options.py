@@ -68,7 +68,8 @@ SaveAt = Annotated[
 ]
 Rtol = Annotated[str | None, typer.Option(metavar="R", help="Relative tolerance [default: 1e-8].")]
 Atol = Annotated[
-    str | None, typer.Option(metavar="A", help="Absolute tolerance [default: from the scale of the start].")
+    str | None,
+    typer.Option(metavar="A", help="Absolute tolerance [default: depends on the size of the initial state]."),
 ]
 Backend = Annotated[
     str | None, typer.Option(metavar="numba|jax", help="Library that evaluates the right-hand side [default: numba].")
@@ -87,14 +88,16 @@ Out = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a finished run in --out.")]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Continue an unfinished run of the same request; a finished one is read.")
+    bool,
+    typer.Option("--resume", help="Continue an unfinished run of the same request; if the run is finished, read it."),
 ]
 NoFigures = Annotated[bool, typer.Option("--no-figures", help="Draw no pictures.")]
 Threads = Annotated[int | None, typer.Option(metavar="N", help="Number of threads [default: all cores].")]
 Scheduler = Annotated[
-    str, typer.Option("--scheduler", metavar="local|ADDRESS", help="Processes here, or a dask scheduler.")
+    str,
+    typer.Option("--scheduler", metavar="local|ADDRESS", help="Local processes, or the address of a dask scheduler."),
 ]
-Workers = Annotated[int | None, typer.Option(metavar="N", help="Processes at work at once [default: one per core].")]
+Workers = Annotated[int | None, typer.Option(metavar="N", help="Number of processes [default: one per core].")]
 ListSolvers = Annotated[bool, typer.Option("--list-solvers", help="List the integrators, and integrate nothing.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved request and folder; compute nothing.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -112,7 +115,7 @@ OptionalMethod = Annotated[
     typer.Option(
         "--method",
         metavar="explicit|compressed",
-        help="SGD of weights, or of their overlaps [default: compressed; on inputs from a file both].",
+        help="Train weights, or only their overlaps [default: compressed; both if the inputs come from a file].",
     ),
 ]
 Method = Annotated[
@@ -120,7 +123,7 @@ Method = Annotated[
     typer.Option(
         "--method",
         metavar="explicit|compressed",
-        help="SGD of weights in d dimensions, or of their overlaps, exact in law.",
+        help="Train weights in d dimensions, or only their overlaps (exact in law).",
     ),
 ]
 StepSize = Annotated[
@@ -140,7 +143,10 @@ Precision = Annotated[
     ),
 ]
 FreshInitial = Annotated[
-    bool, typer.Option("--fresh-initial", help="Draw initial weights for every replica [default: the same].")
+    bool,
+    typer.Option(
+        "--fresh-initial", help="Draw new initial weights for every replica [default: all replicas start alike]."
+    ),
 ]
 PopulationLoss = Annotated[
     bool,
@@ -158,12 +164,12 @@ CASE: Group = {
     "preset": (Preset, None), "config": (Config, None), "initial": (InitialFile, None), "seed": (Seed, None),
     "stage": (StageName, None), "until": (Until, None),
 }  # fmt: skip
-"""What says which flow is meant, from where and how far."""
+"""Options that determine the flow, its start and its end."""
 SAVED: Group = {"save_points": (SavePoints, None), "save_at": (SaveAt, None)}
 REQUEST: Group = {
     **CASE, **SAVED, "rtol": (Rtol, None), "atol": (Atol, None), "backend": (Backend, None), "solver": (Solver, None),
 }  # fmt: skip
-"""What a run of a system is asked for by, beside its parameters: the options of `Case.build`."""
+"""Options of a run besides its parameters: those of `Case.build`."""
 CONTINUED: Group = {**REQUEST, "seed": (SeedOrFrom, None)}
 """The same of a run that may go on from a stored one."""
 EULER: Group = {"step": (Step, None)}
@@ -171,7 +177,7 @@ TRAINING: Group = {
     "step_size": (StepSize, None), "batch": (Batch, None), "seeds": (Seeds, None), "device": (Device, "auto"),
     "precision": (Precision, "float64"),
 }  # fmt: skip
-"""What SGD is asked for by."""
+"""Options of SGD."""
 FRESH: Group = {"fresh_initial": (FreshInitial, False)}
 LOSS: Group = {"population_loss": (PopulationLoss, False)}
 FOLDER: Group = {"out": (Out, None), "overwrite": (Overwrite, False)}
@@ -179,7 +185,7 @@ RESUMED: Group = {"resume": (Resume, False)}
 DRAWN: Group = {"no_figures": (NoFigures, False), "threads": (Threads, None)}
 DRY: Group = {"dry_run": (DryRun, False)}
 SAID: Group = {"json": (AsJson, False), "quiet": (Quiet, False), "debug": (Debug, False)}
-"""How an answer is printed."""
+"""Options of the output."""
 
 
 def takes(*groups: Group) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -207,5 +213,5 @@ def takes(*groups: Group) -> Callable[[Callable[..., int]], Callable[..., int]]:
 
 
 def of(given: Mapping[str, Any], *groups: Group) -> dict[str, Any]:
-    """Those of the options given that belong to some groups."""
+    """Return the given options that belong to some groups."""
     return {name: given[name] for group in groups for name in group}

@@ -1,4 +1,4 @@
-"""What the commands print: results to stdout, sentences about failures to stderr, JSON in one object."""
+"""Output of the commands: results on stdout, messages about failures on stderr, JSON as one object."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def complain(error: BaseException, *, interrupted: bool = False) -> int:
 
 
 def _of_program(error: BaseException) -> str:
-    """What is said of a mistake of ours, or of whoever wrote the system: in one line, however much was told."""
+    """Return the message for an error in odesim or in a system, in one line."""
     said = " ".join(str(error).split())
     said = said if len(said) <= LONGEST else f"{said[:LONGEST]} .."
     outside = sys.modules.get("derivations.outside")
@@ -55,7 +55,7 @@ def _path(error: Any) -> str:
 
 
 def _meant(error: Any, said: str) -> str:
-    """What is likely meant: the values of an option that is missing, the option for a bare name of a system."""
+    """Return a hint for a usage error: values of a missing option, or the option for a bare name of a system."""
     if type(error).__name__ == "NoSuchOption":
         return _parameter(error)
     form = getattr(getattr(error, "param", None), "metavar", None)
@@ -126,7 +126,7 @@ def print_pairs(pairs: Mapping[str, Any], indent: str = "  ") -> None:
 
 
 def _nested(value: Any) -> bool:
-    """Whether a value is a mapping, or a list of mappings."""
+    """Return True if a value is a mapping, or a list of mappings."""
     if isinstance(value, list | tuple):
         return len(value) > 0 and all(isinstance(item, Mapping) for item in value)
     return isinstance(value, Mapping)

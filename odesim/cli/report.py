@@ -9,7 +9,7 @@ from odesim.cli.options import AsJson, Debug, Quiet
 
 Folders = Annotated[list[str], typer.Argument(metavar="DIR...", help="Folders of verify, figures or runs.")]
 Explored = Annotated[
-    list[str], typer.Argument(metavar="DIR...", help="A folder of a sweep or a comparison, or those of some runs.")
+    list[str], typer.Argument(metavar="DIR...", help="The folder of a sweep or a comparison, or folders of runs.")
 ]
 Page = Annotated[str, typer.Option("--out", metavar="FILE.html", help="The page.")]
 Replace = Annotated[bool, typer.Option("--overwrite", help="Replace an existing page.")]
@@ -40,9 +40,9 @@ def explore(
 ) -> int:
     """Write an interactive page of runs, bands, a comparison or a sweep: hover, zoom, choose entries and seeds.
 
-    Several runs (a flow and SGD, the stages of a course) are drawn together.  A sweep shows its grid, and the curves of
-    the run behind every point where it kept them (`odesim sweep --save-points`).  The page needs no network; making it
-    needs the extra `explore` (plotly).
+    Several runs (a flow and SGD, or the stages of one run) are drawn together.  A sweep is drawn as a grid of points;
+    if it kept curves (`odesim sweep --save-points`), a click on a point shows its run.  The page needs no network.
+    Creating it needs the extra `explore` (plotly).
     """
     from odesim.show import explore as maker
 

@@ -37,7 +37,7 @@ def integrate(
     list_solvers: ListSolvers = False,
     **given: Any,
 ) -> int:
-    """Integrate the population dynamics of a system, and leave a run folder."""
+    """Integrate the population dynamics of a system, and write a run folder."""
     started = time.perf_counter()
     if list_solvers:
         return show_solvers(given)

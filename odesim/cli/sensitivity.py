@@ -22,7 +22,7 @@ def sensitivity(
     rtol: Rtol = None,
     **given: Any,
 ) -> int:
-    """Print the derivatives of final values and hitting times by parameters, the most important first."""
+    """Print derivatives of final values and hitting times with respect to parameters, the most important first."""
     from odesim.machine import device
 
     device.set_threads(given["threads"])

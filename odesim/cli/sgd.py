@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 def simulate(
     method: Method, system: SystemOrFrom = None, from_: From = None, parameter: Parameters = None, **given: Any
 ) -> int:
-    """Run finite-sample SGD of a system, explicitly or exactly in law, and leave a run folder."""
+    """Run finite-sample SGD of a system, with weights or with overlaps alone, and write a run folder."""
     started = time.perf_counter()
     from odesim.machine.device import set_threads
 
@@ -92,13 +92,13 @@ def compare(
     band: BandOption = None,
     **given: Any,
 ) -> int:
-    """Compare the flow with SGD (or two stored runs): distances with bands, and a figure.
+    """Compare the flow with SGD, or two stored runs: distances with intervals, and a figure.
 
-    Where theory has it, the picture shows the 90 % band of SGD around the flow, and `inside_90` is the share of
-    replicas and times inside of it, expected to be .90.
+    For models that have bands, the picture shows the 90 % band of SGD around the flow.  `inside_90` is the share of
+    replicas and times inside this band, which is expected to be .90.
 
-    With --over d=100,400,1600 the comparison is made at every size: the distance of SGD from its flow against d, with
-    the fitted exponent beside that of sampling noise.
+    With --over d=100,400,1600 flow and SGD are compared at every size.  The result is the distance of SGD from the
+    flow as a function of d, with its fitted exponent and the exponent of sampling noise.
     """
     from odesim.machine.device import set_threads
 
@@ -113,11 +113,11 @@ def compare(
         )
     if runs:
         if system or over:
-            raise UsageError("compare takes two run folders, or --system with the options of a simulation, not both")
+            raise UsageError("compare takes either two run folders, or --system with the options of a simulation")
         if len(runs) == 1:
             raise UsageError(
-                f"compare needs a second run beside {runs[0]}: `odesim compare {runs[0]} RUN_DIR` compares two stored "
-                "runs, and `odesim compare --system NAME` the flow with SGD"
+                f"compare needs a second run besides {runs[0]}: `odesim compare {runs[0]} RUN_DIR` compares "
+                "two stored runs, and `odesim compare --system NAME` the flow with SGD"
             )
         if len(runs) > 2:
             raise UsageError(f"compare takes two run folders, but {len(runs)} were given: name two")

@@ -10,13 +10,14 @@ from odesim.cli.options import AnyFolder, AsJson, Debug, Quiet, RunOrSweep
 
 OwnSystem = Annotated[
     str | None,
-    typer.Option("--system", "-s", metavar="FILE.py[:NAME]", help="The system outside of odesim that the run is of."),
+    typer.Option("--system", "-s", metavar="FILE.py[:NAME]", help="The system of the run, if it is outside of odesim."),
 ]
-AsSvg = Annotated[bool, typer.Option("--svg", help="Also as SVG, beside the PNG files.")]
+AsSvg = Annotated[bool, typer.Option("--svg", help="Also write SVG files.")]
 
 
 def show(folder: AnyFolder, json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> int:
-    """Show what a folder holds (a run, a sweep, verdicts, figures, an answer, a check): the request, what came out."""
+    """Show the content of a folder (a run, a sweep, verdicts, figures, an answer, a check): the request and the
+    results."""
     from odesim.store.folder import kind_of
 
     kinds = {"run": _run, "sweep": _sweep, "verdicts": _verdicts, "figures": _figures, "answer": _answer}
@@ -175,7 +176,9 @@ def _plot_sweep(folder: Path, svg: bool, system: str | None) -> list[Any]:
 
     pictures = sweep_pictures.redraw(folder, svg, find_system(system) if system else None)
     if not pictures:
-        raise UsageError(f"nothing differs over the grid of {folder}, so there is no picture; sweep more values")
+        raise UsageError(
+            f"all values of the grid in {folder} are equal, so there is nothing to draw; sweep more values"
+        )
     return pictures
 
 
@@ -188,6 +191,6 @@ def _plot_answer(folder: Path, svg: bool, system: str | None) -> list[Any]:
     from odesim.store.folder import manifest_of
 
     if system is not None:
-        raise UsageError("--system has no part in the pictures of an answer; leave it out")
+        raise UsageError("the pictures of an answer do not depend on --system; leave it out")
     result = load(folder)
     return replace_pictures(folder, manifest_of(folder), lambda place: draw(result, place, svg))

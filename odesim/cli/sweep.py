@@ -41,7 +41,7 @@ Over = Annotated[
         help="Values of a parameter or of the seed: 0..9 counts, 1e3..1e5:9 is a logarithmic grid; repeatable.",
     ),
 ]  # fmt: skip
-Yes = Annotated[bool, typer.Option("--yes", help="Start also more than 1,000 cells, or what takes over an hour.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Also start a sweep of more than 1,000 cells or more than an hour.")]
 SweepMethod = Annotated[
     str, typer.Option("--method", metavar="flow|explicit|compressed", help="Compute the flow, or SGD, at every point.")
 ]
@@ -64,13 +64,13 @@ def sweep(
     yes: Yes = False,
     **given: Any,
 ) -> int:
-    """Integrate a system, or run SGD, at every point of a grid, and leave one dataset.
+    """Integrate a system, or run SGD, at every point of a grid, and write one dataset.
 
-    With --method explicit or compressed every cell is SGD of --seeds replicas; --over step_size=.. and --over batch=..
-    sweep its options, as --over step=.. sweeps the step of --solver euler.  Lists are separated by `;`, as in
-    --over 'alpha=0.5,2;1,1'.
+    With --method explicit or compressed every cell of the grid is a run of SGD with --seeds replicas.  You can then
+    also sweep its options by --over step_size=.. or --over batch=.., and with --solver euler its step by --over step=..
 
-    Cells are computed one by one, by --workers processes, which on a GPU share the device.
+    If the values of a parameter are lists, separate them by `;`, as in --over 'alpha=0.5,2;1,1'.  The cells are
+    computed by --workers processes.  On a GPU the processes share the device.
     """
     from odesim.ask import sweep as ask
     from odesim.cli.output import print_json
@@ -131,7 +131,8 @@ def _compute(
             data = ask.run(wanted, folder, scheduler=scheduler, workers=processes, report=wait.watching(progress))
         except KeyboardInterrupt:
             raise Interrupted(
-                f"interrupted; the finished cells are kept, the same command with --resume --out {folder} goes on."
+                f"interrupted; the finished cells are kept, and the same command with --resume --out {folder} "
+                "continues the sweep."
             ) from None
     swept.save(wanted, data, folder)
     return data

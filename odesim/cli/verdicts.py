@@ -62,7 +62,7 @@ class Told:
 
 
 def counted(verdicts: Sequence[Mapping[str, Any]]) -> str:
-    """How many verdicts of each answer, how many are unexpected, and how many false alarms chance would make."""
+    """Return the number of verdicts of each answer, of unexpected ones, and of false alarms expected by chance."""
     text = counted_answers(verdicts)
     unexpected = sum(map(disagrees, verdicts))
     sampled = sum(verdict["interval"] is not None for verdict in verdicts)

@@ -20,11 +20,14 @@ from odesim.cli.options import (
 )
 
 Claims = Annotated[list[str] | None, typer.Option("--claim", metavar="ID", help="Only this claim; repeatable.")]
-EffortName = Annotated[str, typer.Option("--effort", metavar="quick|full|gpu", help="How hard to try.")]
+EffortName = Annotated[
+    str, typer.Option("--effort", metavar="quick|full|gpu", help="Effort: number and size of the runs.")
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 unless every claim is decided as expected.")]
 List = Annotated[bool, typer.Option("--list", help="List the claims and their forms; nothing is measured.")]
 Explain = Annotated[
-    str | None, typer.Option("--explain", metavar="ID", help="Judge this claim and print all that decided it.")
+    str | None,
+    typer.Option("--explain", metavar="ID", help="Judge this claim, and print everything that led to the verdict."),
 ]
 
 
@@ -48,7 +51,7 @@ def verify(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> int:
-    """Hold the claims of a system against flow and SGD: confirmed, consistent, refuted or open, and by what."""
+    """Test the claims of a system against flow and SGD, and print a verdict for each."""
     from odesim.machine.device import set_threads
 
     set_threads(threads)

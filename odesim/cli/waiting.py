@@ -31,8 +31,8 @@ class Wait:
         """Raise `UsageError` for more than `MANY` cells that nobody agreed to."""
         if self.cells > MANY and not self.agreed:
             raise UsageError(
-                f"this sweep has {self.cells:,} cells, each a run of its own: give --yes to compute them, or fewer "
-                "values, as --over d=1e3..1e5:9 for nine on a logarithmic grid"
+                f"this sweep has {self.cells:,} cells, and each is a run: give --yes to compute them, or use "
+                "fewer values, such as --over d=1e3..1e5:9 for nine values on a logarithmic grid"
             )
 
     def begin(self, folder: Path, workers: int, quiet: bool) -> None:
@@ -51,8 +51,9 @@ class Wait:
                 return
             if left > LONG and not self.agreed:
                 raise UsageError(
-                    f"{cells:,} cells would take about {spoken(left)} more: give --yes to compute them; those that "
-                    f"ended are kept, and the same command with --yes --resume --out {self._folder} goes on"
+                    f"{cells:,} cells would take about {spoken(left)} more: give --yes to compute them; "
+                    f"finished cells are kept, and the same command with --yes --resume --out {self._folder} "
+                    "continues the sweep"
                 )
             if len(self._ended) > 2 + self._workers:
                 self._said = True

@@ -25,7 +25,7 @@ def warm(
     ] = None,
     **given: Any,
 ) -> int:
-    """Derive and compile the flows of systems, tier by tier, so that their first runs need not."""
+    """Derive and compile the flows of systems in advance, tier by tier, so that first runs start without delay."""
     import derivations
     from derivations import cache
     from odesim.cli.output import print_json
@@ -57,7 +57,7 @@ def warm(
 
 
 def cases(system: "System") -> "Iterator[tuple[str, Callable[[], None]]]":
-    """What is done for every tier of every stage with a clock: (label, function that integrates it for a while)."""
+    """Return the tasks of `warm`, one for each tier: (label, function that integrates the tier for a short time)."""
     from derivations.contract import Dynamics
 
     for stage in system.stages:

@@ -1,4 +1,4 @@
-"""What is derived or compiled at this moment: progress says so, and says nothing of it while there is nothing."""
+"""Derivations and compilations in progress, for the progress display."""
 
 import contextlib
 from collections.abc import Iterator

@@ -40,7 +40,7 @@ DECORATOR = "@njit(nogil=True, fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, 
 LEVEL = 2
 """Level of optimisation: numba's own, 3, takes 1.7 times as long to compile steps of SGD, which are no faster then."""
 PROVIDED = {"math": ("acos", "atan")}
-"""What a generated module imports where its text calls it."""
+"""Imports of a generated module, by the names that its text calls."""
 ENTRY = "_one_by_one"
 """Ends the names of what Python calls."""
 _texts: dict[str, str] = {}

@@ -14,7 +14,7 @@ Points = Mapping[Any, np.ndarray]
 
 
 class Places:
-    """Where every entry of every array stands.
+    """Return the position of every entry of every array.
 
     The state comes first, as the layout packs it.  Entries that are the same by definition share a place: both halves
     of a symmetric matrix, and all ones of a unit diagonal.  `read` says at which place each constant begins that is

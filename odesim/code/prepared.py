@@ -162,7 +162,7 @@ def prepare_tables(tables: "Mapping[What, Tables]") -> Prepared:
 
 
 _memory: dict[str, "tuple[Prepared, dict[What, SetUp]]"] = {}
-"""What this process has read or made, by key."""
+"""Objects that this process has read or made, by key."""
 
 
 def _kept(key: str, statement: "Statement") -> "tuple[Prepared, dict[What, SetUp]] | None":

@@ -48,7 +48,7 @@ class Filling:
         self.flow(y if y.flags.carray else np.array(y, float), out, *self.program)
 
     def new(self, y: np.ndarray) -> np.ndarray:
-        """What is written, as a new array."""
+        """Return the written values as a new array."""
         out = np.empty(self.count)
         self(y, out)
         return out

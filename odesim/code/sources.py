@@ -199,13 +199,13 @@ def _standard(module: str) -> bool:
 
 
 def followed(module: str) -> bool:
-    """Whether the text of a module counts, wherever it is imported: it is one of `OURS`, or not installed."""
+    """Return True if a module is part of this project or a user's file, so that its changes invalidate the cache."""
     return _top(module) in OURS or _local(_top(module))
 
 
 @functools.cache
 def _local(top: str) -> bool:
-    """Whether a module is neither part of Python nor installed."""
+    """Return True if a module is neither part of Python nor installed."""
     if _standard(top):
         return False
     origin, folders = _place(top)

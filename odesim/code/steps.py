@@ -30,7 +30,7 @@ BLOCKS count arguments and results in numbers of one block, sixteen for each.
 NEGLIGIBLE = 1e-300
 """Coefficients of a series below this are zeros of its parity."""
 TOLERANCE = 1e-14
-"""What a series leaves out at most."""
+"""Upper bound of the truncation error of a series."""
 
 
 def head_of(steps: int, room: list[int]) -> list[int]:

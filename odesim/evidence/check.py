@@ -61,7 +61,7 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """What a check found: verdicts with their evidence, the comparison as a run, or the reason why there is none."""
+    """Results of a check: verdicts with their evidence, and the comparison as a run or the reason why there is none."""
 
     verdicts: Sequence[Mapping[str, Any]]
     comparison: Trajectory | None
@@ -108,7 +108,7 @@ def overall(verdicts: Sequence[Mapping[str, Any]]) -> Overall:
     printed = [v for v in verdicts if v.get("published")]
     if 0 < len(printed) < forms:
         counts += f" The source prints {len(printed)} of these forms: {counted_answers(printed)}."
-    expected = f" Refuted in a form, as was known (errata and rivals): {listing(known, MOST)}." if known else ""
+    expected = f" Known to be refuted in some form (errata and rivals): {listing(known, MOST)}." if known else ""
     if refuted:
         said = f"Refuted, against what was expected: {listing(refuted, MOST)}."
         return Overall("refuted", f"{said} {counts}{expected}", refuted, left, known)
@@ -138,14 +138,14 @@ def _claims(verdicts: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Check(Stored):
-    """Check of a model: verdict, grade, claims with what would refute them, equations, and SGD beside the flow.
+    """Check of a model: verdict, grade, claims and their refutations, equations, and a comparison of SGD with the flow.
 
     Attributes:
-        record: Everything that the page shows, as plain data in the form of the published schema (`check.json`).
+        record: Content of the page as plain data, in the form of the published schema (`check.json`).
         verdicts: The verdicts.
         comparison: The comparison of flow and SGD as a run, or None.
-        findings: The verdicts with their evidence, where the check was made in this process.
-        asked: The request, where the check was made in this process.
+        findings: The verdicts with their evidence, if the check was made in this process; otherwise None.
+        asked: The request, if the check was made in this process; otherwise None.
 
     Example:
         >>> import odesim
@@ -174,8 +174,8 @@ class Check(Stored):
         """Return the headline of the check.
 
         Returns:
-            The answer with its reason, the grade with its reason, how many claims have which answer, and the agreement
-            of SGD with the flow.
+            The answer and the grade with their reasons, the number of claims for each answer, and the agreement of SGD
+            with the flow.
         """
         verdict, grade = self.record["verdict"], self.record["grade"]
         compared = self.record["comparison"]
@@ -190,14 +190,14 @@ class Check(Stored):
         }
 
     def changes(self, earlier: "Check") -> Any:
-        """Return what changed since an earlier check.
+        """Return the changes since an earlier check.
 
         Arguments:
             earlier: The earlier check.
 
         Returns:
-            A `Changes` (`odesim.evidence.check_changes`): claims added and removed, answers that changed, numbers that
-            moved beyond their intervals, versions.
+            A `Changes` (`odesim.evidence.check_changes`): added and removed claims, changed answers, estimates that
+            moved beyond their intervals, and versions.
         """
         from odesim.evidence.check_changes import changes
 

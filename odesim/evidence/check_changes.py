@@ -16,13 +16,13 @@ class Changes:
     """Differences of a later check from an earlier one.
 
     Attributes:
-        systems: Names of the two systems, where they differ.
-        added, removed: Claims with their forms that only one of the two has.
+        systems: Names of the two systems, if they differ.
+        added, removed: Claims, with their forms, that only one of the two checks has.
         answers: (claim, earlier answer, later answer) where they differ.
         moved: (claim, earlier estimate, later estimate) where the two intervals do not meet.
         restated: Claims whose statement, prediction or margin differs.
         predictions: Claimed numbers that differ, before and after.
-        headline: (what, earlier, later) where the answer as a whole, the grade or the effort differs.
+        headline: (name, earlier, later) where the answer as a whole, the grade or the effort differs.
         versions: (package, earlier, later) where they differ.
     """
 
@@ -45,13 +45,13 @@ class Changes:
         """Return the changes in words, the most important first.
 
         Returns:
-            A sentence for every kind of change; one that says so where nothing changed.
+            A sentence for every kind of change, or one sentence saying that nothing changed.
         """
         return list(self._sentences()) or ["nothing changed"]
 
     def _sentences(self) -> Iterator[str]:
         if self.systems:
-            yield f"the checks are of different models: {self.systems[0]} and {self.systems[1]}"
+            yield f"the checks belong to different models: {self.systems[0]} and {self.systems[1]}"
         for what, before, after in self.headline:
             yield f"{what}: {before} before, {after} now"
         for name, before, after in self.answers:

@@ -119,7 +119,7 @@ def _shortfall(listed: Sequence[Mapping[str, Any]], counted: Sequence[Mapping[st
         return "no claim states a number or a law at a place where its source prints it"
     able = [v for v in counted if v.get("reproduces")]
     if not able:
-        return "the published claims state bounds, signs or events, and no number or exponent"
+        return "the published claims state only bounds, signs or events, but no number or exponent"
     words = {"refuted": "refuted", "inconclusive": "open", "consistent": "not put to the test"}
     return "; ".join(
         f"published claim{'s' * (len(names) > 1)} {listing(names)} {'are' if len(names) > 1 else 'is'} {word}"

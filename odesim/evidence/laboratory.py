@@ -29,7 +29,7 @@ SGD = ("seeds", "device", "precision", "fresh_initial")
 BANDS = 11
 """Times of bands that are read at the end alone."""
 FAR = 1_000_003
-"""How far apart the seeds of two laboratories are."""
+"""Distance of the seeds of two laboratories."""
 REMEMBERED_BYTES = 256 * 2**20
 """Memory for the trajectories of one laboratory, for claims that share runs. Four claims of chen's Theorem 4.2 read the
 same 160 runs, 0.3 MB each; a limit on their number below 160 would make every run four times, because each claim

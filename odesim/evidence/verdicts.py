@@ -22,7 +22,7 @@ class Verdicts(list[V]):
     (`odesim.evidence.verification.Verdict`).
 
     Attributes:
-        asked: The request, where it is known.
+        asked: The request, if it is known; otherwise None.
 
     Example:
         >>> import odesim
@@ -41,7 +41,7 @@ class Verdicts(list[V]):
         """Return the lines of the table.
 
         Returns:
-            Claim, short statement, answer, what was expected, and seconds, of every verdict.
+            For every verdict its claim, short statement, answer, whether it is expected, and the time in seconds.
         """
         return [row(told(verdict)) for verdict in self]
 
@@ -129,7 +129,7 @@ def shortened(text: str, most: int = SHORT) -> str:
 
 
 def counted(verdicts: Iterable[Any]) -> str:
-    """How many verdicts of each answer there are, and how many are not as expected."""
+    """Return the number of verdicts of each answer, and of unexpected ones, as a sentence."""
     every = [told(verdict) for verdict in verdicts]
     off = sum(verdict["answer"] != verdict["expected"] for verdict in every)
     return f"{len(every)} verdict{'s' * (len(every) != 1)}: {counted_answers(every)}; {off} not as expected"

@@ -23,14 +23,15 @@ EFFORTS: tuple[str, ...] = ("quick", "full", "gpu")
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A claim in one form, answered: what was predicted, what was found, and on which rungs and runs it rests.
+    """Verdict on one form of a claim: the answer, the prediction, the estimate, and the evidence.
 
-    `samples` are what was measured, (point, seed, value), and `runs` the requests behind the digests in `evidence`.
-    `statement` is that of the form, `claim_statement` that of the claim whose form it is;
-    `bound` is "at most" or "at least" where `predicted` is one number that bounds the estimate;
-    `identity` is the reason why the measurement could not come out otherwise, where it could not;
-    `published` is the place at which the source prints the form, "" where it does not;
-    `reproduces` is "number" or "law" where a confirmed form is one, and `refutation` what would refute it.
+    `samples` are the measured values (point, seed, value), and `runs` the requests by their digests in `evidence`.
+    `statement` is the statement of the form, and `claim_statement` that of its claim.
+    `bound` is "at most" or "at least" if `predicted` is one number that bounds the estimate.
+    `identity` is the reason why the measurement can have only one result, if this is so.
+    `published` is the place at which the source prints the form, or "".
+    `reproduces` is "number" or "law" if the confirmed form reproduces one, and `refutation` describes the results that
+    would refute the form.
     """
 
     claim: str
@@ -156,7 +157,7 @@ def verify(lab: Laboratory, claim: Claim, variant: Variant) -> Verdict:
 
 
 def measure(lab: Laboratory, claim: Claim, variant: Variant, grid: Grid) -> Samples:
-    """All (point, seed, measurement) of a sweep, the settings of the variant added to every point."""
+    """Return a (point, seed, measurement) for every run of a sweep; the variant adds its settings to every point."""
     samples = []
     for point in grid.points:
         full = {**point, **variant.settings}
@@ -211,5 +212,5 @@ def _law_of(law: Any, deciding: str) -> str:
 
 
 def disagrees(verdict: Mapping[str, Any]) -> bool:
-    """Whether `--strict` objects: the claim did not come out as an informed reader expects."""
+    """Return True if a verdict differs from the expected answer, which makes `--strict` fail."""
     return bool(verdict["answer"] != verdict["expected"])

@@ -22,7 +22,7 @@ from odesim.store.verdicts import Ledger
 Task = tuple[str, str]
 """The id of a claim and the name of one of its forms."""
 WAIT_SECONDS = 1.0
-"""How often a silent worker is checked for being alive."""
+"""Seconds between two checks that a silent worker is alive."""
 
 
 def groups(todo: Sequence[tuple[Claim, Variant]], effort: str) -> list[list[Task]]:

@@ -1,1 +1,1 @@
-"""How a flow is followed: its problem, the ways to advance it, what is recorded, the trajectory."""
+"""Integration of flows: problems, methods, recorded data, and trajectories."""

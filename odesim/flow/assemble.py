@@ -15,7 +15,7 @@ from odesim.request.trajectory import NOT_REACHED, Origin, Outcome, Trajectory, 
 
 @runtime_checkable
 class Recorded(Protocol):
-    """What was kept of a run: times and states, and the hitting times by name."""
+    """Recorded data of a run: times, states, and hitting times by name."""
 
     hits: dict[str, np.ndarray]
 

@@ -27,7 +27,7 @@ def ending(run: Trajectory) -> dict[str, np.ndarray]:
     Raises `UsageError` for a simulation of several replicas, which ends in several states.
     """
     if "seed" in next(iter(run.state.values())).dims:
-        raise UsageError("a stage continues a flow, but --from holds a simulation of several replicas")
+        raise UsageError("this stage continues a flow, but --from is a simulation of several replicas")
     return run.arrays(-1)
 
 
@@ -80,8 +80,8 @@ class _Continuation:
         own = plain(getattr(self.parameters, name))
         if field.metadata.get("start"):
             raise UsageError(
-                f"parameter {name} says where a run starts, and this one starts where another ended (with {name} = "
-                f"{own}): leave {name} out, or start anew"
+                f"parameter {name} determines the initial state, but this run continues from the end of "
+                f"another one (with {name} = {own}): leave {name} out, or start a new run"
             )
         changed = dataclasses.replace(self.parameters, **{name: value})
         before, after = self.begun(self.parameters), self.begun(changed)
@@ -89,8 +89,8 @@ class _Continuation:
             return set()
         if after is None or self._values(after)[name] != value or _shapes(before) != _shapes(after):
             raise UsageError(
-                f"{name} = {plain(value)} does not fit the run that goes on, which has {name} = {own}: leave {name} "
-                "out, or start anew"
+                f"{name} = {plain(value)} does not fit the continued run, which has {name} = {own}: leave "
+                f"{name} out, or start a new run"
             )
         moved = {c for c in self.arrays if c in before.constants and _differ(before.constants[c], after.constants[c])}
         return {constant for constant in moved if self._replaced(name, constant, before, after)}
@@ -110,8 +110,8 @@ class _Continuation:
         if drawn or _differ(self.arrays[constant], before.constants[constant]):
             source = "was drawn at the start" if drawn else "came from elsewhere than its parameters"
             raise UsageError(
-                f"parameter {name} determines {constant}, which {source} of the run that goes on: leave {name} out, or "
-                "start anew"
+                f"parameter {name} determines {constant}, which {source} of the continued run: leave {name} "
+                "out, or start a new run"
             )
         return True
 

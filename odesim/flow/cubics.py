@@ -1,4 +1,4 @@
-"""How far a number is beyond a level, and the cubic through a step by which crossings inside the step are noticed.
+"""Distance of a number from a level, and the cubic through a step that reveals crossings inside the step.
 
 These are plain functions, which generated modules copy and the loops of blocks compile.
 """

@@ -41,7 +41,7 @@ class Course(Protocol):
 
 
 class Pace:
-    """How many steps of a map are taken in one piece: as many as take about `PIECE_SECONDS`, found on the way.
+    """Number of steps of a map in one piece, measured during the run so that a piece takes about `PIECE_SECONDS`.
 
     >>> pace = Pace()
     >>> pace.count(10), pace.count(10**12)

@@ -72,7 +72,7 @@ def build(
     names = stage_names(chosen, stages, start, _course(chosen, parameters, options, start is not None))
     if len(names) > 1 and options.get("save_at") is not None:
         raise UsageError(
-            f"--save-at lists the times of one stage, but {', '.join(names)} were asked for: name one stage"
+            f"--save-at gives the times of one stage, but you asked for {', '.join(names)}: choose one stage"
         )
     ends = end_times(chosen, names, until)
     cases = tuple(
@@ -97,16 +97,17 @@ def end_times(system: System, names: list[str], until: Any) -> dict[str, Any]:
         until = parse_assignments(until.split(","), "--until", "T or STAGE=T,STAGE=T such as train=20,tune=50")
     if not isinstance(until, Mapping) and len(clocked) > 1:
         raise UsageError(
-            f"--until {until} could end {' or '.join(clocked)}: give end times by name, such as "
-            f"--until {','.join(f'{name}={until}' for name in clocked[:1])}, on the clock that they share"
+            f"--until {until} does not say which stage it ends ({' or '.join(clocked)}): give end times by "
+            f"name, such as --until {','.join(f'{name}={until}' for name in clocked[:1])}, on the clock that "
+            "they share"
         )
     if not isinstance(until, Mapping):
         until = {clocked[0] if clocked else "": until}
     for name in until:
         if name not in clocked:
             raise UsageError(
-                f"--until {name + '=' if name else ''}{until[name]} has no meaning here: "
-                f"the stages with a clock that are asked for are {', '.join(clocked) or 'none'}"
+                f"--until {name + '=' if name else ''}{until[name]} has no meaning here: of the requested "
+                f"stages, those with a clock are {', '.join(clocked) or 'none'}"
             )
     return dict(until)
 
@@ -122,8 +123,9 @@ def _require_time(pipeline: Pipeline) -> None:
         given = "until" in case.options
         if given and case.until <= begin:
             raise UsageError(
-                f"--until {case.until:g} leaves no time for stage {stage.name}: {before} goes on until {begin:g} on "
-                f"the same clock; give a later end, or every stage its own: --until NAME=T,NAME=T"
+                f"--until {case.until:g} leaves no time for stage {stage.name}, because {before} ends at "
+                f"{begin:g} on the same clock; give a later end time, or one for each stage: --until "
+                "NAME=T,NAME=T"
             )
         time, clock, before = case.until if given else begin + case.until, stage.clock, f"stage {stage.name}"
 
@@ -144,13 +146,16 @@ def stage_names(system: System, stages: str | None, start: Any, course: list[str
         done = start.trajectory.origin.stage if start is not None else None
         names = course[course.index(done) + 1 :] if done in course else course
         if not names:
-            raise UsageError(f"--from holds a run of the last stage, {course[-1]}: nothing is left to do")
+            raise UsageError(f"--from is a run of the last stage, {course[-1]}, so there is nothing to continue")
         return names
     names = [find_stage(system, name.strip()).name for name in (stages or known[0]).split(",")]
     if names != sorted(set(names), key=known.index):
-        raise UsageError(f"stages run once each, in the order {', '.join(known)}, but {stages} was given")
+        raise UsageError(f"each stage runs once, in the order {', '.join(known)}, but {stages} was given")
     if start is None and isinstance(system.stage(names[0]), Map):
-        raise UsageError(f"stage {names[0]} starts from an earlier run: give --from RUN_DIR, or --stage all")
+        raise UsageError(
+            f"stage {names[0]} starts from the end of an earlier run: give this run by --from RUN_DIR, or use "
+            "--stage all"
+        )
     return names
 
 
@@ -241,7 +246,7 @@ def _past(
     time: float,
     kept: Mapping[str, np.ndarray],
 ) -> Past:
-    """What earlier stages on the same clock found: their hitting times, where the component went on as it was.
+    """Return the hitting times of earlier stages on the same clock, for components that continued unchanged.
 
     A component that a stage draws anew has no past; `kept` selects the entries that are left.
     """

@@ -27,7 +27,7 @@ RTOL_FLOOR = 1e-13
 
 @dataclasses.dataclass(frozen=True)
 class Past:
-    """What went before a stage on the same clock: its end, and hitting times of entries that went on unchanged."""
+    """Earlier stages on the same clock: their end, and hitting times of components that continue unchanged."""
 
     time: float = 0.0
     hits: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
@@ -248,8 +248,9 @@ def _require_scale(problem: Problem) -> None:
         places = problem.equations.layout.places(component.name, y.size)
         if (y[places[places >= 0]] == 0.0).any():
             raise UsageError(
-                f"--atol 0 leaves the errors of {component.name} without a scale, because it has an entry that starts "
-                "at 0: leave --atol out, and the default follows the smallest entries that do not"
+                f"--atol 0 gives no scale for the errors of {component.name}, because one of its entries "
+                "starts at 0: leave out --atol, and the default is chosen from the smallest entries that are "
+                "not 0"
             )
 
 
@@ -259,8 +260,8 @@ def _require_finite(initial: Initial) -> None:
         array = np.asarray(values)
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise UsageError(
-                f"{name} is not finite at the start: the initial arrays hold what is no number, or numbers too large "
-                "for their squares; rescale them"
+                f"{name} is not finite at the start: the initial arrays contain NaN, infinity, or numbers "
+                "whose squares overflow; rescale them"
             )
 
 

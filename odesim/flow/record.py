@@ -1,4 +1,4 @@
-"""What is kept of a run: states at the save times, and hitting times located by root-finding."""
+"""Recorded data of a run: states at the saved times, and hitting times located by root-finding."""
 
 import dataclasses
 import functools
@@ -116,7 +116,7 @@ class Recorder:
         return places.astype(np.uint64), signs, levels
 
     def _may_cross(self, segment: Segment) -> bool:
-        """Whether an entry that has not crossed yet is beyond its threshold inside the step or at its end."""
+        """Return True if an entry that has not crossed yet is beyond its threshold inside the step or at its end."""
         if self.watched is None:
             return True
         places, signs, levels = self.watched

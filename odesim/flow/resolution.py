@@ -144,6 +144,7 @@ def _require_representable(y: np.ndarray, places: np.ndarray, slope: Slope) -> N
     power = np.log(slopes[1] / slopes[0]) / np.log(LIFTED[1] / LIFTED[0])
     if np.log(slopes[0]) + power * np.log(largest / LIFTED[0]) < np.log(SMALLEST):
         raise UsageError(
-            f"the start has entries of {largest:.3g}, whose derivative is below the smallest number of float64, "
-            f"{SMALLEST:.3g}: start from larger overlaps, and extrapolate the hitting time by its law"
+            f"the start has entries of {largest:.3g}, so small that their derivatives underflow in float64 "
+            f"(below {SMALLEST:.3g}): start from larger overlaps, and extrapolate the hitting time by its "
+            "scaling law"
         )

@@ -1,4 +1,4 @@
-"""Where a continuous function changes its sign."""
+"""Root-finding for continuous functions."""
 
 import math
 from collections.abc import Callable, Iterable

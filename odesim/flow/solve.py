@@ -42,7 +42,7 @@ def solve(
     if times is None and case.save_at is not None:
         times = np.array(case.save_at) - past.time
         if times[0] < 0:
-            raise UsageError(f"--save-at begins at {case.save_at[0]:g}, before the run, which goes on at {past.time:g}")
+            raise UsageError(f"--save-at begins at {case.save_at[0]:g}, but the continued run begins at {past.time:g}")
     states = case.save_points if times is None else len(times)
     require_memory(float(states) * problem.start.size, f"{states:.3g} saved states", "--save-points")
     return follow(problem, times, progress, checkpoint)
@@ -61,7 +61,7 @@ def follow(
 
 
 def _way(problem: Problem) -> Callable[..., Trajectory]:
-    """How these equations are followed: by steps of their own, as a map, block by block, or by an integrator."""
+    """Return the method for these equations: their own stepping function, a map, blocks, or an integrator."""
     case = problem.case
     match problem.equations.advance:
         case Stepped():

@@ -1,4 +1,4 @@
-"""What a stage changes once, when it begins."""
+"""Changes that happen once, when a stage begins."""
 
 from derivations.contract import Dynamics, Initial, load
 from odesim.machine import streams

@@ -27,7 +27,7 @@ SOLVER = "march"
 
 
 def marched(problem: Problem) -> Stepped:
-    """How the equations of a problem that is solved here step themselves."""
+    """Return the stepping function of a problem that is solved here."""
     advance = problem.equations.advance
     assert isinstance(advance, Stepped)
     return advance
@@ -44,9 +44,12 @@ def check(problem: Problem) -> None:
                     "that is integrated"
                 )
     if case.solver not in (None, SOLVER):
-        raise UsageError(f"--solver {case.solver} cannot step tier {case.tier}, which jumps; leave --solver out")
+        raise UsageError(
+            f"--solver {case.solver} does not work for tier {case.tier}, whose right-hand side jumps; leave "
+            "out --solver"
+        )
     if case.backend != "numba":
-        raise UsageError(f"tier {case.tier} steps itself in compiled loops; leave --backend out or give numba")
+        raise UsageError(f"tier {case.tier} has its own compiled stepping function; leave out --backend, or give numba")
 
 
 def whole_steps(times: np.ndarray, step: float | None) -> np.ndarray:
@@ -81,7 +84,7 @@ def solve(
 
 
 class _Kept(NamedTuple):
-    """What the steps write into: the flat state, hitting times (names, width), their memory, and their counts."""
+    """Arrays that the stepping function writes: the flat state, hitting times (names, width), memory, and counters."""
 
     y: np.ndarray
     hits: np.ndarray
@@ -149,7 +152,7 @@ class _March:
 
 
 def _failed(problem: Problem, status: int, time: float) -> Outcome:
-    """What a status other than 0 says, and the last good time."""
+    """Return the reason for a status other than 0, and the last good time."""
     end = problem.clock(time)
     reason = marched(problem).reasons.get(status, "the state is no longer finite")
     return Outcome("failed", end, f"{reason}; the last good state is at time {end:g}")

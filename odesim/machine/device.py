@@ -30,7 +30,7 @@ THREAD_VARIABLES = (
 )
 UNSOUND_JAX = ("0.10.2",)
 NO_PLATFORM = (RuntimeError, AssertionError)
-"""What JAX raises for a platform that it cannot start: for cuda without its plugin an assertion without a word."""
+"""Errors of JAX for a platform that it cannot start; for cuda without its plugin, an empty AssertionError."""
 
 
 def set_threads(threads: int | None) -> None:

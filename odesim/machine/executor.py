@@ -1,4 +1,4 @@
-"""Where long work runs: processes of this machine, or the workers of a dask scheduler, one face for both."""
+"""Executors of long tasks: processes of this machine, or the workers of a dask scheduler, with one interface."""
 
 import concurrent.futures
 import contextlib
@@ -12,9 +12,9 @@ from odesim.machine.processes import follow_parent, require_processes, single_th
 
 LOCAL = "local"
 ROUNDS = 4
-"""How often a task is sent to a scheduler which says that it kills its workers."""
+"""Number of times that a task is submitted if the scheduler reports that it kills its workers."""
 PATIENCE = "10s"
-"""How long a scheduler is waited for."""
+"""Seconds to wait for a scheduler."""
 
 
 def completed(
@@ -68,7 +68,7 @@ def _pool(scheduler: str, workers: int) -> tuple[Any, Callable[[], None]]:
     try:
         distributed = importlib.import_module("distributed")
     except ImportError:
-        raise MissingError("--scheduler ADDRESS needs dask: install odesim[cluster].") from None
+        raise MissingError("--scheduler ADDRESS needs dask: run `pip install 'odesim[cluster]'`.") from None
     try:
         client = distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:

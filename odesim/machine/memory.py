@@ -1,4 +1,4 @@
-"""How much memory there is, and a refusal of what does not fit."""
+"""Available memory, and refusals of requests that do not fit."""
 
 import psutil
 

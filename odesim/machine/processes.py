@@ -1,4 +1,4 @@
-"""How many processes there may be, and with how many threads each."""
+"""Numbers of processes and of their threads."""
 
 import ast
 import contextlib
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def crew_size(asked: int | None, most: int | None = None) -> int:
-    """How many processes: what is asked for, otherwise one per core this process may use, at most `most`.
+    """Return the number of processes: as requested, otherwise one per available core, at most `most`.
 
     Raises `UsageError` for less than one.
     """
@@ -34,7 +34,7 @@ def _cores() -> int:
 
 
 def thread_count() -> int:
-    """How many threads this process may use for its own loops: what `--threads` says, else one per core."""
+    """Return the number of threads for the loops of this process: that of `--threads`, otherwise one per core."""
     return int(os.environ.get("NUMBA_NUM_THREADS") or _cores())
 
 
@@ -84,7 +84,7 @@ def require_processes(workers: int) -> None:
 
     if multiprocessing.current_process().daemon:
         raise UsageError(
-            f"--workers {workers} inside a worker of a pool, which may start no processes of its own: give --workers 1"
+            f"--workers {workers} inside a worker process, which cannot start further processes: give --workers 1"
         )
     place = unguarded()
     if place:

@@ -40,30 +40,29 @@ def bands(
     save_at: Any = None,
     **parameters: Any,
 ) -> "Bands":
-    """Return where SGD of a given dimension is around the flow: bands of every quantity, without a simulation.
+    """Compute bands of all quantities of SGD around the flow at a finite dimension d, without a simulation.
 
-    The fluctuations of SGD are of order 1/sqrt(d). Their covariance solves a Lyapunov equation along the flow; behind a
-    saddle, where it grows, the band is that of a mixture of flows.
+    The fluctuations of SGD are of order 1/sqrt(d). Their covariance solves a Lyapunov equation along the flow. After a
+    saddle, where the covariance grows, the band is that of a mixture of flows.
 
     Arguments:
-        system: Its name, a file that declares it, or a `System`.
+        system: Name of a system, path of a file that declares one, or a `System`.
         level: Probability of the bands.
-        of: A measure or several: "final R" adds the band of R, "first time R >= c" the quantiles of that time.
-        fresh_initial: Every run draws its own start; by default all start alike.
-        step_size: Step size of SGD; by default a declared model's own.
-        batch: Fresh samples in a step; by default a declared model's own.
-        preset, config, initial, stage, seed, until, save_at: As of `integrate`.
+        of: One or several measures: "final R" adds the band of R, "first time R >= c" the quantiles of that time.
+        fresh_initial: Every run draws its own start; by default all runs have the same start.
+        step_size: Step size of SGD; by default that of the declared model.
+        batch: Fresh samples in a step; by default that of the declared model.
+        preset, config, initial, stage, seed, until, save_at: As for `integrate`.
         save_points: Number of times (101).
-        parameters: Those of the system, d among them.
+        parameters: Parameters of the system, including d.
 
     Returns:
         A `Bands`: `.summary()`, `.dataset()`, `.plot()`, `.save(folder)`, and arrays by name such as
         `answer["error_low"]`.
 
     Raises:
-        UsageError: A model whose bands are not derived (momentum, episodes, inputs from a finite set), or a request
-            that cannot be met.
-        NumericalError: A dimension that is too small for bands.
+        UsageError: The model has no bands (momentum, episodes, inputs from a finite set), or the request is invalid.
+        NumericalError: The dimension is too small for bands.
 
     Example:
         >>> import odesim
@@ -93,21 +92,22 @@ def bands(
 def exponents(
     system: "str | System", *, preset: str | None = None, stage: str | None = None, **parameters: Any
 ) -> "Exponents":
-    """Return the information, leap and generative exponent of the teacher of a declared model, and their costs.
+    """Compute the information, leap and generative exponents of the teacher of a declared model.
 
     Arguments:
-        system: Its name, a file that declares it, or a `System`.
+        system: Name of a system, path of a file that declares one, or a `System`.
         preset: A named parameter set of the system.
-        stage: The stage whose label is meant; by default the first.
+        stage: The stage whose label is expanded; by default the first.
         parameters: Parameters of the system.
 
     Returns:
-        An `Exponents` with `information`, `leap`, `generative` and `order`, the steps in which directions are found;
-        `summary()` has their costs and what this student sees (docs/exponents.md).
+        An `Exponents` with `information`, `leap`, `generative` and `order`, the steps in which directions are found.
+        `summary()` also has the number of samples, the time of the flow, and the order at which this student learns
+        (docs/exponents.md).
 
     Raises:
-        UsageError: A system that is not declared, or a teacher without exponents: inputs that are not isotropic, copies
-            of students, more than four directions, a softmax loss or one of its own.
+        UsageError: The system is not declared, or its teacher has no exponents: inputs that are not isotropic, copies
+            of students, more than four directions, a softmax loss or a loss that is an expression.
 
     Example:
         >>> import odesim
@@ -143,27 +143,29 @@ def atlas(
 ) -> "Atlas":
     """Find the stationary points of a declared model modulo symmetry, and follow them over one or two parameters.
 
-    Every class has its loss, index (number of growing directions), null directions, and orbit. In the limit "flow"
-    points are vectors in the span of the teachers, and directions out of it are counted too; in the limit "online"
-    they are overlaps. A search proves no completeness.
+    The answer has a class for each point and its images. Every class has a loss, an index (the number of growing
+    directions), a number of null directions, and an orbit. In the limit "flow" a point consists of vectors in the span
+    of the teachers, and directions outside this span are counted too. In the limit "online" a point consists of
+    overlaps. The search does not prove that the list is complete.
 
     Arguments:
-        system: Its name, a file that declares it, or a `System`.
-        over: A parameter and its range, such as {"step": (0, 6)}: branches, folds, branch points and Hopf points.
+        system: Name of a system, path of a file that declares one, or a `System`.
+        over: A parameter and its range, such as {"step": (0, 6)}. The answer then has branches, folds, branch points
+            and Hopf points.
         map: A second parameter and its range, over which the bifurcations are followed.
-        starts: Random starts of the search.
+        starts: Number of random starts of the search.
         preset: A named parameter set of the system.
-        config: A TOML file with options and, in [parameters], parameters; arguments take precedence.
+        config: A TOML file with options and a table [parameters]; arguments take precedence over it.
         seed: Seed of the starts (0).
         stage: The stage; by default the first.
-        parameters: Those of the system.
+        parameters: Parameters of the system.
 
     Returns:
         An `Atlas`: arrays by name, `summary()`, `tables()`, `dataset()`, `plot()`, `save(folder)`.
 
     Raises:
-        UsageError: A model without stationary points of vectors: giant steps, values that change in time, random
-            points, kinks, inputs with a law of their own; or a range that is none.
+        UsageError: The model is not supported (giant steps, time-dependent values, random points, kinks, inputs that
+            are not isotropic), or a range is invalid.
 
     Example:
         >>> import odesim
@@ -197,26 +199,26 @@ def gradient(
     rtol: float | None = None,
     **parameters: Any,
 ) -> "Gradient":
-    """Return the derivatives of final values and hitting times of a flow by its parameters.
+    """Compute the derivatives of final values and hitting times of a flow with respect to its parameters.
 
-    They are those of the equations: tangents along the flow for up to four parameters, an adjoint beyond. A hitting
-    time has its derivative by the implicit function theorem. A random start keeps its seed.
+    The derivatives are those of the equations, from tangents along the flow (up to four parameters) or an adjoint. The
+    derivative of a hitting time follows from the implicit function theorem. The seed of a random start is kept fixed.
 
     Arguments:
-        system: Its name, a file that declares it, or a `System`.
-        of: A measure or several: "final R" or "first time R >= c".
-        to: Parameters; by default all by which the flow has a derivative.
-        preset, config, initial, stage, seed, until, rtol: As of `integrate`.
-        parameters: Those of the system.
+        system: Name of a system, path of a file that declares one, or a `System`.
+        of: One or several measures, "final R" or "first time R >= c".
+        to: Names of parameters; by default all for which the flow has a derivative.
+        preset, config, initial, stage, seed, until, rtol: As for `integrate`.
+        parameters: Parameters of the system.
 
     Returns:
         A `Gradient`: `.value` by measure, `.of(measure)` by parameter, `.tables()`, and the arrays `derivative` and
         `elasticity`.
 
     Raises:
-        UsageError: A parameter without a derivative (d, sizes, seeds, the tier), equations that are no smooth flow,
-            and measures that cannot be read.
-        NumericalError: A flow that cannot be followed, or a level that is touched and not crossed.
+        UsageError: A parameter has no derivative (d, sizes, seeds, the tier), the equations are not a smooth flow, or
+            a measure is invalid.
+        NumericalError: The integration fails, or the quantity touches a level without crossing it.
 
     Example:
         >>> import odesim
@@ -254,29 +256,29 @@ def optimise(
     until: Any = None,
     **parameters: Any,
 ) -> "OptimalSchedule":
-    """Return the schedule of the step, the decay or the noise of a declared model that is best for a measure.
+    """Find the schedule of the step, the decay or the noise of a declared model that minimises a measure.
 
-    The schedule is linear between equally spaced knots and optimised from the best constant. The answer has the best
-    constant, the greedy schedule and the optimum in continuous time beside it.
+    The schedule is linear between equally spaced knots. The search begins at the best constant value. For comparison
+    the answer also has this constant, the greedy schedule, and the optimum in continuous time.
 
     Arguments:
-        system: Its name, a file that declares it, or a `System`.
+        system: Name of a system, path of a file that declares one, or a `System`.
         vary: "step", "decay" or "noise".
-        minimise: "final R", or "first time R >= c" for the least time to a level.
-        knots: Pieces of the schedule.
-        between: The least and the largest value; by default 0 and five times the present value.
-        budget: Most of the integral of the schedule over time.
-        preset, config, initial, seed, until: As of `integrate`.
-        parameters: Those of the system.
+        minimise: "final R", or "first time R >= c" for the shortest time to a level.
+        knots: Number of pieces of the schedule.
+        between: Smallest and largest allowed value; by default 0 and five times the present value.
+        budget: Upper bound of the integral of the schedule over time.
+        preset, config, initial, seed, until: As for `integrate`.
+        parameters: Parameters of the system.
 
     Returns:
-        An `OptimalSchedule`: `.value`, `.tables()`, `.model()` with the schedule in it, and the arrays `knot` and
-        `schedule`.
+        An `OptimalSchedule`: `.value`, `.tables()`, `.model()` (the model with the best schedule), and the arrays
+        `knot` and `schedule`.
 
     Raises:
-        UsageError: A gradient flow, which has no step; a model that is not declared or has stages; a level that no
-            constant reaches.
-        NumericalError: An optimum that no grid resolves.
+        UsageError: The model is a gradient flow, which has no step, is not declared, or has stages; or no constant
+            value reaches the level.
+        NumericalError: The integration grid cannot be made fine enough for the optimum.
 
     Example:
         >>> import odesim

@@ -24,23 +24,23 @@ def export(
     save_points: int | None = None,
     **parameters: Any,
 ) -> str:
-    """Return a training script of a declared model, which runs without odesim and leaves a log for `observe`.
+    """Return a training script of a declared model, which runs without odesim and writes a log for `observe`.
 
     Arguments:
-        system: Its name, a file that declares it, or a `System`.
+        system: Name of a system, path of a file that declares one, or a `System`.
         to: "torch", "numpy" or "jax", the library of the script.
-        preset, config, until: As of `integrate`.
+        preset, config, until: As for `integrate`.
         seed: Seed of the script (0), of the start and the samples.
         save_points: Number of snapshots in the log (201).
-        parameters: Those of the system.
+        parameters: Parameters of the system.
 
     Returns:
         The text of the script: the network, the teacher, the loss, the inputs, the start and the steps of SGD as
         declared, with the conventions in its first comment.
 
     Raises:
-        UsageError: A system that is not declared, and a feature that scripts do not have (rules that are no gradient,
-            stages, giant steps, several heads, inputs from a file, ...), by name.
+        UsageError: The system is not declared, or has a feature that scripts do not support (rules that are not
+            gradients, stages, giant steps, several heads, inputs from a file, ...). The message names the feature.
 
     Example:
         >>> import odesim
@@ -68,20 +68,21 @@ def conventions(
     until: Any = None,
     **parameters: Any,
 ) -> "Conventions":
-    """Return how learning rate, initial scale, loss and time of a declared model translate into common code.
+    """Translate learning rate, initial scale, loss and time of a declared model into the conventions of other codes.
 
     Arguments:
-        system: Its name, a file that declares it, or a `System`.
-        preset, config, until: As of `integrate`.
-        parameters: Those of the system.
+        system: Name of a system, path of a file that declares one, or a `System`.
+        preset, config, until: As for `integrate`.
+        parameters: Parameters of the system.
 
     Returns:
-        A `Conventions`: `rows`, by name `table["loss_without_half"]`, each with learning rates by trained array,
-        factors of the weights at the start, label noise, the time of a step, and how fast a code with this convention
-        is beside the flow where nothing is translated (`factor`); `summary()` has all of it as plain data.
+        A `Conventions`. It has a row for each convention, by name, such as `table["loss_without_half"]`. A row has the
+        learning rate of each trained array, the factors of the initial weights, the label noise, the time of a step,
+        and `factor`, the speed relative to the flow of a code that uses the declared numbers without translation.
+        `summary()` has the whole table as plain data.
 
     Raises:
-        UsageError: A system that is not declared, and giant steps.
+        UsageError: The system is not declared, or has giant steps.
 
     Example:
         >>> import odesim

@@ -31,25 +31,27 @@ def compare(
     """Compare two runs of one system, or the flow of a system with SGD, on the times of the second run.
 
     Arguments:
-        first: A run, or a system. Of a system both runs are made.
+        first: A run, or a system. For a system, odesim makes both runs.
         second: The second run, if `first` is a run.
-        method: SGD of a system: "compressed" (default) or "explicit". On samples from a file the default is both.
-        over: For a system: one name and its values, such as `{"d": [100, 400, 1600]}`, to compare at each of them.
-        band: For a system: the 90 % band of SGD around the flow. By default a declared model of at most 20 order
-            parameters has it, up to a saddle behind which it is a mixture of flows; True adds the mixture and larger
-            models, False leaves the band out.
+        method: For a system: "compressed" (default) or "explicit". If the inputs come from a file, the default is both.
+        over: For a system: one name and its values, such as `{"d": [100, 400, 1600]}`. Flow and SGD are compared at
+            each value.
+        band: For a system: compute the 90 % band of SGD around the flow. By default declared models with at most 20
+            order parameters have a band, which ends at the first saddle. True continues the band behind the saddle, as
+            a mixture of flows, and computes it for larger models too. False leaves it out.
         request: For a system: parameters, the arguments of `simulate` (`seeds` is 5), and `rtol`, `atol`, `solver` and
             `step` of the flow.
 
     Returns:
-        A `Comparison`: distances per replica with bands and intervals, and for every component whether the runs agree
+        A `Comparison`. It has the distance of each replica, and for every component a judgement whether the runs agree
         within a margin over the whole run. `summary()["inside_90"]` is the share of replicas and times inside the band
-        of the error (or the loss), expected to be .90, and `"band"` says why there is none. With `over` a data set:
-        `distance` (value, replica), the largest difference of SGD and flow over components and times, and the
-        attributes `exponent` (estimate, low, high of its 95 % interval) and `exponent_of_noise`.
+        of the error (or the loss), which is expected to be .90; `summary()["band"]` gives the reason if there is no
+        band. With `over` the result is a data set: `distance` (value, replica) is the largest difference of SGD and
+        flow over components and times. Its attributes are `exponent` (estimate, and both ends of the 95 % interval) and
+        `exponent_of_noise`.
 
     Raises:
-        UsageError: Runs whose clocks, components or sizes differ, and a request that cannot be met.
+        UsageError: Clocks, components or sizes of the runs differ, or the request is invalid.
 
     Example:
         >>> import odesim
@@ -102,23 +104,23 @@ def observe(
 
     Arguments:
         system: The system that defines the order parameters.
-        weights: Arrays by name, an .npz file of them, or a list of files: checkpoints of PyTorch (.pt, .pth), .npz
-            and .npy files, of which those with the same arrays are snapshots in their order. `w` holds one snapshot
-            (unit, d), snapshots (time, unit, d), or those of several runs (replica, time, unit, d); other slots are
-            named likewise. `w_star` (teacher, d) is the teacher of all runs, and `time` (time,) the times.
-        names: Slots of the arrays in files, such as `{"layer.weight": "w", "teacher.kernel": "w_star.T"}`; `.T`
-            transposes.
-        times: The times of the snapshots in files without `time`.
+        weights: Arrays by name, an .npz file, or a list of files (checkpoints of PyTorch, .pt or .pth; .npz; .npy).
+            Files with the same arrays are snapshots, in their order. The array `w` has one snapshot (unit, d),
+            several snapshots (time, unit, d), or those of several runs (replica, time, unit, d). Other weight vectors
+            have their own names. `w_star` (teacher, d) is the teacher of all runs, and `time` (time,) the times.
+        names: Names in odesim for the arrays of files, such as `{"layer.weight": "w", "teacher.kernel": "w_star.T"}`;
+            `.T` transposes.
+        times: Times of the snapshots, if the files have no `time`.
         stage: The stage; by default the first with a clock.
-        parameters: Those of the system.
+        parameters: Parameters of the system.
 
     Returns:
-        A `Trajectory` with the dimensions (time, ...), or (seed, time, ...) of several runs, which `compare` takes.
-        Of a declared model `summary["clock"]` says how fast the log is beside the flow, and which convention explains a
-        difference (`odesim.conventions`).
+        A `Trajectory` with the dimensions (time, ...), or (seed, time, ...) for several runs, which `compare` takes.
+        For a declared model `summary["clock"]` compares the speed of the log with that of the flow, and names a
+        convention that explains a difference (`odesim.conventions`).
 
     Raises:
-        UsageError: Arrays that are missing, of shapes that disagree or not finite.
+        UsageError: An array is missing, has a wrong shape, or is not finite.
 
     Example:
         >>> import numpy as np, odesim

@@ -1,4 +1,4 @@
-"""What is kept in folders: reading every kind of them, and writing the results of a session as a command does."""
+"""Folders of results: read every kind of folder, and write the results of a session like a command."""
 
 import os
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ def _saved(result: Any, folder: str | os.PathLike[str], overwrite: bool, picture
 def _run(runs: Sequence[Trajectory], folder: str | os.PathLike[str], overwrite: bool, pictures: bool) -> Path:
     asked = runs[-1].asked
     if asked is None:
-        raise UsageError("this run does not say how it was asked for: save what odesim.integrate or simulate returned")
+        raise UsageError("this run has no request: save the object that odesim.integrate or odesim.simulate returned")
     from odesim.show import plot
 
     draw = plot.draw if pictures else None
@@ -89,7 +89,7 @@ def _answer(answer: Answer, folder: str | os.PathLike[str], overwrite: bool, pic
 
 def _verdicts(verdicts: Verdicts[Any], folder: str | os.PathLike[str], overwrite: bool) -> Path:
     if verdicts.asked is None:
-        raise UsageError("these verdicts were read from a folder: copy that, with their evidence")
+        raise UsageError("these verdicts were read from a folder: copy this folder, which also has their evidence")
     place = records.prepare(verdicts.asked, folder, overwrite=overwrite, resume=False)
     records.finish(verdicts.asked, place, [verdict.as_dict() for verdict in verdicts])
     return place
@@ -99,7 +99,7 @@ def _check(check: Check, folder: str | os.PathLike[str], overwrite: bool) -> Pat
     from odesim.show.check import write
 
     if check.asked is None:
-        raise UsageError("this check was read from a folder: copy that, with its evidence")
+        raise UsageError("this check was read from a folder: copy this folder, which also has its evidence")
     return write(check, checks.prepare(check.asked, folder, overwrite=overwrite, resume=False))
 
 
@@ -107,6 +107,6 @@ def _copied(run: store.Run, folder: Path, overwrite: bool) -> Path:
     """A stored run under another name, checked first."""
     manifest_of(run.folder)
     if folder.exists() and (not overwrite or require(folder, "run") != "run"):
-        raise UsageError(f"{folder} is there already; --overwrite replaces it, or choose another --out")
+        raise UsageError(f"{folder} exists already; give --overwrite to replace it, or choose another --out")
     store.copy(run, folder)
     return folder

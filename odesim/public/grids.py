@@ -29,24 +29,24 @@ def sweep(
     """Run a system at every point of a grid, and return one data set.
 
     Arguments:
-        system: Its name, a file that declares it, or a `System`.
+        system: Name of a system, path of a file that declares one, or a `System`.
         over: Names and their values (lists, ranges or arrays): parameters, "seed", or options of SGD.
-        folder: Folder in which finished runs and the picture `sweep.png` are kept. The same call goes on after an
-            interruption; `load` reads the folder.
+        folder: Folder for finished runs and the picture `sweep.png`. After an interruption the same call computes only
+            the missing runs. `load` reads the folder.
         workers: Number of processes.
         scheduler: "local", or the address of a dask scheduler.
         pictures: False leaves the picture out.
         request: Other parameters, and options of `integrate`. With `method="compressed"` or `"explicit"` the runs are
-            SGD and the options are those of `simulate`. `until` may be an expression in the parameters. With
+            runs of SGD, with the options of `simulate`. `until` may be an expression in the parameters. With
             `save_points` or `save_at` the data set also has the curves of every run.
 
     Returns:
-        An `xarray.Dataset` over the swept names: last states `final_*`, hitting times, headline numbers, and `outcome`,
-        which also marks failed runs.
+        An `xarray.Dataset` whose first dimensions are the swept names. It has the last states `final_*`, hitting times,
+        the numbers of the summaries, and `outcome`, which also marks failed runs.
 
     Raises:
-        UsageError: A request that cannot be met at some point of the grid.
-        InterruptedRun: Ctrl-C.
+        UsageError: The request is invalid at some point of the grid.
+        InterruptedRun: Ctrl-C was pressed.
 
     Example:
         >>> import odesim

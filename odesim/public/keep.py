@@ -37,19 +37,19 @@ def verify(
     """Test the claims of a system against flow and SGD; nothing is written.
 
     Arguments:
-        system: Its name, a file that declares it, or a `System`.
+        system: Name of a system, path of a file that declares one, or a `System`.
         claims: The id of a claim or a list of ids; by default all (`odesim verify --list` lists them).
         effort: "quick", "full" or "gpu".
         seed: Seed of every random number.
         backend: "numba" or "jax".
-        workers: Number of processes, which judge a module of claims at a time.
+        workers: Number of processes. Each process judges one module of claims at a time.
 
     Returns:
         `Verdicts`, a list that is displayed as a table; `.save(folder)` stores it.
 
     Raises:
-        UsageError: A claim that is not there.
-        InterruptedRun: Ctrl-C; its `result` are the verdicts by then.
+        UsageError: A claim does not exist.
+        InterruptedRun: Ctrl-C was pressed; its `result` has the finished verdicts.
 
     Example:
         >>> import odesim
@@ -106,23 +106,25 @@ def check(
     seeds: Any = None,
     **parameters: Any,
 ) -> "Check":
-    """Check a model: verdicts, grade, equations, and SGD beside the flow, as one citable object. Nothing is written.
+    """Check how well a model is reproduced, as one citable object; nothing is written.
+
+    The check has verdicts of the claims, a grade, the equations, and a comparison of SGD with the flow.
 
     Arguments:
-        system: Its name, a file that declares it, or a `System`.
+        system: Name of a system, path of a file that declares one, or a `System`.
         claims: The id of a claim or a list of ids; by default all.
-        effort, seed, backend, workers: As of `verify`.
-        compared: Run SGD beside the flow.
-        preset, stage, until, step_size, batch, seeds, parameters: Those of SGD beside the flow; by default a setting
-            that shows something within seconds.
+        effort, seed, backend, workers: As for `verify`.
+        compared: Compare SGD with the flow.
+        preset, stage, until, step_size, batch, seeds, parameters: Setting of this comparison; by default one that takes
+            seconds.
 
     Returns:
         A `Check`: `.answer`, `.grade`, `.summary()`, `.record` in the form of the published schema,
         `.changes(earlier)`, and `.save(folder)`, which writes the page.
 
     Raises:
-        UsageError: A claim that is not there, or a comparison that cannot be made.
-        InterruptedRun: Ctrl-C; its `result` are the verdicts by then.
+        UsageError: A claim does not exist, or the comparison is impossible.
+        InterruptedRun: Ctrl-C was pressed; its `result` has the finished verdicts.
 
     Example:
         >>> import odesim
@@ -162,7 +164,7 @@ def figures(
     folder: "str | os.PathLike[str] | None" = None,
     quick: bool = False,
 ) -> "list[Path]":
-    """Draw the published figures of the papers and ours, and return their files.
+    """Draw the published figures of the papers and those of odesim, and return their files.
 
     Arguments:
         system: The system; by default all.
@@ -174,8 +176,8 @@ def figures(
         Paths of the pictures. Missing runs are computed first and stored.
 
     Raises:
-        MissingError: The package of figures is not installed; it needs a checkout of odesim.
-        UsageError: A figure that is not there.
+        MissingError: The figures are not installed; they need a checkout of odesim.
+        UsageError: The figure does not exist.
 
     Example:
         >>> import odesim
@@ -210,7 +212,7 @@ def report(
         The path of the page.
 
     Raises:
-        UsageError: A folder that holds none of these, and a page that is there already.
+        UsageError: A folder has none of these, or the page exists already.
 
     Example:
         >>> import odesim, tempfile
@@ -234,17 +236,16 @@ def explore(what: Any, out: "str | os.PathLike[str]" = "explore.html", *, overwr
     """Write an interactive page of runs, bands, a comparison or a sweep. The page needs no other file.
 
     Arguments:
-        what: A result of `integrate`, `simulate`, `compare`, `bands`, `sweep` or `load`, a folder, or a list of these,
-            drawn together. A sweep shows curves if it was made with `save_points` or `save_at`.
+        what: A result of `integrate`, `simulate`, `compare`, `bands`, `sweep` or `load`, a folder, or a list of these.
+            The results of a list are drawn together. A sweep has curves if it was made with `save_points` or `save_at`.
         out: Path of the page.
-        overwrite: Replace a page that is there.
+        overwrite: Replace an existing page.
 
     Returns:
         The path of the page.
 
     Raises:
-        UsageError: Anything else as `what`, and a page that is there already.
-        MissingError: plotly is not installed.
+        UsageError: `what` is something else, or the page exists already. MissingError: plotly is not installed.
 
     Example:
         >>> import odesim, tempfile
@@ -266,11 +267,12 @@ def load(folder: "str | os.PathLike[str]") -> Any:
         folder: Its path.
 
     Returns:
-        A `Run`; of a sweep an `xarray.Dataset`; of `odesim verify` the `Verdicts`, as dictionaries; of `odesim check` a
-        `Check`; of `odesim figures` the paths of the pictures.
+        The result depends on the folder: a `Run`, an `xarray.Dataset` for a sweep, `Verdicts` for `odesim verify` (with
+        dictionaries as entries), a `Check` for `odesim check`, an answer for commands such as `odesim bands`, and the
+        paths of the pictures for `odesim figures`.
 
     Raises:
-        UsageError: A folder that is missing, unfinished or damaged.
+        UsageError: The folder is missing, unfinished or damaged.
 
     Example:
         >>> import odesim, tempfile
@@ -291,15 +293,16 @@ def save(result: Any, folder: "str | os.PathLike[str]", *, overwrite: bool = Fal
 
     Arguments:
         result: A run, a list of stages, a comparison, verdicts, a check or another answer.
-        folder: The folder, made with those above it.  `load`, `odesim show`, `compare`, `report` and `after=` take it.
+        folder: Path of the folder; missing parent folders are created. `load`, `odesim show`, `compare`, `report` and
+            `after=` read such a folder.
         overwrite: Replace a finished folder.
-        pictures: Draw a run's pictures beside it.
+        pictures: Also draw the pictures of a run.
 
     Returns:
         The path of the folder.
 
     Raises:
-        UsageError: Anything else, a folder that is finished already, and one that is in use.
+        UsageError: `result` is something else, or the folder is finished or in use.
 
     Example:
         >>> import odesim, tempfile

@@ -67,14 +67,19 @@ def derive(
     stage: str | None = None,
     **parameters: Any,
 ) -> Any:
-    """Return the equations of motion of a tier, with every definition that they need, as the program evaluates them.
+    """Return the equations of motion of a tier, with all definitions, as odesim evaluates them.
 
     Arguments:
-        system: Its name, a file that declares it, or a `System`.
-        format: "text"; "latex", a document; "latex-fragment", its equations without a preamble, for an article with
-            amsmath; "python", a file that runs alone with NumPy and SciPy; "kernels", the module that is compiled;
+        system: Name of a system, path of a file that declares one, or a `System`.
+        format: One of
+            "text", a page of Unicode mathematics;
+            "latex", a document;
+            "latex-fragment", the equations without a preamble, for an article with amsmath;
+            "python", a program that needs only NumPy and SciPy;
+            "kernels", the module that is compiled;
             "program", the intermediate form after every pass of the compiler;
-            "explanation", why the equations close, by which methods and with what error; or "sympy", expressions.
+            "explanation", the reason why the equations close, with methods and errors;
+            "sympy", SymPy expressions.
         preset: A named parameter set of the system.
         stage: The stage; by default the first that has a clock.
         parameters: Parameters of the system, including `tier`.
@@ -84,7 +89,7 @@ def derive(
         (`odesim.show.page.symbolic.SymbolicEquations`).
 
     Raises:
-        UsageError: A request that cannot be met, such as a format that a model does not have.
+        UsageError: The request is invalid, for example because the model does not have this format.
 
     Example:
         >>> import odesim
@@ -117,23 +122,23 @@ def derivatives(
 ) -> "Derivatives":
     """Return the derivatives of a right-hand side with respect to its state and its constants, exact up to rounding.
 
-    The equations of the tier are differentiated definition by definition, and the result is compiled like the flow.
+    odesim differentiates the equations of the tier definition by definition, and compiles the result like the flow.
 
     Arguments:
-        system: Its name, or a `System`.
+        system: Name of a system, or a `System`.
         preset: A named parameter set of the system.
         stage: The stage; by default the first that has a clock.
         parameters: Parameters of the system, including `tier`.
 
     Returns:
-        A `Derivatives` with `jacobian(y)` (n, n), `along(y, direction)` (n,), `by_constants(y)`, a mapping from names
-        to arrays of shape (n, ..), and `second(y, M)` (n,), the second derivatives contracted with a matrix M (n, n).
-        `start` is the flat state at time 0 (n,), `constants` has the values of the
-        constants by name.
+        A `Derivatives`. For a flat state y (n,) it has the methods `jacobian(y)` (n, n); `along(y, direction)` (n,),
+        the derivative in a direction; `by_constants(y)`, the derivatives with respect to the constants, as a mapping
+        from names to arrays (n, ..); and `second(y, M)` (n,), the second derivatives contracted with a matrix M (n, n).
+        `start` is the flat state at time 0, and `constants` has the values of the constants by name.
 
     Raises:
-        UsageError: A tier with a rule that has no derivative (chen), one with a row of numbers for every neuron
-            (kawata), or a declared model.
+        UsageError: The tier has a rule without a derivative (chen) or a row of numbers for every neuron (kawata), or
+            the model is a declared one.
 
     Example:
         >>> import numpy as np
@@ -157,14 +162,14 @@ def declare(**tables: Any) -> "System":
     """Return a system from the tables of a file that declares a model, given as keyword arguments.
 
     Arguments:
-        tables: `student`, `teacher`, `training`, `start` and `parameters` are mappings, `event`, `stage` and `claim`
-            lists of them (docs/own-model.md).  Expressions are texts, or of SymPy.
+        tables: `student`, `teacher`, `training`, `start` and `parameters` are dictionaries; `event`, `stage` and
+            `claim` are lists of dictionaries (docs/own-model.md). Expressions are strings or SymPy expressions.
 
     Returns:
-        A `System`, which every function takes in the place of a name.
+        A `System`, which every function takes instead of a name.
 
     Raises:
-        UsageError: One sentence for the first thing that is wrong.
+        UsageError: The declaration is wrong; the message describes the first mistake.
 
     Example:
         >>> import odesim
@@ -187,20 +192,20 @@ def linearise(
     state: "Mapping[Any, Any] | None" = None,
     method: Any = None,
 ) -> "Linearisation":
-    """Return Jacobian, spectrum and (by `.stationary()`) the nearby stationary point of a smooth flow.
+    """Linearise a smooth flow: Jacobian, spectrum and, by `.stationary()`, the nearby stationary point.
 
     Arguments:
-        source: A run of this session or a stored one, or a `Case`, which is linearised at its start.
+        source: A run of this session, a stored run, or a `Case`, which is linearised at its initial state.
         time: A time of the run, in the unit of its clock; by default its end.
-        state: Components that replace those of the state, by name or SymPy symbol; the point then belongs to no run.
-        method: "differences" of the compiled flow, or "forward mode" by JAX; by default the first where it is accurate.
+        state: New values for components of the state, by name or SymPy symbol.
+        method: "differences" of the compiled flow, or "forward mode" by JAX; by default differences if accurate.
 
     Returns:
         A `Linearisation` with `jacobian` (n, n) in the order of the flat state `y` (n,), `eigenvalues` (n,) and
         `vectors` (n, n) (`odesim.study.linearisation`).
 
     Raises:
-        UsageError: Equations that are no smooth flow, a state that is too large, a time outside of the run.
+        UsageError: The equations are not a smooth flow, the state is too large, or the time is outside of the run.
 
     Example:
         >>> import odesim
@@ -221,7 +226,7 @@ def predict(
     """Return the outputs and margins of the network of a run on given samples.
 
     Arguments:
-        run: A run of this session or a stored one.
+        run: A run of this session, or a stored run.
         inputs: Arrays by name that describe the samples (`odesim.study.prediction.predict` lists them for each system).
         time: A saved time, in the unit of the run's clock; by default the last.
 
@@ -229,7 +234,7 @@ def predict(
         Labelled arrays by name, with a dimension "sample" (and "seed" for SGD).
 
     Raises:
-        UsageError: A system without a prediction, a time that was not saved, samples that do not fit.
+        UsageError: The system has no prediction, the time was not saved, or the samples have a wrong form.
 
     Example:
         >>> import odesim

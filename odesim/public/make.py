@@ -51,32 +51,33 @@ def integrate(
     """Integrate the ODEs of the order parameters of a system and return the trajectory; nothing is written.
 
     Arguments:
-        system: Its name, a file that declares it, or a `System`; left out where `after` or `initial` is a run.
+        system: Name of a system, path of a file that declares one, or a `System`; not needed if `after` or `initial` is
+            a run.
         preset: A named parameter set of the system.
-        config: A TOML file with options and, in [parameters], parameters; arguments take precedence.
-        initial: Initial state: an .npz file, a mapping of arrays, or a run of liao or of a declared model. A run gives
-            its last state, and its parameters unless you give others.
-        stage: The stage; "train,prune" or a list for several, "all" for every one.  By default the first with a clock.
-        after: A run of this session or a stored one, which these stages continue.
+        config: A TOML file with options and a table [parameters]; arguments take precedence over it.
+        initial: Initial state: an .npz file, a mapping of arrays, or a run of liao or of a declared model. For a run,
+            its last state is used, and its parameters unless you give others.
+        stage: A stage, several ("train,prune" or a list), or "all". By default the first stage with a clock.
+        after: A run of this session or a stored run, which the new stages continue.
         seed: Seed of every random number (0).
-        until: End time in the unit of the stage's clock (`run.clock` says which): a number, an expression in the
-            parameters such as "2*sqrt(d)" (a text or of SymPy), or a mapping from stages to times.
+        until: End time in the unit of the clock of the stage (see `run.clock`): a number, an expression in the
+            parameters such as "2*sqrt(d)" (a string or a SymPy expression), or a mapping from stages to times.
         save_points: Number of equally spaced saved times, both ends included (201).
-        save_at: The saved times themselves, increasing, in place of `save_points`; the run ends at the last.
-        rtol: Relative tolerance of the answer (1e-8).
-        atol: Absolute tolerance; by default from the size of the smallest entries of the start.
-        backend: "numba" or "jax", what evaluates the right-hand side.
+        save_at: The saved times themselves, increasing, instead of `save_points`; the run ends at the last one.
+        rtol: Relative tolerance of the result (1e-8).
+        atol: Absolute tolerance; the default depends on the size of the smallest initial entries.
+        backend: Library that evaluates the right-hand side, "numba" or "jax".
         solver: The integrator (`odesim integrate --list-solvers`).  "euler" is gradient descent on the order
             parameters with step size `step`.
-        parameters: Those of the system (`odesim.system(name)` lists them).
+        parameters: Parameters of the system (`odesim.system(name)` lists them).
 
     Returns:
-        A `Trajectory`, or a list with one for each stage if several stages are asked for or a run is continued. A
-        numerical failure raises nothing; the `outcome` reports it.
+        A `Trajectory`. If you ask for several stages or continue a run, a list with a `Trajectory` for each stage. A
+        numerical failure raises no error; it is reported in `outcome`.
 
     Raises:
-        UsageError: A request that cannot be met.
-        InterruptedRun: Ctrl-C; its `result` is the run up to its last good state.
+        UsageError: The request is invalid.
+        InterruptedRun: Ctrl-C was pressed; its `result` is the run up to its last good state.
 
     Example:
         >>> import odesim
@@ -145,30 +146,32 @@ def simulate(
     """Run finite-sample SGD of a system and return its trajectory; nothing is written.
 
     Arguments:
-        system: Its name, a file that declares it, or a `System`.
-        method: "explicit", weights in d dimensions, or "compressed", exact in law at a cost that does not depend on d.
-        step_size: Step size of SGD; by default a declared model's own.
-        batch: Fresh samples in a step; by default a declared model's own.
-        seeds: Number of replicas (1, or that of the run `after` which these go on).
+        system: Name of a system, path of a file that declares one, or a `System`.
+        method: "explicit" for weights in d dimensions, or "compressed" for overlaps alone. Compressed SGD is exact in
+            law, and its cost per step does not depend on d.
+        step_size: Step size of SGD; by default that of the declared model.
+        batch: Number of fresh samples per step; by default that of the declared model.
+        seeds: Number of replicas (1, or that of the run that `after` continues).
         device: "auto", "cpu" or "gpu" (through JAX).
         precision: "float64", or "float32" for explicit SGD.
-        fresh_initial: Draw initial weights for every replica; by default all start alike.
-        population_loss: Save the population loss also where it costs as much as training: chen at P = 3, pruning with
-            data=iid and distinct. All other systems save it anyway.
-        preset, config, initial, stage, after, seed, until, backend: As of `integrate`. Of several stages every replica
-            goes on where the stage before left it.
+        fresh_initial: Draw initial weights for every replica; by default all replicas have the same start.
+        population_loss: Save the population loss even if it costs as much as training: chen at P = 3, pruning with
+            data=iid and data=distinct. All other systems always save it.
+        preset, config, initial, stage, after, seed, until, backend: As for `integrate`. With several stages, every
+            replica continues from the end of its previous stage.
         save_points: Number of saved times, at the nearest steps (201).
         save_at: The saved times themselves, increasing; states are those of the nearest steps.
-        parameters: Those of the system.
+        parameters: Parameters of the system.
 
     Returns:
-        A `Trajectory` whose variables have the dimensions (seed, time, ...), and `step` (time,) beside `time`; a list
-        with one for each stage if several stages are asked for or a run is continued.
+        A `Trajectory` whose variables have the dimensions (seed, time, ...). It also has `step` (time,), the number of
+        steps at each saved time. If you ask for several stages or continue a run, a list with a `Trajectory` for each
+        stage.
 
     Raises:
-        UsageError: A request that cannot be met.
-        MissingError: A GPU that is not there.
-        InterruptedRun: Ctrl-C; its `result` is the run up to its last saved state.
+        UsageError: The request is invalid.
+        MissingError: There is no GPU.
+        InterruptedRun: Ctrl-C was pressed; its `result` is the run up to its last saved state.
 
     Example:
         >>> import odesim

@@ -21,7 +21,7 @@ OPTION = re.compile(rf"--([a-z][a-z-]*)(?:[ =]((?:\d[\w.+-]*|{WORDS})(?![\w-])|(
 RENAMED = {"from": "after", "out": "folder", "claim": "claims", "config": "config"}
 """Options that have another name in Python."""
 WHOLE = (
-    ("Missing option '--system' (or --from RUN_DIR, which says it)", "a system is missing: its name, or after=run"),
+    ("Missing option '--system' (or --from RUN_DIR, which implies it)", "a system is missing: its name, or after=run"),
     ("Missing option '--system'", "a system is missing: give its name"),
     ("--stage all", 'stage="all"'),
     ("--until NAME=T,NAME=T", 'until={"NAME": T, ..}'),
@@ -237,6 +237,6 @@ def trajectory_of(run: Any, what: str) -> Any:
 
 
 def _short(value: Any) -> str:
-    """What was given, in a few characters."""
+    """Return a short form of a given value for a message."""
     text = repr(value)
     return text if len(text) <= 60 else f"a {type(value).__name__}"

@@ -1,1 +1,1 @@
-"""What is asked: a case with its parameters and options, and the trajectory that answers it."""
+"""Requests and answers: a case with its parameters and options, and the trajectory that answers it."""

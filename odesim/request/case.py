@@ -36,13 +36,13 @@ EULER = "euler"
 AUTO = "auto"
 """The word for the tier that a stage settles on by itself."""
 NO_CLOCK = 1.0
-"""What a request says for `until` where its stage has no clock."""
+"""Value of `until` in the request of a stage without a clock."""
 OPTIONS = ("stage", "seed", "until", "save_points", "save_at", "rtol", "atol", "backend", "solver")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
-    """What one run of one stage is asked to do; everything is resolved and checked, except by the integrator.
+    """Request for one run of one stage.  Everything is resolved and checked, except by the integrator.
 
     `explicit` names the parameters and `options` the options that the user gave (an option that has no
     meaning for the equations can then be refused).  `atol` is `None` where the integrator chooses it
@@ -135,8 +135,8 @@ class Case:
         """Raise `UsageError` for a stage that is one step after an earlier run: it has no flow to integrate."""
         if isinstance(self.system.stage(self.stage), Map):
             raise UsageError(
-                f"stage {self.stage} of {self.system.name} is one step after an earlier run: "
-                "give --from RUN_DIR, or --stage all."
+                f"stage {self.stage} of {self.system.name} is a single step after an earlier run: give this "
+                "run by --from RUN_DIR, or use --stage all."
             )
 
     def request(self) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def restated(system: System, given: Mapping[str, Any]) -> tuple[System, dict[str
 
 
 def short_name(reference: str) -> str:
-    """What a system is called in the names of folders: a plain name, or that of the system a reference leads to."""
+    """Return the name of a system for the names of folders; for a reference, the name of the system it denotes."""
     return find_system(reference).name if outside.is_reference(reference) else reference
 
 
@@ -239,7 +239,7 @@ def read_config(path: str | os.PathLike[str], system: System) -> dict[str, Any]:
     _check_names(written, (*OPTIONS, "step", "preset", "initial", "parameters", "system"), f"key of {path}:")
     named = written.pop("system", system.name)
     if named != system.name and not _leads_to(named, system, path.parent):
-        raise UsageError(f"{path} is for system {named!r}, but {system.name!r} was asked for; use one of the two.")
+        raise UsageError(f"{path} is for system {named!r}, but you asked for {system.name!r}; use only one of the two.")
     if not isinstance(written.get("parameters", {}), dict):
         raise UsageError(f"'parameters' in {path} must be a table: write [parameters] and one line for each.")
     if isinstance(written.get("initial"), str):
@@ -248,7 +248,7 @@ def read_config(path: str | os.PathLike[str], system: System) -> dict[str, Any]:
 
 
 def _leads_to(named: Any, system: System, folder: Path) -> bool:
-    """Whether what a file in a folder calls its system is a reference to this one; paths are relative to the file."""
+    """Return True if a file names this system; a path in the file is relative to the folder of the file."""
     if not isinstance(named, str) or not outside.is_reference(named):
         return named == derivations.reference(system)
     return find_system(str(folder / named) if outside.is_path(named) else named) is system
@@ -329,7 +329,7 @@ def _numbers(options: Mapping[str, Any], horizon: float, parameters: Any) -> dic
     seed = seed_number(options.get("seed", 0))
     save_at = read_times(options["save_at"]) if "save_at" in options else None
     if save_at is not None and "save_points" in options:
-        raise UsageError("--save-points and --save-at both say when states are saved; give one of the two")
+        raise UsageError("--save-points and --save-at both determine the saved times; give only one of the two")
     until = end_time(options.get("until", horizon if save_at is None else save_at[-1]), parameters)
     if save_at is not None:
         require_end(save_at, until)

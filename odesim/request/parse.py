@@ -25,7 +25,7 @@ TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 def shortened(value: Any) -> str:
-    """What was given, for a sentence: long ones are cut."""
+    """Return a given value as text for a message; long values are truncated."""
     try:
         text = repr(value)
     except ValueError:  # Python writes no whole number of more than 4,300 digits
@@ -34,7 +34,7 @@ def shortened(value: Any) -> str:
 
 
 NEAR = 0.6
-"""How alike two words must be, of 1, for one to be what was meant by the other."""
+"""Similarity (of at most 1) from which an unknown word is taken for a misspelt known one."""
 SHOWN = 16
 """Names that a sentence lists; of more it says how many."""
 
@@ -55,7 +55,7 @@ def near(word: str, known: Iterable[str]) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """What to try instead of an unknown `word`: the known one that is near, or all of them."""
+    """Return a hint for an unknown `word`: the most similar known word, or all known words."""
     known = list(known)
     close = near(word, known)
     if close:

@@ -55,7 +55,9 @@ def read_times(value: Any, name: str = "--save-at") -> tuple[float, ...]:
         raise UsageError(f"{name} is a list of times such as 1,10,100, but {shortened(value)} was given")
     times = tuple(real_number(item, f"a time of {name}") for item in items)
     if not times or times[0] < 0 or times[-1] <= 0 or (np.diff(times) <= 0).any():
-        raise UsageError(f"{name} needs increasing times from 0 on, the last above 0, but {shortened(value)} was given")
+        raise UsageError(
+            f"{name} needs increasing times of at least 0, the last above 0, but {shortened(value)} was given"
+        )
     return times
 
 

@@ -50,7 +50,7 @@ class SeveralStages(abc.ABC, Generic[S]):
     @property
     @abc.abstractmethod
     def method(self) -> str:
-        """How the stages are computed."""
+        """Return the method by which the stages are computed."""
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer."""

@@ -24,11 +24,11 @@ VIEWS = {
     "explore": "odesim.public.keep:explore",
     "values": "odesim.study.interpolation:values_at",
 }
-"""What results are shown, kept and continued by."""
+"""Functions that show, store and continue results."""
 
 
 def load_view(name: str) -> Any:
-    """What shows, keeps or continues a result."""
+    """Return the function that shows, stores or continues a result."""
     return load(VIEWS[name])
 
 

@@ -33,9 +33,9 @@ OutcomeKind = Literal["completed", "stopped", "failed", "interrupted"]
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a run ended: `completed`, `stopped` by an event, `failed` numerically, or `interrupted` by the user.
+    """Outcome of a run: `completed`, `stopped` by an event, `failed` numerically, or `interrupted` by the user.
 
-    `time` is the last time at which the state is good; `reason` one sentence for the reader.
+    `time` is the time of the last good state, and `reason` is one sentence for the reader.
     """
 
     kind: OutcomeKind
@@ -84,24 +84,25 @@ class Origin:
         return self.model.name if self.model is not None else short_name(self.system, self.declaration)
 
     def required(self, chosen: System | None = None) -> System:
-        """Return the system that the run was made with; `chosen` is the one that the user names for it, if any.
+        """Return the system of the run; `chosen` is the system that the user names, if any.
 
-        Raises `UsageError` where `chosen` is another system, and where the run is of a system outside of odesim that
-        nobody names: odesim does not import what a folder names.
+        Raises `UsageError` if `chosen` is another system.  Also raises it if the system is outside of odesim and the
+        user does not name it, because odesim never imports code only because a folder names it.
         """
         own = self.known
         if own is None and outside.is_declaration(self.system):
             raise UsageError(
-                f"the run was stored by an earlier version of odesim, without its declaration, and {self.system} has "
-                "changed since: give the file its earlier text, or make the run again"
+                "the run was stored by an earlier version of odesim, without its declaration, and "
+                f"{self.system} has changed since: restore the earlier text of the file, or make the run again"
             )
         if own is None and chosen is not None and derivations.reference(chosen) == self.system:
             return chosen
         if own is None:
             place = outside.split(self.system)[0]
             raise UsageError(
-                f"the run is of {self.system}, which is outside of odesim, and odesim imports no code because a run "
-                f"names it: if you trust {place}, name it by --system {self.system} (or load it by odesim.system first)"
+                f"the run belongs to {self.system}, which is outside of odesim, and odesim never imports code "
+                f"only because a run names it: if you trust {place}, give --system {self.system} (or load it "
+                "first with odesim.system)"
             )
         if chosen is None:
             self._tell_of_changes(own)
@@ -110,10 +111,10 @@ class Origin:
             return own
         if derivations.reference(chosen) == self.system:
             raise UsageError(
-                f"the run is of {own.name} as it was declared then, and the declaration has changed since: leave "
-                "--system out to go on with the declaration of the run"
+                f"the declaration of {own.name} has changed since the run: leave out --system to continue "
+                "with the declaration of the run"
             )
-        raise UsageError(f"the run is of {own.name}, but --system is {chosen.name}")
+        raise UsageError(f"the run belongs to {own.name}, but --system is {chosen.name}")
 
     def _tell_of_changes(self, own: System) -> None:
         """Warn where the file that declared the model states another one now."""
@@ -158,7 +159,7 @@ class Variable(np.ndarray):
         return self.values[key]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """How it is pickled: with its labels."""
+        """Return the pickled form, which includes the labels."""
         return Variable, (self.dims, self.values, self.meaning)
 
     def __copy__(self) -> "Variable":
@@ -198,23 +199,24 @@ def places_of(variables: Mapping[str, Variable], named: Container[str]) -> dict[
 
 @dataclasses.dataclass(frozen=True)
 class Trajectory(RunMapping):
-    """A run of this session: a mapping of names to arrays, labelled, with everything needed to ask for it again.
+    """Run of this session: a mapping of names to labelled arrays, with the complete request.
 
-    `run["gamma2"]` is the array of a variable, `run(3.5)` the state at a time, `run.dataset()` all of it for xarray.
+    `run["gamma2"]` is the array of a variable, `run(3.5)` the state at time 3.5, and `run.dataset()` the whole run as
+    an xarray data set.
 
     Attributes:
         time: Saved times (time,), in the unit of `clock`.
-        state: Components of the state and observables by name: labelled arrays with the dimensions ("time", ...), of
-            SGD ("seed", "time", ...).
+        state: Components of the state and observables by name, as labelled arrays. The dimensions are ("time", ...) for
+            a flow and ("seed", "time", ...) for SGD.
         extras: Labelled arrays without a time axis: hitting times, conserved norms, constants.
-        clock: Meaning of the time, as a sentence. The label of an axis is "time t".
+        clock: Meaning of the time, as a sentence.
         origin: System, stage, tier, method, parameters, options and seed.
         outcome: `kind` ("completed", "stopped", "failed", "interrupted"), `time` of the last good state, `reason`.
         statistics: Counters of the integrator or the simulation, such as evaluations.
-        summary: Headline numbers by name (`odesim systems NAME` says what they are).
-        invariants: Measured values that test what the exact dynamics conserves or bounds, by name.
-        step: Numbers of SGD steps taken (time,); None for a flow.
-        asked: The request; None for a run that was loaded.
+        summary: Most important numbers of the run, by name (`odesim systems NAME` describes them).
+        invariants: Measured values of quantities that the exact dynamics conserves or bounds, by name.
+        step: Number of SGD steps at each saved time (time,); None for a flow.
+        asked: The request; None if the run was loaded.
 
     Example:
         >>> import odesim
@@ -261,7 +263,7 @@ class Trajectory(RunMapping):
         """Return the variables, coordinates and attributes of the data set.
 
         Returns:
-            Variables, coordinates (`time`, `step` of SGD, counted places) and attributes, each by name.
+            Three mappings by name: variables; coordinates (`time`, `step` of SGD, numbers of the entries); attributes.
         """
         coordinates = {"time": Variable(("time",), self.time, self.clock), **self.places()}
         if self.step is not None:
@@ -286,21 +288,21 @@ class Trajectory(RunMapping):
         """Return the arrays of a flow at one of its saved times.
 
         Arguments:
-            k: Number of the saved time, from 0 (-1: the last).
+            k: Index of the saved time, counted from 0 (-1 is the last).
 
         Returns:
-            The components at that time, and everything without a time axis, by name.
+            The components at this time and all variables without a time axis, by name.
         """
         arrays = {name: np.asarray(v.values[k]) for name, v in self.state.items() if v.dims[0] == "time"}
         return arrays | {name: v.values for name, v in self.extras.items()}
 
     def dataset(self) -> "xarray.Dataset":
-        """Return the run as an `xarray.Dataset`; every variable says what it is in its attribute `meaning`.
+        """Return the run as an `xarray.Dataset`. The attribute `meaning` of a variable describes it.
 
         The coordinate `time` also has the short label "time t" (attribute `long_name`), which pictures of xarray show.
 
-        Teachers, experts and every other dimension without names of its own are counted from 1, so that
-        `.sel(teacher=1)` is the first; in arrays and `.isel` the first is 0, as everywhere in Python.
+        Teachers, experts and similar dimensions are numbered from 1 in their coordinates: `.sel(teacher=1)` is the
+        first teacher. Positions in arrays and in `.isel` are counted from 0, as usual in Python.
 
         Returns:
             A data set with the coordinate `time`, and parameters and options in its attributes.
@@ -316,10 +318,10 @@ class Trajectory(RunMapping):
         return data
 
     def places(self) -> dict[str, Variable]:
-        """Return the numbers 1, 2, .. of the entries of every dimension (teachers, experts, ..) that has no names.
+        """Return the coordinates 1, 2, .. of every dimension (teachers, experts, ..) without named entries.
 
         Returns:
-            A coordinate by the name of the dimension.
+            Coordinates, by the name of the dimension.
         """
         variables = {**self.state, **self.extras}
         return places_of(variables, (*UNNUMBERED, *variables))
@@ -354,5 +356,5 @@ class Stages(list[Trajectory]):
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no word for: numbers and arrays of NumPy as plain ones, everything else as text."""
+    """Convert a value for JSON: NumPy numbers and arrays to plain ones, everything else to text."""
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else str(value)

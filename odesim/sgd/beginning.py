@@ -57,6 +57,7 @@ def require_steps(stage: Dynamics, parameters: Any, begin: Beginning, tick: floa
     advance = equations.advance if equations is not None else None
     if isinstance(advance, Smooth | Recursion) and advance.clock:
         raise UsageError(
-            f"stage {stage.name} has values that change in time and begins at {begin.time:g}, which is no whole number "
-            f"of its steps of {tick:g}: take a step size that divides it, or another end of the stage before"
+            f"stage {stage.name} has time-dependent values and begins at {begin.time:g}, which is not a whole "
+            f"number of its steps of {tick:g}: use a step size that divides it, or another end of the stage "
+            "before"
         )

@@ -54,17 +54,17 @@ STUBS = {
     "draw": "def draw(uniform, normal, *numbers):\n    return uniform\n",
     "mean": "def mean(labels, *numbers):\n    return labels\n",
 }
-"""What stands in for the label functions of a model without labels; never called, but compiled with the rest."""
+"""Replacement for the label functions of a model without labels; it is compiled but never called."""
 AT_ANY_TIME = "def at_time(count, step_size, *numbers):\n    return step_size, numbers\n"
-"""What stands in for `at_time` in a model whose numbers stay the same."""
+"""Replacement for `at_time` in a model with constant numbers."""
 
 
 AS_IT_IS = "def settle(count, step_size, parts, gg, scalars, *numbers):\n    return step_size, scalars, numbers\n"
-"""What stands in for `settle` in a model whose numbers do not depend on the state."""
+"""Replacement for `settle` in a model whose numbers do not depend on the state."""
 OVERLAPS = "def overlaps(X):\n    return X @ X.T\n"
 """The Gram matrix of a factor, which `settle` is given."""
 NO_OVERLAPS = "def overlaps(X):\n    return X\n"
-"""What stands in for it where nothing reads it."""
+"""Replacement for it if no function reads it."""
 
 
 def module_of(model: Model | PatternModel | FrameModel) -> types.ModuleType:

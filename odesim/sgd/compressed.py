@@ -157,5 +157,5 @@ class Chain:
 
     @property
     def saved(self) -> np.ndarray:
-        """What is saved of it: the Gram matrix, packed with the scalars where there are any."""
+        """Return the saved variables: the Gram matrix, packed with the scalars where there are any."""
         return self.gram if self.scalars is None else packed(self.gram, self.scalars)

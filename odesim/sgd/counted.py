@@ -86,7 +86,7 @@ class CountedChains(PatternChains):
         return self.lists[k if len(self.lists) > 1 else 0]
 
     def composition(self, k: int, rng: np.random.Generator) -> np.ndarray:
-        """How many examples of every configuration a batch of a replica has (C,)."""
+        """Return the number of examples of every configuration (C,) in a batch of a replica."""
         counts = self.held(k)[1]
         if self.chance is not None:
             return rng.multinomial(self.batch, self.chance)

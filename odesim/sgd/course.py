@@ -40,9 +40,9 @@ def build(
     sgd = dict(sgd)
     if len(replicas) > 1:
         if sgd.get("seeds") not in (None, len(replicas), str(len(replicas))):
-            raise UsageError(f"--seeds {sgd['seeds']}, but the run that goes on has {len(replicas)} replicas")
+            raise UsageError(f"--seeds is {sgd['seeds']}, but the continued run has {len(replicas)} replicas")
         if sgd.get("fresh_initial"):
-            raise UsageError("--fresh-initial draws new weights, but --from goes on with those of the run")
+            raise UsageError("--fresh-initial draws new weights, but --from continues with the weights of the run")
         sgd["seeds"] = len(replicas)
     first = None if start is None else Started(next(iter(replicas)), start.digest)
     found = pipeline.build(system, parameters, stages, first, **options)
@@ -50,14 +50,17 @@ def build(
     for case in found.cases:
         stage = case.system.stage(case.stage)
         if not isinstance(stage, Dynamics):
-            raise UsageError(f"stage {stage.name} is one step, which SGD of several stages does not take: name others")
+            raise UsageError(
+                f"stage {stage.name} is a single step, which SGD of several stages does not support: choose "
+                "other stages"
+            )
         begin = time if stage.clock == clock else 0.0
         if begin and "until" in case.options:
             case = dataclasses.replace(case, until=case.until - begin)
         if going and sgd["method"] == "explicit" and families.has_samples(case):
             raise UsageError(
-                f"explicit SGD of stage {stage.name} cannot go on: a run keeps overlaps, and samples of a file need "
-                "the weights; take --method compressed"
+                f"explicit SGD of stage {stage.name} cannot continue, because a run stores only overlaps but "
+                "samples from a file need the weights; use --method compressed"
             )
         arrays = () if made else tuple({**(found.previous or {}), **_own(run, start)} for run in replicas)
         made.append(Simulation.build(case, **sgd, begin=Beginning(begin, arrays, "" if made else found.stage)))

@@ -31,7 +31,7 @@ class Descent:
         return self.at * self.simulation.tick
 
     def _grams(self) -> np.ndarray:
-        """What is saved of the engine; not finite where weights that still are have squares that are not.
+        """Return the saved variables of the engine; they are not finite if squares of finite weights are not.
 
         NumPy is not to warn of these: the run ends with an outcome that says it.
         """

@@ -1,4 +1,4 @@
-"""What a request needs, counted before it is begun: memory that is not there is refused, a long wait is said."""
+"""Effort of a request, estimated in advance: too much memory is refused, and a long duration is announced."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +33,9 @@ def check(simulation: "Simulation", initial: "Initial") -> None:
     seconds = least_seconds(simulation, size)
     if seconds > NEVER:
         raise UsageError(
-            f"{simulation.steps:.3g} steps of {simulation.batch:.3g} samples for {replicas:.3g} replicas would take "
-            f"{spoken(seconds)} at the least: lower --until, --batch or --seeds, or take a larger --step-size"
+            f"{simulation.steps:.3g} steps of {simulation.batch:.3g} samples for {replicas:.3g} replicas "
+            f"would take at least {spoken(seconds)}: lower --until, --batch or --seeds, or take a larger "
+            "--step-size"
         )
 
 
@@ -55,7 +56,7 @@ def least_seconds(simulation: "Simulation", size: int) -> float:
 
 
 def announcement(simulation: "Simulation", initial: "Initial") -> str:
-    """What to say before a simulation that is long, or of very few steps; empty where there is nothing to say."""
+    """Return a notice before a simulation that is long or has very few steps; otherwise an empty text."""
     said = []
     seconds = least_seconds(simulation, sum(values.size for values in initial.state.values()))
     if seconds > LONG:

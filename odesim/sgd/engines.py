@@ -23,7 +23,7 @@ class Engine(Protocol):
         ...
 
     def grams(self) -> np.ndarray:
-        """What is saved of every replica: raw Gram matrices (R, n, n), packed with scalars, or a model's own vector."""
+        """Return the saved variables: packed Gram matrices (R, n, n) and scalars, or a model's own vector."""
         ...
 
     def state(self) -> dict[str, np.ndarray]:

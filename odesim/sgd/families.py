@@ -1,4 +1,4 @@
-"""What a stage's model is asked beyond the options of a simulation: by its family of data, and by its step size."""
+"""Options that depend on the family of data and on the step size of a model."""
 
 import dataclasses
 import importlib
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """What serves the models of one type, by names that are imported on first use.
+    """Functions for the models of one type, by names that are imported on first use.
 
     The modules of its checks (`check`, `require_memory(simulation, model, initial)`) and of its engine, the engines
     `chains` (NumPy and numba) and `replicas` (JAX), and `descent(model, initial, batch, repeats, rng, fresh)`, which
@@ -79,7 +79,9 @@ def require_jax(case: Case, method: str) -> bool:
     if scaled and "backend" in case.options and case.backend == "numba":
         raise UsageError("SGD on inputs with eigenvalues runs in JAX only; leave --backend out or give --backend jax")
     if scaled and has_momentum(case) and method == "compressed":
-        raise UsageError("compressed SGD with momentum is for inputs x ~ N(0, I), not [inputs]; take --method explicit")
+        raise UsageError(
+            "compressed SGD with momentum supports only inputs x ~ N(0, I), not [inputs]; use --method explicit"
+        )
     return scaled
 
 
@@ -105,12 +107,12 @@ def check(own: Family | None, case: Case, method: str, batch: int, precision: st
 
 
 def costly_loss(model: Any, parameters: Any) -> bool:
-    """Whether the population loss along training costs about as much as the training, and is saved only on request."""
+    """Return True if the population loss costs about as much as the training, so that it is saved only on request."""
     return hasattr(model, "costly_loss") and model.costly_loss(parameters)
 
 
 def keeps_loss(model: Any, parameters: Any, asked: bool) -> bool:
-    """Whether the population loss is saved beside training: where it is `asked` for, or costs little."""
+    """Return True if the population loss is saved beside training: where it is `asked` for, or costs little."""
     return asked or not costly_loss(model, parameters)
 
 
@@ -121,7 +123,7 @@ def require_loss(case: Case, asked: bool) -> None:
     stage = case.system.dynamics(case.stage)
     equations = flow_of(stage, case.parameters) if stage.model else None
     if equations is None:
-        raise UsageError("--population-loss: there is no flow, and no population loss, of this training; leave it out")
+        raise UsageError("--population-loss: this training has no flow and therefore no population loss; leave it out")
     if equations.about.neglects != "nothing" and costly_loss(stage.truth(case.parameters), case.parameters):
         raise UsageError(
             f"--population-loss: the loss of tier {equations.about.name} is not that of this training, because it "
@@ -163,7 +165,7 @@ def make_engine(
 
 
 def remarks(engine: Any) -> dict[str, str]:
-    """How an engine makes its batches, where it had a choice; part of a run's summary."""
+    """Return the method by which an engine makes its batches, if it has a choice; part of the summary."""
     text = getattr(engine, "batches", "")
     return {"batches": text} if text else {}
 

@@ -139,11 +139,11 @@ class FrameChains:
         return move.on_patches(self.moving[k], self.out[k], batch, directions)
 
     def finite(self) -> bool:
-        """Whether every weight is a number."""
+        """Return True if every weight is a number."""
         return all(np.isfinite(array).all() for moving in self.moving for array in moving)
 
     def grams(self) -> np.ndarray:
-        """What is saved of every replica (R, size), read by the model's `observe`."""
+        """Return the saved variables of every replica (R, size), read by the model's `observe`."""
         pairs = zip(self.initials, self.moving, strict=True)
         return np.array([self.model.measure(initial, *self.move.tables(moving)) for initial, moving in pairs])
 

@@ -1,4 +1,4 @@
-"""What simulations on finite alphabets (frames, patterns) ask for beyond those of Gaussian inputs: checks."""
+"""Further checks of simulations on finite alphabets (frames, patterns)."""
 
 import importlib
 from typing import TYPE_CHECKING, Any

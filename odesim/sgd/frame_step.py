@@ -114,7 +114,7 @@ class Step:
 
     @property
     def by_patch(self) -> bool:
-        """Whether every patch is taken as a vector of its own."""
+        """Return True if every patch is taken as a vector of its own."""
         return self.frame is not None and self.model.ball is not None
 
     def tables(self, moving: Weights) -> Weights:

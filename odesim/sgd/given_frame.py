@@ -38,9 +38,9 @@ def _beside(gram: np.ndarray, frame: np.ndarray, block: int, rng: np.random.Gene
     count, room = half.shape[1], frame.shape[1] - len(span)
     if count > room:
         raise UsageError(
-            f"block {block + 1} of the inputs has {frame.shape[1]} coordinates, in which {count} vectors beside the "
-            f"{len(span)} of files have no room: SGD needs a random start (no overlap), a teacher of a file or with "
-            "spread = 'random', or fewer bins"
+            f"block {block + 1} of the inputs has {frame.shape[1]} coordinates, too few for {count} vectors "
+            f"in addition to the {len(span)} from files: SGD needs a random start (no overlap), a teacher of "
+            "a file or with spread = 'random', or fewer bins"
         )
     if not count:
         return along @ frame

@@ -277,6 +277,8 @@ def refuse(model: Any) -> None:
     if not isinstance(model, Model):
         raise UsageError("bands need a model of Gaussian inputs; this one draws its inputs from a finite set")
     if isinstance(model, ScalarModel) and model.velocities is not None:
-        raise UsageError("bands of SGD with momentum are not derived: its velocities fluctuate on the time of a step")
+        raise UsageError(
+            "there are no bands for SGD with momentum, because the velocities fluctuate within the time of a step"
+        )
     if isinstance(model, ScalarModel) and model.episode > 1:
-        raise UsageError("bands of training by episodes are not derived: leave [training] episode out")
+        raise UsageError("there are no bands for training by episodes: leave [training] episode out")

@@ -155,7 +155,7 @@ def outside(X, G, S, outer, Z, products, batch, freedom, rng):
 
 
 def finite(X):
-    """Whether every number is finite."""
+    """Return True if every number is finite."""
     for i in range(X.shape[0]):
         for c in range(X.shape[1]):
             if not np.abs(X[i, c]) < np.inf:

@@ -1,4 +1,4 @@
-"""What a simulation shares with its flow: hitting times, population losses and errors of the paths that SGD took."""
+"""Quantities that SGD shares with its flow: hitting times, population losses and errors along the paths of SGD."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -74,7 +74,7 @@ def first_times(reached: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 
 def constants(model: Any, initials: Sequence[Initial], last: np.ndarray) -> dict[str, Variable]:
-    """What a run of a model keeps without a time; (seed, ..) where replicas differ, as copies of students do.
+    """Return the saved constants of a run; they have an axis (seed, ..) if replicas differ, like copies of students.
 
     Of the `last` saved states (R, ..) these are velocities that are no order parameters.
     """
@@ -101,7 +101,7 @@ def _distinct(initials: Sequence[Initial]) -> list[Initial]:
 
 
 def _same(one: np.ndarray, two: np.ndarray) -> bool:
-    """Whether two arrays are equal, what is no number included."""
+    """Return True if two arrays are equal; NaN equals NaN."""
     return np.array_equal(one, two, equal_nan=np.asarray(one).dtype.kind == "f")
 
 

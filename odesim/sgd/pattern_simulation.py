@@ -1,4 +1,4 @@
-"""What simulations of pattern data ask for beyond those of other alphabets: training sets and noise of a file."""
+"""Further checks of simulations of pattern data: training sets and noise of a file."""
 
 from typing import TYPE_CHECKING
 

@@ -152,7 +152,7 @@ def training_set(
 
 
 def entries(model: PatternModel, initial: Initial, simulation: Any) -> int:
-    """How many numbers a run holds: examples with their dense patches, and weights.  Counted batches hold none."""
+    """Return the number of stored numbers of a run: dense examples and weights.  Counted batches have no examples."""
     from odesim.sgd.counted import examples_because
 
     p, s = initial.parameters, model.sizes(initial)
@@ -188,7 +188,7 @@ class PatternChains:
     """Replicas of one training run, each with its own weights and random numbers; the numba engine."""
 
     batches = ""
-    """How batches are made, where there is a choice."""
+    """Return the method by which batches are made, if there is a choice."""
 
     def __init__(
         self, model: PatternModel, initials: list[Initial], arrays: Mapping[str, np.ndarray] | None, *,
@@ -293,7 +293,7 @@ class PatternChains:
         return (*found, expert, margin)
 
     def saved(self) -> np.ndarray:
-        """What is kept of every replica (R, size): overlaps, dispatch and scalars, read by the model's `observe`."""
+        """Return the saved variables (R, size): overlaps, dispatch and scalars, for `observe` of the model."""
         return np.array([self._measure(k, w) for k, w in enumerate(self.weights)])
 
     grams = saved

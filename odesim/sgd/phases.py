@@ -61,7 +61,7 @@ class Phases:
             self.engine.restore(state)
 
     def grams(self) -> np.ndarray:
-        """What is saved of every replica."""
+        """Return the saved variables of every replica."""
         return self.engine.grams()
 
     def state(self) -> dict[str, np.ndarray]:

@@ -172,7 +172,7 @@ def _usual(case: Case, step_size: Any, batch: Any) -> tuple[float, int]:
     step_size, batch = (step if step_size is None else step_size), (size if batch is None else batch)
     for name, value in (("--step-size", step_size), ("--batch", batch)):
         if value is None:
-            raise UsageError(f"{name} is missing; for example --step-size 1e-3 --batch 256")
+            raise UsageError(f"{name} is missing; give it, for example --step-size 1e-3 --batch 256")
     step_size = real_number(step_size, "--step-size") if isinstance(step_size, str) else step_size
     return step_size, whole_number(batch, "--batch")
 
@@ -181,7 +181,7 @@ def refuse_tier(case: Case) -> None:
     """Raise `UsageError` for a tier asked of SGD alone; beside a flow (`odesim compare`) it is the flow's."""
     if "tier" in case.explicit and case.tier != case.system.stage(case.stage).tiers[0]:
         raise UsageError(
-            f"-p tier={case.tier} is a level of description of the flow and has no meaning for SGD; leave it out"
+            f"-p tier={case.tier} is an approximation of the flow and has no meaning for SGD; leave it out"
         )
 
 

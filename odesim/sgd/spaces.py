@@ -114,7 +114,7 @@ class Parts:
 
     @property
     def varied(self) -> bool:
-        """Whether clusters differ in their eigenvalues."""
+        """Return True if clusters differ in their eigenvalues."""
         return any(row != self.roots[0] for row in self.roots)
 
     @property

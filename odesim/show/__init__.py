@@ -1,1 +1,1 @@
-"""What people see: pictures, figures, reports, derivation pages, tables of verdicts."""
+"""Output for readers: pictures, figures, reports, derivation pages, tables of verdicts."""

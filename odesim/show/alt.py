@@ -1,4 +1,4 @@
-"""What is to be seen in a picture, in words, for whom it is not: read off the drawn figure, so that they are true."""
+"""Alternative text of figures, for screen readers, generated from the drawn figure."""
 
 import re
 from typing import Any
@@ -45,7 +45,7 @@ def _rows(table: Any) -> list[str]:
 
 
 def _scale(axis: Any, which: str) -> str:
-    """What an axis measures, and from where to where."""
+    """Return the label of an axis and its range in words."""
     own = axis.xaxis if which == "x" else axis.yaxis
     label = plain(own.get_label().get_text())
     if not label:

@@ -1,4 +1,4 @@
-"""What is mended in every figure after it is drawn: plain numbers on short logarithmic axes and on those to base 2."""
+"""Corrections of every figure after it is drawn: plain numbers on short logarithmic axes and on axes to base 2."""
 
 import math
 from typing import Any

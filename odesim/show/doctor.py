@@ -45,7 +45,7 @@ def examine() -> list[Finding]:
 
 
 def _precision() -> Finding:
-    """Whether JAX computes in float64."""
+    """Return True if JAX computes in float64."""
     import jax.numpy as jnp
 
     dtype = jnp.asarray(1.0).dtype
@@ -76,7 +76,7 @@ def _batch(rows: int) -> Finding:
 
 
 def _cache() -> Finding:
-    """Whether compiled kernels can be kept between processes."""
+    """Return True if compiled kernels can be kept between processes."""
     folder = cache.folder()
     name = "cache folder"
     try:

@@ -1,4 +1,4 @@
-"""What a figure needs, made once and stored; then the figure is drawn from what is stored, without computing.
+"""Figures, drawn from stored runs; runs and tables that a figure needs are computed once and stored.
 
 A figure is a module of the package `figures.<system>`, or of the one that a system outside names, with
 
@@ -113,7 +113,9 @@ def _packages(system: str | None) -> dict[str, str]:
 
 def _package() -> ModuleType:
     """The package of figures that belongs to this odesim."""
-    sentence = "the figures are not here: they stand beside odesim in its repository; install it from there"
+    sentence = (
+        "the figures are not installed: they are part of the repository of odesim; install odesim from a checkout"
+    )
     try:
         root = importlib.import_module(PACKAGE)
     except ImportError:
@@ -125,7 +127,10 @@ def _package() -> ModuleType:
 
 
 def obtain(need: Request | Table, root: Path = RUNS, say: Say | None = None) -> Run | Stored:
-    """What a figure needs, read from `root`, or made and stored there first.  Raises `NumericalError` if it fails."""
+    """Return a run or table that a figure needs, from `root`; compute and store it first if it is missing.
+
+    Raises `NumericalError` if the computation fails.
+    """
     with storing(root):
         root.mkdir(parents=True, exist_ok=True)
     return _table(need, root, say) if isinstance(need, Table) else _run(need, root, say)
@@ -188,7 +193,7 @@ def make(
             raise UsageError(f"{folder} cannot be made ({error.strerror}); choose another --out") from None
         if quick and not getattr(module, "QUICK", True):
             if say is not None:
-                say(f"{owner}/{name} has no smaller form: its effect needs the full size, so it is left out")
+                say(f"{owner}/{name} has no quick form, because its effect needs the full size; it is left out")
             continue
         stored = [obtain(need, root, say) for need in module.needs(quick=quick)]
         path = folder / f"{name}{'-quick' if quick else ''}.png"
@@ -261,7 +266,7 @@ COUNTS = {"seeds": "seed", "replicas": "replica", "draws": "draw"}
 
 
 def seeds_of(needed: Sequence[Request | Table]) -> str:
-    """How many seeds, replicas or draws stand behind a figure, in a sentence; nothing where nothing is random.
+    """Return a sentence with the number of seeds, replicas or draws of a figure, or "" if nothing is random.
 
     >>> seeds_of([Request("liao", {}, {"seed": 0}), Request("liao", {"m": 3}, {"seed": 0})])
     'One seed.'

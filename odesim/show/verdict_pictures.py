@@ -44,7 +44,7 @@ def file_name(verdict: Mapping[str, Any]) -> str:
 
 
 def caption(verdict: Mapping[str, Any]) -> str:
-    """What the picture of a verdict shows, in a sentence: its marks, and how they were decided."""
+    """Return a sentence that describes the picture of a verdict: its marks, and the decision."""
     count = len(verdict["samples"])
     said = [f"{count} measurement{'s' if count > 1 else ''}"]
     said += ["solid the claim" + (", grey its margin" if verdict["margin"] else "")] if _has_claim(verdict) else []
@@ -58,7 +58,7 @@ def caption(verdict: Mapping[str, Any]) -> str:
 
 
 def _has_claim(verdict: Mapping[str, Any]) -> bool:
-    """Whether the claim is a number, or a bound on one side at least."""
+    """Return True if the claim is a number, or a bound on one side at least."""
     predicted = verdict["predicted"]
     return any(end is not None for end in (predicted if isinstance(predicted, list) else [predicted]))
 

@@ -21,7 +21,7 @@ def write(page: Callable[[], str], out: str | os.PathLike[str], overwrite: bool,
     if target.exists() and not overwrite:
         raise UsageError(f"{target} exists; --overwrite replaces it, or choose another name")
     if not target.parent.is_dir():
-        raise UsageError(f"{target.parent} is no existing folder, so {target} cannot be written; create it first")
+        raise UsageError(f"{target.parent} does not exist, so {target} cannot be written; create the folder first")
     text = page()
     try:
         with replacing(target) as file:

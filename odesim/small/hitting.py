@@ -20,9 +20,9 @@ FUNCTIONS = (
     "Abs", "exp", "log", "sin", "cos", "tanh", "cosh", "sinh", "sign", "asin", "acos", "atan", "erf", "Max", "Min",
     "Piecewise",
 )  # fmt: skip
-"""What slopes may contain beside powers."""
+"""Functions that slopes may contain in addition to powers."""
 LOGICAL = ("And", "Or", "Not")
-"""What the conditions of a `Piecewise` may contain beside comparisons."""
+"""Logical functions that the conditions of a `Piecewise` may contain in addition to comparisons."""
 LIMITED, STILL = 4, 5
 """The status of a flow whose steps are limited by stability, of one whose slopes are 0 and may have underflowed."""
 Limits = tuple[float, float]
@@ -36,19 +36,19 @@ FLOATS = frozenset({float})
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Flow:
-    """A small autonomous flow, dx/dt = F(x), of a few entries, given as SymPy expressions.
+    """Small autonomous flow dx/dt = F(x) of a few entries, given as SymPy expressions.
 
-    Symbols without a slope are parameters, which may differ from flow to flow.  odesim compiles
-    one function for the expressions, so that long ones take longer to compile.  For a flow that depends on time, make
-    time an entry of slope 1: {"t": 1, "m": exp(-t) * m}.
+    Symbols without a slope are parameters, which may differ from flow to flow.  odesim compiles the expressions into
+    one function; long expressions take longer to compile.  If the flow depends on time, make time an entry with the
+    slope 1: {"t": 1, "m": exp(-t) * m}.
 
     Attributes:
-        slopes: Derivative in time of every entry, by name or symbol.
-        longest: Longest step. With an entry of constant slope it is a thousandth of the horizon, so that no short pulse
-            is stepped over. Otherwise only the error limits the steps.
+        slopes: Time derivative of every entry, by name or symbol.
+        longest: Largest step. If an entry has a constant slope, it is a thousandth of the end time, so that no step
+            jumps over a short pulse. Otherwise only the error limits the steps.
 
     Raises:
-        UsageError: A slope with a function that cannot be compiled, or that is no finite real expression.
+        UsageError: A slope has a function that cannot be compiled, or is not a finite real expression.
 
     Example:
         >>> import odesim, sympy
@@ -97,12 +97,12 @@ class Flow:
 
     @functools.cached_property
     def states(self) -> tuple[str, ...]:
-        """Entries of the state, which have a slope each."""
+        """Entries of the state. Each has a slope."""
         return tuple(self.slopes)
 
     @functools.cached_property
     def parameters(self) -> tuple[str, ...]:
-        """Symbols of the slopes that are no entries of the state, in alphabetical order: they stay as given."""
+        """Symbols of the slopes that are not entries of the state, in alphabetical order. Their values are constant."""
         return self.names[len(self.slopes) :]
 
     @functools.cached_property
@@ -136,17 +136,18 @@ class Flow:
             values: The state at time 0 and the parameters, as numbers or arrays that broadcast to one shape.
             until: End time.
             save_points: Number of equally spaced saved times, both ends included (201).
-            save_at: The saved times themselves, increasing, in place of `save_points`; the last is the end.
-            rtol: Relative tolerance of a step of DOP853, or of a Rosenbrock method where stability limits the step.
-            atol: Absolute tolerance of a step (1e-14, or less where an entry starts too close to 0 to be resolved).
+            save_at: The saved times themselves, increasing, instead of `save_points`; the last one is the end time.
+            rtol: Relative tolerance of a step of DOP853, or of a Rosenbrock method if stability limits the steps.
+            atol: Absolute tolerance of a step (1e-14, or smaller if an entry starts closer to 0 than this resolves).
 
         Returns:
-            An `xarray.Dataset` with a variable for every entry, of dimensions (time,) for numbers, (flow, time) for
-            arrays (n,), (flow_0, flow_1, .., time) for more axes, and the parameters without time.
+            An `xarray.Dataset` with a variable for every entry. Its dimensions are (time,) if all values are numbers,
+            (flow, time) for arrays (n,), and (flow_0, flow_1, .., time) for arrays with more axes. The parameters are
+            variables without time.
 
         Raises:
-            UsageError: Values or times that do not fit.
-            NumericalError: A flow that fails.
+            UsageError: Values or times are invalid.
+            NumericalError: The integration of a flow fails.
 
         Example:
             >>> import sympy
@@ -183,11 +184,11 @@ class Flow:
         rtol: float = 1e-9,
         atol: float | None = None,
     ) -> np.ndarray:
-        """Return the first times at which an entry passes a level, of one flow or of many at once.
+        """Return the first times at which an entry passes a level, for one flow or for many at once.
 
-        Within a step the entry is approximated by a cubic, which is checked at its quarters and turning points. An
-        entry that passes the level and returns within one step can be missed if it passes by less than the error of the
-        cubic, which falls with `rtol`.
+        Within a step the entry is approximated by a cubic, which is checked at its quarters and turning points. If an
+        entry passes the level and returns within one step, this is missed if the entry exceeds the level by less than
+        the error of the cubic. A smaller `rtol` makes this error smaller.
 
         Arguments:
             values: The state at time 0 and the parameters, as numbers or arrays that broadcast to one shape.
@@ -195,16 +196,16 @@ class Flow:
             level: The level.
             until: End time; a flow also ends when it crosses the level.
             direction: 1 upwards, -1 downwards.
-            absolute: Follow the size of the entry.
-            rtol, atol: Tolerances of a step, as of `integrate`; crossings are located to round-off.
+            absolute: Use the absolute value of the entry.
+            rtol, atol: Tolerances of a step, as for `integrate`. Crossings within a step are located to round-off.
 
         Returns:
-            An array of the shape of the values: infinity where the level is not passed before `until`, 0 where the
-            entry is beyond it from the start.
+            An array with the shape of the values. It is infinite if the level is not passed before `until`, and 0 if
+            the entry is beyond the level from the start.
 
         Raises:
-            UsageError: Values that do not fit, or a level that cannot be reached.
-            NumericalError: A flow that fails.
+            UsageError: The values are invalid, or the level cannot be reached.
+            NumericalError: The integration of a flow fails.
 
         Example:
             >>> import sympy
@@ -250,8 +251,8 @@ class Flow:
             self._lanes.slopes_at(np.ascontiguousarray(at), slopes[k])
         if not slopes[0].any() and slopes[1].any():
             raise UsageError(
-                f"the slopes at the start {', '.join(f'{x:.3g}' for x in row[:n])} are below the smallest number of "
-                "float64: start from a larger value, and extrapolate the hitting time by its law"
+                f"the slopes at the start {', '.join(f'{x:.3g}' for x in row[:n])} underflow in float64: "
+                "start from a larger value, and extrapolate the hitting time by its scaling law"
             )
 
     def _times(self, table: np.ndarray, rule: Rule, until: float, tolerances: Tolerances) -> np.ndarray:

@@ -34,7 +34,7 @@ def _given(state: str, parameters: str, kernel: Kernel, n: int) -> str:
 
 
 def _extra(kernel: Kernel, n: int) -> int:
-    """How many parameters a kernel has beside the n entries of the state."""
+    """Return the number of parameters of a kernel besides the n entries of the state."""
     return len(kernel.scalars) - n
 
 

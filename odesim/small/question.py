@@ -1,4 +1,4 @@
-"""What is asked of a small flow: the crossing, the horizon and the tolerances, checked."""
+"""Arguments for a small flow, checked: the crossing, the end time and the tolerances."""
 
 import functools
 import math
@@ -36,7 +36,7 @@ def saved_times(until: Any, save_points: int | None, save_at: Any) -> np.ndarray
     """Return the times of a trajectory from 0 to `until`, or those listed.  Raises `UsageError` for what is neither."""
     if save_at is not None:
         if save_points is not None:
-            raise UsageError("save_points and save_at both say when states are saved; give one of the two")
+            raise UsageError("save_points and save_at both determine the saved times; give only one of the two")
         times = read_times(save_at, "save_at")
         if until is not None:
             require_end(times, horizon(until), "save_at", "until")

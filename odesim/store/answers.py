@@ -18,7 +18,7 @@ from odesim.store.read import read_variables
 from odesim.store.write import installed, write_pictures
 
 RESULT = "odesim.study.answers.{verb}:RESULT"
-"""Where the class of the answers of a verb is."""
+"""Module with the class of the answers of a verb."""
 
 
 def save(answer: Answer, folder: Path, seconds: float, draw: Callable[[Answer, Path], object] | None) -> Path:

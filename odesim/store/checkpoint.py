@@ -52,7 +52,7 @@ class Checkpoint:
             arrays = npz.read_npz(self.path)
             stored = json.loads(str(arrays.pop(META)))
         except (OSError, ValueError, KeyError):
-            raise UsageError(f"{self.path} is no checkpoint that can be read; run without --resume.") from None
+            raise UsageError(f"{self.path} is a damaged checkpoint; run without --resume.") from None
         if stored["digest"] != self.digest:
             raise UsageError(
                 f"{self.path} belongs to another request ({stored['digest']}, not {self.digest}); "
@@ -66,7 +66,7 @@ class Checkpoint:
 
 
 class Held(Checkpoint):
-    """What a run from Python has for a checkpoint: no file, but Ctrl-C ends the run with what there is."""
+    """Checkpoint of a run from Python: no file; after Ctrl-C the run ends with its result so far."""
 
     ends = True
 

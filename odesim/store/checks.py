@@ -50,11 +50,13 @@ def prepare(asked: Any, out: str | os.PathLike[str] | None, *, overwrite: bool, 
         raise UsageError(f"{folder} is a file, but a check needs a folder; choose another --out.")
     finished = (folder / MANIFEST).is_file()
     if finished and resume and digest_in(folder) != asked.digest:
-        raise UsageError(f"{folder} holds something finished of another request; choose another --out, or --overwrite")
+        raise UsageError(
+            f"{folder} has the finished result of another request; choose another --out, or give --overwrite"
+        )
     if finished and not resume and out is not None and not overwrite:
         raise UsageError(
-            f"{folder} holds something finished; --overwrite replaces it, --resume goes on with the same request, or "
-            "choose another --out"
+            f"{folder} has a finished result; give --overwrite to replace it, --resume to continue the same "
+            "request, or another --out"
         )
     if not finished and folder.is_dir():
         foreign = sorted(entry.name for entry in folder.iterdir() if not is_ours(entry.name))

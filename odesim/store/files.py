@@ -33,7 +33,7 @@ CHECK, CHECK_PAGE = "check.json", "check.html"
 
 
 def is_ours(name: str) -> bool:
-    """Whether odesim writes files of this name into a run folder."""
+    """Return True if odesim writes files of this name into a run folder."""
     ours = (
         MANIFEST, SUMMARY, TRAJECTORY, CHECKPOINT, STAGES, SWEEP, CELLS, VERDICTS, LEDGER, EVIDENCE, ANSWER, TABLES,
         JUDGED, BESIDE, CHECK, CHECK_PAGE,

@@ -1,4 +1,4 @@
-"""What a folder holds, told from its manifest; what is shown was checked against the hashes written there."""
+"""Content of a folder according to its manifest; files are checked against the hashes of the manifest."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ NEEDED = {
     "answer": ("verb", "digest", "request", "sentences", "files"),
     "check": ("digest", "request", "files"),
 }
-"""What the manifest of a kind must hold."""
+"""Keys that the manifest of a kind of folder must have."""
 
 
 def write_manifest(path: Path, content: Mapping[str, Any]) -> None:
@@ -51,14 +51,14 @@ def kind_of(folder: str | os.PathLike[str]) -> str:
         if (folder / name).is_file():
             return kind
     if (folder / JUDGED / LEDGER).is_file():
-        raise UsageError(f"the check in {folder} is unfinished; `odesim check` with the same options goes on")
+        raise UsageError(f"the check in {folder} is unfinished; `odesim check` with the same options continues it")
     if (folder / LEDGER).is_file():
-        raise UsageError(f"the verdicts in {folder} are unfinished; `odesim verify` with the same options goes on")
+        raise UsageError(f"the verdicts in {folder} are unfinished; `odesim verify` with the same options continues it")
     inside = sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}"))
     if inside:
         several = f"{len(inside)} of them, such as {folder / inside[0]}" if len(inside) > 1 else f"{folder / inside[0]}"
-        raise UsageError(f"{folder} is no run folder itself, but holds {several}: name what is meant.")
-    raise UsageError(f"{folder} has no {MANIFEST}: it is no run folder, or its run did not finish.")
+        raise UsageError(f"{folder} is not a run folder itself, but contains {several}: name one of these.")
+    raise UsageError(f"{folder} has no {MANIFEST}: it is not a run folder, or its run did not finish.")
 
 
 def require(folder: str | os.PathLike[str], *kinds: str, instead: str = "") -> str:

@@ -92,6 +92,6 @@ def git_state() -> dict[str, Any] | None:
 
 
 def _git(root: Path, *words: str) -> str:
-    """What a git command prints."""
+    """Return the output of a git command."""
     command = ["git", "-C", str(root), *words]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=5).stdout

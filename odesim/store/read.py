@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Run(RunMapping):
-    """A stored run, as `load` reads it: a mapping of names to arrays like a `Trajectory`.
+    """Stored run that `load` returns: a mapping of names to arrays, like a `Trajectory`.
 
     Attributes:
-        folder: Its path.
+        folder: Path of the folder.
         manifest: Request, versions, seeds and the hashes of all files (docs/run-folder.md).
-        summary: Headline numbers by name.
-        trajectory: The run; of several stages the last one.
-        stages: Of several stages, a `Run` for each.
+        summary: Most important numbers of the run, by name.
+        trajectory: The trajectory. If the run has several stages, that of the last stage.
+        stages: A `Run` for each stage, if the run has several stages.
 
     Example:
         >>> import odesim, tempfile
@@ -52,12 +52,12 @@ class Run(RunMapping):
 
     @property
     def outcome(self) -> Outcome:
-        """Outcome of the run: its kind, the last time at which the state is good, and the reason."""
+        """Outcome of the run: its kind, the time of the last good state, and the reason."""
         return self.trajectory.outcome
 
     @property
     def time(self) -> "np.ndarray":
-        """Saved times (time,), in the unit of the clock; those of the last stage, where there are several."""
+        """Saved times (time,), in the unit of the clock. If the run has several stages, those of the last stage."""
         return self.trajectory.time
 
     def __getitem__(self, name: Any) -> Any:
@@ -113,7 +113,7 @@ def read_headline(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def read_variables(path: Path) -> dict[str, Variable]:
-    """Return the labelled arrays of a NetCDF file by name, without the coordinates that only count."""
+    """Return the labelled arrays of a NetCDF file by name, without coordinates that only number the entries."""
     import xarray
 
     with xarray.open_dataset(path, engine="h5netcdf") as stored:

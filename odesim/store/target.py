@@ -1,4 +1,4 @@
-"""Where a run goes, decided and refused before anything is computed."""
+"""Folder of a run, chosen and checked before anything is computed."""
 
 import dataclasses
 import os

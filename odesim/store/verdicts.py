@@ -52,7 +52,7 @@ class Request:
 
     @functools.cached_property
     def key(self) -> str:
-        """What a stored verdict depends on: effort, back end, seed, and every source file of program and system."""
+        """Return everything that a stored verdict depends on: effort, back end, seed, and all source files."""
         from odesim.code import sources
 
         asked = f"{self.system} {self.of.digest} {self.effort} {self.backend} {self.seed}"
@@ -119,11 +119,13 @@ def prepare(request: Request, out: str | os.PathLike[str] | None, *, overwrite: 
     if (folder / MANIFEST).is_file() and not resume:
         if out is not None and not overwrite:
             raise UsageError(
-                f"{folder} holds finished verdicts; --overwrite replaces them, --resume goes on with the same request, "
-                "or choose another --out"
+                f"{folder} has finished verdicts; give --overwrite to replace them, --resume to continue the "
+                "same request, or another --out"
             )
     elif resume and (folder / MANIFEST).is_file() and digest_in(folder) != request.digest:
-        raise UsageError(f"{folder} holds finished verdicts of another request; choose another --out, or --overwrite")
+        raise UsageError(
+            f"{folder} has finished verdicts of another request; choose another --out, or give --overwrite"
+        )
     with storing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if (folder / MANIFEST).is_file() and not resume:
@@ -159,7 +161,7 @@ def without_evidence(verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, An
 
 
 def evidence_of(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the verdicts rest on: the samples of every form, and the request behind the digest of every run."""
+    """Evidence of the verdicts: the samples of every form, and the request of every run by its digest."""
     samples = [{"claim": v["claim"], "variant": v["variant"], "samples": v["samples"]} for v in verdicts]
     runs = {digest: request for v in verdicts for digest, request in v["runs"].items()}
     return {"samples": samples, "runs": runs}

@@ -196,8 +196,8 @@ def _install(staging: Path, folder: Path) -> None:
         synchronise(folder.parent)
     except OSError as error:
         raise StorageError(
-            f"{folder} is written, but the disk did not confirm that it is kept ({error.strerror}); look at it by "
-            "`odesim show` before you rely on it."
+            f"{folder} was written, but the disk did not confirm it ({error.strerror}); check it with `odesim "
+            "show` before you use it."
         ) from error
 
 

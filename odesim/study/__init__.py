@@ -1,1 +1,1 @@
-"""What is asked of runs that are there: comparison, linearisation, prediction."""
+"""Analyses of stored runs: comparison, linearisation, prediction."""

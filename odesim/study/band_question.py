@@ -56,7 +56,7 @@ def prepared(simulation: Simulation, power: int = steps.POINTS) -> Asked:
         raise UsageError(f"stage {stage.name} of {simulation.system.name} has no finite-sample model, and no bands")
     steps.refuse(stage.truth(simulation.case.parameters))
     if simulation.changes:
-        raise UsageError("bands of a batch that changes are not derived: give --batch")
+        raise UsageError("there are no bands for a time-dependent batch: give one --batch")
     sgd.refuse_tier(simulation.case)
     flow = _problem(simulation)
     finite, scale = _finite(simulation)

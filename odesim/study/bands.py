@@ -106,7 +106,7 @@ def split(
     """
     law = effective_start(course)
     if law is None:
-        raise NumericalError("nothing grows along the path, but the flow is not linear within the spread of SGD")
+        raise NumericalError("no direction grows along the flow, but the flow is not linear within the spread of SGD")
     grown = course.growth[k] @ law.directions
     wide, sizes, _ = np.linalg.svd(grown @ np.linalg.cholesky(law.covariance), full_matrices=False)
     count = len(sizes)
@@ -125,8 +125,8 @@ def split(
             parts.append(_follow(setting, course, k, (start, rest), times, noise))
     if len(parts) < len(draws) / 2:
         raise NumericalError(
-            f"at time {course.time[k]:g} more than half of the spread of SGD are no Gram matrices; d is too small for "
-            "bands"
+            f"at time {course.time[k]:g} more than half of the states within the spread of SGD are not Gram "
+            "matrices; d is too small for bands"
         )
     return parts, count
 
@@ -224,8 +224,8 @@ def _drawn(setting: Setting, course: Fluctuations, k: int, quantity: Quantity) -
     good = [y for y in states if is_state(setting, y)]
     if len(good) < len(states) / 4:
         raise NumericalError(
-            f"at time {course.time[k]:g} most states within the spread of SGD are no Gram matrices: d is too small for "
-            "bands"
+            f"at time {course.time[k]:g} most states within the spread of SGD are not Gram matrices: d is too "
+            "small for bands"
         )
     return np.array([quantity.value(y) for y in good])
 

@@ -70,7 +70,9 @@ class Family:
         tangents = [self._tangent(p) for p in (span.low + 0.25 * span.width, span.low + 0.75 * span.width)]
         leaves = [jax.tree.leaves(t) for t in tangents]
         if all(np.abs(a).max(initial=0.0) == 0 for t in leaves for a in t):
-            raise UsageError(f"atlas: the equations do not depend on {span.name}, and neither do stationary points")
+            raise UsageError(
+                f"atlas: the equations do not depend on {span.name}, so the stationary points do not change"
+            )
         size = max(np.abs(a).max(initial=0.0) for a in leaves[0])
         if any(np.abs(a - b).max(initial=0.0) > AFFINE * size for a, b in zip(*leaves, strict=True)):
             return None
@@ -131,7 +133,7 @@ def span_of(field: VectorField, name: str, low: float, high: float) -> Span:
         raise UsageError(f"atlas: {field.case.name} has no parameter {name}; there are {', '.join(known)}")
     value = getattr(field.case.parameters, name)
     if known[name].type not in (float, float | None) and name != "batch":
-        raise UsageError(f"atlas: {name} takes no values between {value!r} and others; vary a real number")
+        raise UsageError(f"atlas: {name} does not take every real value (it is {value!r} here); vary a real parameter")
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise UsageError(f"atlas: expected a range low..high with low < high for {name}, got {low:g}..{high:g}")
     excluded = low == known[name].metadata.get("above")
@@ -160,7 +162,8 @@ def _require_equations(field: VectorField, name: str, end: float) -> None:
     )
     if not same:
         raise UsageError(
-            f"atlas: at {name} = {end:g} the model has equations of another form; choose a range in which they keep it"
+            f"atlas: at {name} = {end:g} the equations of the model have another form; choose a range in "
+            "which the form does not change"
         )
 
 

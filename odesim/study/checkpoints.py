@@ -44,7 +44,7 @@ def read(
     missing = [name for name, slot in names.items() if not any(_slot(slot)[0] in held for held in every)]
     if missing:
         known = ", ".join(sorted(_load(Path(files[0])))) or "none"
-        raise UsageError(f"--map names {missing[0]}, which no file holds; {Path(files[0]).name} has {known}")
+        raise UsageError(f"--map names {missing[0]}, but no file has this array; {Path(files[0]).name} has {known}")
     found = every[0] if len(every) == 1 else _stacked(every, [Path(file).name for file in files])
     if times is not None:
         found[TIME] = np.asarray(times, float)
@@ -81,7 +81,7 @@ def _named(arrays: Mapping[str, np.ndarray], names: Mapping[str, str], vectors: 
             continue
         slot, turned = _slot(names.get(name, name))
         if slot in found:
-            raise UsageError(f"two arrays of one file are the slot {slot}: map each to one of its own")
+            raise UsageError(f"two arrays of one file are mapped to {slot}: map each to a different name")
         values = np.swapaxes(values, -1, -2) if turned and values.ndim > 1 else values
         if slot in vectors and values.ndim == 2 and names and 1 in values.shape:
             values = values.reshape(-1)  # the weight of a last layer, (1, unit)
@@ -101,7 +101,7 @@ def _stacked(every: list[dict[str, np.ndarray]], files: list[str]) -> dict[str, 
         lacking = sorted(moving - every[k].keys())
         if lacking:
             raise UsageError(
-                f"{files[k]} lacks {lacking[0]}, which other files have: every snapshot has the same arrays"
+                f"{files[k]} lacks {lacking[0]}, which other files have; every snapshot must have the same arrays"
             )
     for name in moving:
         shapes = {every[k][name].shape for k in chosen}
@@ -116,8 +116,8 @@ def _load(path: Path) -> dict[str, np.ndarray]:
     kind = path.suffix.lower()
     if kind in PICKLED:
         raise UsageError(
-            f"{path.name} may run code when it is loaded: save its arrays by numpy.savez (of a pytree of JAX its "
-            "leaves by name)"
+            f"{path.name} could run code when it is loaded, so odesim does not read it: save the arrays with "
+            "numpy.savez (for a JAX pytree, its leaves by name)"
         )
     try:
         if kind in TORCH:
@@ -150,8 +150,8 @@ def _torch(path: Path) -> dict[str, np.ndarray]:
         import torch  # pyright: ignore[reportMissingImports] - only who has such files has it
     except ImportError:
         raise MissingError(
-            f"{path.name} is a checkpoint of PyTorch, which is not installed: pip install torch, or save its arrays by "
-            "numpy.savez"
+            f"{path.name} is a checkpoint of PyTorch, which is not installed: run `pip install torch`, or "
+            "save the arrays with numpy.savez"
         ) from None
     with path.open("rb") as file:
         try:
@@ -159,7 +159,7 @@ def _torch(path: Path) -> dict[str, np.ndarray]:
         except (pickle.UnpicklingError, RuntimeError, EOFError, *npz.DAMAGED) as error:
             first = str(error).partition("\n")[0][:120]
             raise UsageError(
-                f"{path.name} is no checkpoint of weights alone ({first}): save the state_dict by torch.save"
+                f"{path.name} contains more than weights ({first}): save the state_dict by torch.save"
             ) from None
     found: dict[str, np.ndarray] = {}
 

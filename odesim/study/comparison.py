@@ -27,17 +27,17 @@ DIMENSION = "d"
 
 @dataclasses.dataclass(frozen=True)
 class Comparison(Result):
-    """Two runs of one system on the times of the second.
+    """Comparison of two runs of one system at the saved times of the second run.
 
     Attributes:
         first, second: The two trajectories.
         times: Times of the second run (time,), in the unit of the clock.
         reference: Components of the first run at these times by name (replica, time, ...).
         distance: Largest difference of any entry by component (replica, time).
-        interpolation: Bound on the error of reading the first run at these times.
+        interpolation: Bound on the error of interpolating the first run at these times.
         asked: The request.
         gaussian: For SGD on a user's own samples: the comparison of the first run with SGD on Gaussian inputs.
-        band: For the flow of a system against SGD: the 90 % band of SGD around the flow, or why there is none.
+        band: For a comparison of flow and SGD: the 90 % band of SGD around the flow, or the reason why there is none.
 
     Example:
         >>> import odesim
@@ -83,8 +83,8 @@ class Comparison(Result):
             seed: Seed of the bootstrap.
 
         Returns:
-            Median and quantiles of the distance over replicas, the 95 % bootstrap interval of the median, and for every
-            component its distance, its distance over its range, and the judgement of agreement as a sentence.
+            Median and quantiles of the distance over replicas, and the 95 % bootstrap interval of the median. For every
+            component: its distance, its distance divided by its range, and the judgement of agreement as a sentence.
         """
         overall = self.overall
         result: dict[str, Any] = {
@@ -126,7 +126,7 @@ class Comparison(Result):
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on replicas that end in two groups, by component, and on the noise that the flow leaves out."""
+        """Warnings as sentences: replicas that end in two groups, by component, and noise that the flow leaves out."""
         said = []
         for name, values in self.reference.items():
             index = most_moving(values)
@@ -167,11 +167,11 @@ class Comparison(Result):
         return self.trajectory().dataset()
 
     def offsets(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Return the distance of the mean of the replicas from the first run, with its standard error.
+        """Return the deviation of the mean of the replicas from the first run, with its standard error.
 
         Returns:
-            Two arrays (time,) for each component: the difference mean - first and its standard error, as root mean
-            squares over the entries. Empty for fewer than two replicas.
+            Two arrays (time,) for each component: the difference between the mean of the replicas and the first run,
+            and its standard error. Both are root mean squares over the entries. Empty for fewer than two replicas.
         """
         found = {}
         for name, first in self.reference.items():
@@ -270,7 +270,7 @@ def _entries(values: np.ndarray) -> np.ndarray:
 
 
 def ratio(off: np.ndarray, expected: np.ndarray, size: float) -> float | None:
-    """How many standard errors the mean of the replicas is off, root mean square over entries and times.
+    """Return the deviation of the mean of the replicas in standard errors, root mean square over entries and times.
 
     About 1 where the two agree; `None` where chance moves nothing beyond the rounding of values of that `size`.
     """

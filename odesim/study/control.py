@@ -70,7 +70,7 @@ class Optimum:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """What is optimised: the value of h at `until`, or the time at which h passes `level` (`sign` "<=" or ">=").
+    """Objective: the value of h at `until`, or the time at which h passes `level` (`sign` "<=" or ">=").
 
     `budget` bounds the integral of the schedule.
     """
@@ -140,7 +140,9 @@ def best_constant(flow: ControlledFlow, task: Task) -> tuple[float, int]:
     while True:
         results = np.array([value(u, steps) for u in tried])
         if not np.isfinite(results).any():
-            raise NumericalError("no constant between the bounds gives a finite value; give a lower upper bound")
+            raise NumericalError(
+                "no constant between the bounds gives a finite value; give a smaller upper bound by --between"
+            )
         k = int(np.argmin(results))
         if steps >= FINEST or abs(value(tried[k], 2 * steps) - results[k]) <= SETTLED * abs(results[k]):
             break
@@ -165,7 +167,9 @@ def _least_value(flow: ControlledFlow, task: Task, tell: Callable[[float, float]
             break
         steps *= 2
     if not np.isfinite(finer) or abs(finer - here) > 1e-3 * abs(finer):
-        raise NumericalError("the best schedule is not resolved by the finest grid; give a lower upper bound")
+        raise NumericalError(
+            "the finest integration grid is too coarse for the best schedule; give a smaller upper bound by --between"
+        )
     tell(0.7, 1.0)
     best = along(flow, task.until, steps, knots, values)
     flat = along(flow, task.until, steps, knots, np.full(knots.size, constant))

@@ -38,7 +38,7 @@ class ControlledFlow:
     ) -> None:
         self.base, self.quantity, self.bounds, self.start = base, quantity, bounds, base.start
         if len(base.ends):
-            raise UsageError(f"the model has schedules that jump at t = {base.ends[0]:g}; give numbers in their place")
+            raise UsageError(f"the model has schedules that jump at t = {base.ends[0]:g}; replace them by numbers")
         self._coefficients = _polynomial(case, base, name, bounds)
         if np.abs(self._coefficients[1:, : base.start.size]).max(initial=0.0) > 0:
             raise UsageError(f"--vary {name}: the start depends on it")
@@ -232,5 +232,5 @@ def _polynomial(case: Case, base: Inputs, name: str, bounds: tuple[float, float]
     coefficients[np.abs(coefficients) < 1e-13 * np.abs(np.array(rows)).max(0)] = 0.0
     error = np.abs(powers[3] @ coefficients - rows[3])
     if (error > EXACT * np.maximum(np.abs(rows[3]), 1.0)).any():
-        raise UsageError(f"--vary {name}: the equations are no quadratic polynomial in it")
+        raise UsageError(f"--vary {name}: the equations are not a quadratic polynomial in it")
     return coefficients

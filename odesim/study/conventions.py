@@ -28,11 +28,12 @@ OF_LOSS = ("l", "dl", "grad", "gnorm")
 
 @dataclasses.dataclass(frozen=True)
 class Convention:
-    """A convention of a code, with the numbers that it needs to train the declared network.
+    """Convention of a code, with the numbers that it needs to train the declared network.
 
-    `rates` are learning rates by trained array, `weights` the factors of the arrays at the start, `noise` and `decay`
-    those numbers in the code, `tick` the time of one step by the code's clock.  A code with this convention and the
-    declared numbers is `factor` times as fast as the flow (None: not a constant factor); `question` asks for it.
+    `rates` are the learning rates of the trained arrays, `weights` the factors of their initial values, `noise` and
+    `decay` the label noise and weight decay in this convention, and `tick` the time of one step on the clock of the
+    code.  A code with this convention that uses the declared numbers is `factor` times as fast as the flow (None if
+    this is not a constant factor).  `question` is a sentence that asks the user about this convention.
     """
 
     name: str
@@ -49,10 +50,10 @@ class Convention:
 
 @dataclasses.dataclass(frozen=True)
 class Conventions:
-    """The table of `odesim conventions`: what is declared, then other conventions.
+    """Table of `odesim conventions`: the declared convention, then other ones.
 
-    `run` has the steps and samples that the declared end time takes; `begins` is True where numbers change in time and
-    those of the table are the first.
+    `run` has the numbers of steps and samples until the declared end time.  `begins` is True if numbers depend on time;
+    the table then has their initial values.
     """
 
     system: str
@@ -62,7 +63,7 @@ class Conventions:
     begins: bool
 
     def summary(self) -> dict[str, Any]:
-        """The table as plain data."""
+        """Return the table as plain data."""
         found = [dataclasses.asdict(row) for row in self.rows]
         return {
             "system": self.system, "declared": self.declared, "run": self.run, "values_at_the_start": self.begins,
@@ -83,9 +84,9 @@ def conventions(case: Case) -> Conventions:
 
     declared = getattr(case.parameters, "declaration", None)
     if not isinstance(declared, Declaration):
-        raise UsageError(f"{case.system.name} is no declared model: its README.md states its conventions")
+        raise UsageError(f"{case.system.name} is not a declared model; its README.md states its conventions")
     if declared.limit == "batch":
-        raise UsageError(f"{case.system.name} has giant steps, and the table is for the flow and the online limit")
+        raise UsageError(f"{case.system.name} has giant steps, but the table is only for the flow and the online limit")
     numbers = _Numbers.build(case)
     found = [numbers.row("declared", "as declared")]
     for make in (_losses, _batch, _fields, _outputs, _momentum, _rates, _clocks):

@@ -63,12 +63,12 @@ class Derivatives:
             The derivative (n,).
 
         Raises:
-            UsageError: A constant that there is not, or one that is a size.
+            UsageError: A constant does not exist, or is a size.
         """
         changes = dict(constants or {})
         for name in changes:
             if name not in self._real:
-                raise UsageError(f"{name} is no constant that can change; there are {', '.join(self._real)}")
+                raise UsageError(f"{name} is not a constant that can change; these can: {', '.join(self._real)}")
         evaluate, parts = self._first
         given = {f"{FIRST}{name}": np.zeros(np.shape(self.constants[name])) for name in self._real}
         given |= {f"{FIRST}{name}": np.asarray(value, float) for name, value in changes.items()}
@@ -90,7 +90,7 @@ class Derivatives:
             Arrays by name: a first axis of length n, then the axes of the constant.
 
         Raises:
-            UsageError: A constant that there is not, or one that is a size.
+            UsageError: A constant does not exist, or is a size.
         """
         found = {}
         for name in self._real if names is None else names:
@@ -134,7 +134,7 @@ class Derivatives:
         try:
             return fillings(self.statement, layout, self.constants, ("rates",), along)["rates"].new
         except NotDifferentiable as error:
-            raise UsageError(f"{self.statement.name}: {error}; take odesim.linearise") from None
+            raise UsageError(f"{self.statement.name}: {error}; use odesim.linearise") from None
 
 
 def derivatives(case: Case) -> Derivatives:
@@ -151,7 +151,7 @@ def derivatives(case: Case) -> Derivatives:
     equations = load(stage.equations)(initial.parameters, case.tier)
     if isinstance(statement, Page):
         if statement.stated is None:
-            raise UsageError(f"tier {case.tier} of {case.system.name} has no derivatives; take odesim.linearise")
+            raise UsageError(f"tier {case.tier} of {case.system.name} has no derivatives; use odesim.linearise")
         statement = statement.stated()
     constants, layout = statement.named(statement.arguments(initial)), equations.layout
     start = equations.start(initial)

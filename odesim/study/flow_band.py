@@ -85,7 +85,7 @@ class FlowBand:
         text = f"{LEVEL:.0%} band of the {self.quantity} at {self.setting}"
         if not self.mixed:
             return text
-        return f"{text}, until t = {self.until:.4g}; later the law is a mixture of flows, which --band adds"
+        return f"{text}, until t = {self.until:.4g}; later the distribution is a mixture of flows, which --band adds"
 
 
 @in_double
@@ -104,7 +104,7 @@ def behind(simulation: Simulation, comparison: "Comparison", asked: bool | None 
     if asked is False:
         return "no band: --no-band was given"
     if asked is None and not simulation.system.declaration:
-        return "no band: the model is not a declared one; --band tries"
+        return "no band: by default only declared models have one; --band tries to compute it"
     try:
         ready = band_question.prepared(simulation, POINTS)
         problem, tier = ready.setting.problem, ready.setting.problem.equations.about.name
@@ -112,9 +112,12 @@ def behind(simulation: Simulation, comparison: "Comparison", asked: bool | None 
         if not ready.setting.shifted:  # before the work: these equations are slow ones
             return f"no band: tier {tier} is not exact, so the centre of a band is not known"
         if asked is None and problem.derivative is None:
-            return f"no band: tier {tier} is not compiled, so that a band takes long; --band computes it"
+            return f"no band: tier {tier} is not compiled, so a band would take long; --band computes it"
         if asked is None and size > ENTRIES:
-            return f"no band: the state has {size} entries, and above {ENTRIES} a band takes long; --band computes it"
+            return (
+                f"no band: the state has {size} entries, and with more than {ENTRIES} a band takes long; --band "
+                "computes it"
+            )
         return _solved(simulation, comparison, ready, bool(asked))
     except (UsageError, NumericalError) as error:
         text = str(error)
@@ -197,7 +200,7 @@ def _inside(band: Band, values: np.ndarray) -> np.ndarray:
     """
     counted = band.high > band.low
     if not counted.any():
-        raise UsageError("no band: nothing fluctuates")
+        raise UsageError("no band: no order parameter fluctuates")
     inside = (values >= band.low) & (values <= band.high)
     return inside[:, counted].mean(axis=1)
 

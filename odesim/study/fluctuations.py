@@ -101,7 +101,7 @@ def solve(
     if not isinstance(problem.equations.advance, Smooth | Independent):
         raise UsageError(
             f"bands need a tier that is a smooth flow, but {problem.equations.about.name} is "
-            f"{problem.equations.advance.kind}; choose another -p tier"
+            f"{problem.equations.advance.kind}; use another -p tier"
         )
 
     ahead = Map(problem, increments)

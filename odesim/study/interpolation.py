@@ -63,7 +63,7 @@ def _checked(run: Trajectory, time: Any) -> tuple[np.ndarray, bool]:
     if outside.size:
         raise UsageError(
             f"time {outside.ravel()[0]:g} is outside of the run, which has states from {first:g} to {last:g}: "
-            "continue_(until=..) goes on from its end"
+            "continue_(until=..) continues it"
         )
     return np.atleast_1d(times), times.ndim == 0
 
@@ -80,15 +80,15 @@ def _merged(run: Trajectory, times: np.ndarray) -> Trajectory:
     """Return the run with states at more times (increasing, inside it, none of them saved)."""
     if run.origin.method != "flow":
         raise UsageError(
-            f"a run by {run.origin.method} has states at its saved times only, and {times[0]:g} is none of them: list "
-            "those that you need in save_at="
+            f"a run by {run.origin.method} has states at its saved times only, and {times[0]:g} is not one of "
+            "them: list the times that you need in save_at="
         )
     run.origin.required()  # raises for a system that odesim may not import on its own
     try:
         problem, states = rebuild.problem_of(run)
     except UsageError:
         raise UsageError(
-            f"this run of {run.origin.name} can be read at its saved times only, because its initial state cannot be "
+            f"odesim knows this run of {run.origin.name} only at its saved times, because its initial state cannot be "
             "rebuilt from the stored arrays: integrate again with the times that you need in save_at="
         ) from None
     begin = float(run.time[0])
@@ -143,7 +143,7 @@ def _followed(problem: Problem, y: np.ndarray, durations: np.ndarray, times: np.
     )
     found = solve.follow(moved, np.concatenate([[0.0], durations]))
     if found.outcome.kind == "failed" or found.time.size <= durations.size:
-        raise NumericalError(f"the flow cannot be followed to time {times[-1]:g}: {found.outcome.reason}")
+        raise NumericalError(f"the flow cannot be integrated to time {times[-1]:g}: {found.outcome.reason}")
     return rebuild.flat_states(moved.equations, found, y.size)[1 : durations.size + 1]
 
 

@@ -145,7 +145,7 @@ def _on_knots(
         bounds=[(0.05 * time, 2 * time)] + [flow.bounds] * size, options={"maxiter": control.MOST, "ftol": 1e-13},
     )  # fmt: skip
     if abs(float(program(found.x)[0])) > 1e-7:
-        raise NumericalError(f"the optimiser does not meet the level {task.level:g} ({found.message})")
+        raise NumericalError(f"the optimiser did not reach the level {task.level:g} ({found.message})")
     return np.asarray(found.x[1:]), float(found.x[0]), count
 
 

@@ -33,7 +33,7 @@ PROBES = 8
 CHUNK = 64
 """Columns of the Jacobian that forward mode carries at once; bounds its memory."""
 STEP = 0.02
-"""Where differences start, in units of the size of the state; they are refined until they agree."""
+"""Initial step of the differences, in units of the size of the state; it is refined until they agree."""
 CENTRAL = 2e-3
 """The longer step of differences of the fourth order, in units of the size of the state: errors of 1e-11 and rounding
 of 1e-13 balance."""
@@ -50,13 +50,14 @@ ROUND = 1e-13
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Linearisation:
-    """dF/dy at a state: `jacobian` (n, n) in the order of the flat state `y` (n,), where `slope` (n,) is F.
+    """Linearisation of dy/dt = F at a state.
 
-    `method` says how it was found; `error` is the largest difference of an entry of J u from a difference quotient of
-    the compiled flow, over random unit vectors u (of "differences": the largest estimated error of an entry of J).  One
-    far above round-off tells of a kink, as at equal logits of `chen`, where one-sided derivatives differ.
-    `eigenvalues` (n,) are ordered by falling real part, `vectors` (n, n) has the eigenvectors as columns; time has the
-    unit of the system's clock, and `time` is None for a state of no run.
+    `jacobian` J (n, n) is dF/dy in the order of the flat state `y` (n,), and `slope` (n,) is F at y.  `eigenvalues`
+    (n,) have decreasing real parts, and the columns of `vectors` (n, n) are the eigenvectors.  `method` is the method
+    of differentiation.  `error` is the largest difference between an entry of J u and a difference quotient of the
+    compiled flow, over random unit vectors u (for "differences", the largest estimated error of an entry of J).  An
+    error far above round-off indicates a kink, as at equal logits of `chen`, where one-sided derivatives differ.
+    `time` is in the unit of the clock of the system, and None if the state does not belong to a run.
     """
 
     problem: Problem
@@ -87,17 +88,17 @@ class Linearisation:
         return found
 
     def stationary(self, steps: int = 50) -> "Stationary":
-        """The stationary point that Newton's method finds from here: y -> y - J^+ F, halved while `|F|` would grow.
+        """Return the stationary point that Newton's method finds from here: y -> y - J^+ F, halved while `|F|` grows.
 
-        J^+ is the pseudo-inverse, so that a point on a manifold of stationary points is found as well (`null` counts
-        its directions).  Failing to converge is an outcome, not an exception.
+        J^+ is the pseudo-inverse, so the method also finds points on a manifold of stationary points (`null` is the
+        dimension of the manifold).  If the method does not converge, the result says so, and no error is raised.
 
         Raises `UsageError` for equations that depend on time.
         """
         if self.problem.smooth.clock:
             raise UsageError(
-                "these equations depend on time, and their clock never rests: declare the model with numbers in the "
-                "place of values that change, and start from this state"
+                "these equations depend on time, and their clock never rests: declare the model with "
+                "constant values, and start from this state"
             )
         slope, y, f, jacobian = compiled(self.problem), self.y, self.slope, self.jacobian
         residuals = [self.residual]
@@ -126,10 +127,10 @@ class Linearisation:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stationary:
-    """End of Newton's method: the linearisation there, whether F vanishes up to round-off, the residuals `max |F|`.
+    """Result of Newton's method: the linearisation at its end, convergence up to round-off, the residuals `max |F|`.
 
-    `distance` is how far it went from its start in the flat state; `null` the number of directions without a restoring
-    force.  A flow in a Gram matrix has its stationary points at any matrix: `state` tells whether vectors have it.
+    `distance` is the distance from the start in the flat state, and `null` the number of directions with a zero rate.
+    For a flow of a Gram matrix the method may end at a matrix that no vectors have; check `state`.
     """
 
     point: Linearisation
@@ -201,15 +202,15 @@ def _source(source: Any) -> tuple[Problem, np.ndarray, np.ndarray]:
 def _require_smooth(problem: Problem, size: int) -> None:
     equations, case = problem.equations, problem.case
     if not isinstance(case.system.stage(case.stage), Dynamics):
-        raise UsageError(f"stage {case.stage} has no clock, and no flow to linearise: name a stage that has one")
+        raise UsageError(f"stage {case.stage} has no clock, so it has no flow to linearise: name a stage with a clock")
     if not isinstance(equations.advance, Smooth | Independent):
         what = "a recursion" if equations.advance.kind == "recursion" else "a flow that jumps"
         name = equations.about.name
         raise UsageError(f"tier {name} is {what}, which has no Jacobian: choose a tier that is a smooth flow")
     if size > LARGEST:
         raise UsageError(
-            f"the state has {size} entries, but a dense Jacobian is computed up to {LARGEST}: follow fewer neurons or "
-            "experts"
+            f"the state has {size} entries, but a dense Jacobian is computed up to {LARGEST}: use fewer "
+            "neurons or experts"
         )
 
 

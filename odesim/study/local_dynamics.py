@@ -21,7 +21,7 @@ HELD = 1e-12
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """What a step of SGD is: the dimension, the step size, the batch, and the time eps of a step.
+    """Step of SGD: the dimension, the step size, the batch, and the time eps of a step.
 
     In the limit d -> infinity (online SGD) eps = 1/d and the step size times d stays fixed.  For a gradient flow eps is
     the step size h, and the limit is h -> 0 at fixed d.
@@ -97,8 +97,8 @@ class Map:
             if name not in observed:
                 tier = self.problem.equations.about.name
                 raise UsageError(
-                    f"bands of tier {tier} are not derived: its component {name} is no function of the weights alone; "
-                    "choose a tier that follows the order parameters themselves"
+                    f"there are no bands for tier {tier}, because its component {name} does not depend on the "
+                    "weights alone; choose a tier whose state consists of the order parameters"
                 )
             values = np.asarray(observed[name][1]).reshape(len(packed), -1)
             chosen = place.reshape(-1) >= 0

@@ -23,17 +23,17 @@ from odesim.study.observed_clock import speed
 Snapshots = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, Any]
 """Weights: a file, several files, or arrays by name."""
 FIXED = 1e-9
-"""How far a teacher given at every time may be from that of the first, relative to its largest entry: float32 moves."""
+"""Relative tolerance for a teacher given at every time, whose values may change by rounding in float32."""
 
 START_FILE = r"the initial (file|state|arrays)|(the file of )?--initial( FILE\.npz)?|the file(?= (has|brings|lacks))"
-"""What the sentences of a system call the arrays that a run starts from."""
+"""Names of the initial arrays in the messages of a system."""
 FLOW = ("tier", "seed", "until", "save_points", "save_at", "rtol", "atol", "backend", "solver", "step")
-"""What a case says of a flow, and weights that are given do not depend on."""
+"""Options of a flow that do not affect observed weights."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Observation:
-    """What `odesim observe` is asked for: the case whose start is the first snapshot, all snapshots, and their times.
+    """Request of `odesim observe`: the case whose start is the first snapshot, all snapshots, and their times.
 
     `snapshots[k]` holds the arrays of an initial file at `times[k]`; `others` are those of further replicas, None
     where the arrays have no axis of replicas; `timed` says whether the times were given; `source` is the digest of all
@@ -70,7 +70,10 @@ class Observation:
             if files and (several or names or times is not None or Path(files[0]).suffix != ".npz"):
                 snapshots = checkpoints.read(files, names or {}, times, _vectors(bare))
             elif names or times is not None:
-                raise UsageError("names and times are for files: arrays have the names of slots, and `time` among them")
+                raise UsageError(
+                    "names and times are only for files: arrays have the names of the declaration, and "
+                    "`time` is one of them"
+                )
             return cls._build(bare, system, snapshots, parameters, name)
 
     @classmethod
@@ -184,7 +187,7 @@ class Observation:
         return {"clock": found.sentence(), **interval, "explained": found.explained}
 
     def _saved(self, initial: Initial, velocity: float = 0.0) -> np.ndarray:
-        """What a simulation would save of these weights; velocities, which no snapshot has, are a number."""
+        """Return the variables that a simulation would save for these weights; snapshots have no velocities."""
         gram = self.model.place(initial)
         if not isinstance(self.model, ScalarModel):
             return gram
@@ -277,7 +280,7 @@ def _replicas(arrays: Mapping[str, np.ndarray], vectors: set[str]) -> list[dict[
     teachers = [name for name in several if name.endswith("_star")]
     if teachers or len(counts) > 1 or 0 in counts:
         raise UsageError(
-            f"{teachers[0]} has an axis of replicas, but all replicas have one teacher" if teachers
+            f"{teachers[0]} has an axis for replicas, but all replicas must have the same teacher" if teachers
             else "the arrays must have the same number of replicas, at least one, but have: "
             + ", ".join(f"{name} {len(arrays[name])}" for name in sorted(several))
         )  # fmt: skip
@@ -297,7 +300,8 @@ def _divided(arrays: Mapping[str, np.ndarray], vectors: set[str]) -> tuple[dict[
     weights = [name for name in moving if name not in vectors and not name.endswith("_star")]
     if not weights:
         raise UsageError(
-            f"no weights (time, unit, d) among the arrays {', '.join(arrays) or '(none)'}: put the snapshots in front"
+            f"no weights (time, unit, d) among the arrays {', '.join(arrays) or '(none)'}: the first axis "
+            "must be that of the snapshots"
         )
     if not any(name.endswith("_star") and name not in vectors for name in arrays):
         raise UsageError(f"no weights of the teacher, whose names end in _star, among the arrays {', '.join(arrays)}")

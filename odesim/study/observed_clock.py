@@ -79,13 +79,13 @@ class Speed:
         return self.low / (1 + MARGIN) <= factor <= self.high * (1 + MARGIN)
 
     def sentence(self) -> str:
-        """What a reader is told: agreement, a likely mismatch, or that none fits."""
+        """Return the sentence for the reader: agreement, a likely mismatch of conventions, or no explanation."""
         interval = f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
         if self.explained < EXPLAINED:
             share = f"{max(self.explained, 0.0):.0%}"
             return (
-                f"not judged: at its best speed the flow explains {share} of the motion, and the rest is chance or "
-                "another model; compare with a larger d or a smaller step"
+                f"not judged: even at the best speed the flow explains only {share} of the motion, so chance "
+                "or another model must cause the rest; compare at a larger d or a smaller step"
             )
         if not self.known:
             return f"not judged: a speed of {interval} is too uncertain; take more snapshots, a larger d or replicas"
@@ -135,7 +135,7 @@ def speed(
         if fits and fits[0].explained >= EXPLAINED:
             break
     if not fits:
-        raise UsageError("the flow from its snapshots cannot be followed")
+        raise UsageError("the flow from its snapshots cannot be integrated")
     best, *others = fits
     alike = [one for one in others if 1 - one.explained <= ALIKE * (1 - best.explained)]
     if any(one.agrees and one.known for one in alike):
@@ -148,7 +148,9 @@ def _require(case: Case, times: np.ndarray) -> None:
     if not isinstance(declared, Declaration) or declared.limit == "batch":
         raise UsageError("the speed is fitted for declared models of the flow and the online limit")
     if declared.clocked or declared.inertial:
-        raise UsageError("values change in time, or velocities are part of the state, so that no piece can begin alone")
+        raise UsageError(
+            "values depend on time, or the state contains velocities, so the flow cannot start in the middle of the log"
+        )
     if len(times) <= FEWEST:
         raise UsageError(f"at least {FEWEST + 1} snapshots are needed, and there are {len(times)}")
 

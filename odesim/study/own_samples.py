@@ -24,8 +24,9 @@ def sentence(own: "Comparison", gaussian: "Comparison") -> str:
     """Return the sentence that holds the distance on the samples beside that on Gaussian inputs."""
     one, two = (float(np.median(found.overall)) for found in (own, gaussian))
     return (
-        f"on the samples SGD is {one:.3g} away from the ODE, on Gaussian inputs of their covariance {two:.3g} (largest "
-        f"difference, median replica); on Gaussian inputs: {agreement.overall(gaussian.judgements)}"
+        f"the largest difference between SGD and the ODE (median replica) is {one:.3g} on the samples and "
+        f"{two:.3g} on Gaussian inputs of the same covariance; on Gaussian inputs: "
+        f"{agreement.overall(gaussian.judgements)}"
     )
 
 

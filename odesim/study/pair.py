@@ -74,7 +74,7 @@ class Pair:
         """Return both runs, on the times of the simulation, with their distances and the band of the flow."""
         comparison = self.run_without_band(progress, threads)
         if self.gaussian is not None:
-            said: Any = "no band: bands are those of Gaussian inputs, and these are samples from a file"
+            said: Any = "no band: bands exist only for Gaussian inputs, but these inputs come from a file"
         else:
             said = flow_band.behind(self.simulation, comparison, self.band)
         return dataclasses.replace(comparison, band=said)

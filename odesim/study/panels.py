@@ -110,7 +110,7 @@ def variables(
     moving = np.abs(one[:, -1] - one[:, 0]) >= MOVING * max(float(np.ptp(one)), 1e-300)
     half = np.array([passing(times, c, level) for c, level in zip(one, levels, strict=True)])
     halves = np.array([[passing(times, c, level) for c, level in zip(run, levels, strict=True)] for run in two])
-    said = "time of half of the way of the first run"
+    said = "half-way time of the first run"
     found["half_first"] = Variable(("shown",), np.where(moving, half, np.nan), said)
     found["half_second"] = Variable(("seed", "shown"), np.where(moving, halves, np.nan), said)
     return found | _scalars(first, second, times)

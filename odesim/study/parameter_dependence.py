@@ -62,10 +62,10 @@ def inputs_of(case: Case) -> Inputs:
     advance = problem.equations.advance
     if not isinstance(advance, Smooth | Independent):
         steps = "giant steps" if isinstance(advance, Recursion) else "steps of their own"
-        raise UsageError(f"tier {case.tier} of {case.name} goes forward in {steps}; derivatives need a smooth flow")
+        raise UsageError(f"tier {case.tier} of {case.name} advances by {steps}, but derivatives need a smooth flow")
     if "flow" not in problem.functions:
         raise UsageError(
-            f"tier {case.tier} of {case.name} has no form in arrays, which derivatives need; choose another"
+            f"tier {case.tier} of {case.name} has no array form, which derivatives need; choose another tier"
         )
     ends = np.array([t for t in problem.smooth.breaks if 0.0 < t < case.until], float)
     sizes, floats, whole = _separate(problem.arguments)
@@ -119,19 +119,19 @@ def objection(case: Case, name: str) -> str:
         raise UsageError(f"{case.name} has no parameter {name!r}; {nearest(name, values)}")
     value = values[name]
     if name == "d":
-        return "d is the dimension, a whole number that the limit has sent to infinity"
+        return "d is the dimension, a whole number that the limit of large d does not contain"
     if "seed" in name:
         return "a seed has no derivative: random numbers are held fixed"
     if name == "points" or name == "tier":
-        return f"{name} chooses the equations and is no number in them"
+        return f"{name} selects the equations and is not a number in them"
     if isinstance(value, bool | str):
         return f"{name} is a word, not a number"
     if value is None:
-        return f"{name} has no number here: give one by -p {name}=.."
+        return f"{name} has no value here: give one by -p {name}=.."
     if isinstance(value, tuple | list | np.ndarray):
-        return f"{name} is a list; state its entries as numbers of the model to differentiate by them"
+        return f"{name} is a list; to differentiate with respect to its entries, declare them as parameters"
     if isinstance(value, int | np.integer) and not (name == "batch" and hasattr(case.parameters, "declaration")):
-        return f"{name} is a whole number, a size"
+        return f"{name} is a whole number (a size)"
     return ""
 
 

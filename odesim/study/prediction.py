@@ -1,4 +1,4 @@
-"""What the network of a run answers on given samples."""
+"""Outputs of the network of a run on given samples."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from odesim.store import Run
 
 NEAR = 1e-9
-"""How far from a saved time, relative to the last one, a time may be to mean it."""
+"""Relative tolerance within which a time is taken for a saved time."""
 
 
 def predict(run: "Trajectory | Run", inputs: Mapping[str, Any], time: float | None = None) -> dict[str, Variable]:
@@ -41,7 +41,7 @@ def predict(run: "Trajectory | Run", inputs: Mapping[str, Any], time: float | No
     system = trajectory.origin.required()
     if not system.predict:
         able = [name for name in _systems() if find_system(name).predict]
-        raise UsageError(f"system {system.name} answers on no given samples; {', '.join(able)} do")
+        raise UsageError(f"system {system.name} cannot evaluate its network on given samples; {', '.join(able)} can")
     parameters = _parameters(system, trajectory)
     answer, k = load(system.predict), _saved(trajectory, time)
     samples = {str(name): np.asarray(values) for name, values in inputs.items()}

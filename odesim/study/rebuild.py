@@ -1,4 +1,4 @@
-"""What a trajectory started from, and its flat states: enough to evaluate its equations again."""
+"""Initial condition and flat states of a trajectory, from which its equations can be evaluated again."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ def problem_of(trajectory: Trajectory) -> tuple[Problem, np.ndarray]:
     """
     origin = trajectory.origin
     if origin.method != "flow":
-        raise UsageError(f"a flow is expected, but the run was made by {origin.method} SGD: integrate the flow")
+        raise UsageError(f"expected a flow, but this is a run of {origin.method} SGD: integrate the flow instead")
     case = _case(trajectory)
     stage, start = case.system.stage(case.stage), trajectory.arrays(0)
     for previous in (None, start):
@@ -42,7 +42,7 @@ def problem_of(trajectory: Trajectory) -> tuple[Problem, np.ndarray]:
         if _same(problem, trajectory, states[0]):
             return problem, states
     raise UsageError(
-        f"the initial condition of this run of {origin.name} cannot be rebuilt from what it holds: "
+        f"the initial condition of this run of {origin.name} cannot be reconstructed from the stored arrays: "
         "give the Case (odesim.request.case.Case.build) instead"
     )
 
@@ -79,7 +79,7 @@ def flat_states(equations: Equations, trajectory: Trajectory, size: int) -> np.n
 
 
 def _same(problem: Problem, trajectory: Trajectory, y: np.ndarray) -> bool:
-    """Whether the start and the constants of a problem are those of a run."""
+    """Return True if the start and the constants of a problem are those of a run."""
     close = _close(problem.start, y)
     for name, (_, values, _) in problem.equations.observables.constants(problem.initial).items():
         if name in trajectory.extras:
@@ -112,6 +112,6 @@ def replaced(equations: Equations, y: np.ndarray, state: Mapping[Any, Any]) -> n
         y[place[chosen]] = values[chosen]
         if not np.allclose(equations.unpack(y)[name], values, rtol=0, atol=1e-12):
             raise UsageError(
-                f"component {name} is not a state: a constant entry (a diagonal) or its symmetry is broken"
+                f"component {name} is not a valid state: a constant entry (a diagonal) or its symmetry was changed"
             )
     return y

@@ -16,7 +16,7 @@ WIDTHS = (1.25, 1.5, 1.75, 2.0)
 KNOWN = 0.05
 """Relative error of the variance of an entry up to which nothing else is tried."""
 MORE = 2
-"""How often the number of points may be doubled."""
+"""Largest number of doublings of the points."""
 
 
 def known_best(

@@ -91,7 +91,9 @@ def _hitting(
     level = float(reading.level or 0.0)
     begin = flow.quantity_at_start(k)
     if (begin >= level) if reading.sign == ">=" else (begin <= level):
-        raise UsageError(f"--of {text!r}: it holds at the start ({begin:.6g}), so the time is 0 and has no derivative")
+        raise UsageError(
+            f"--of {text!r}: the condition holds at the start ({begin:.6g}), so the time is 0 and has no derivative"
+        )
     time = flow.crossing(k, level, until)
     if time is None:
         return Derivatives(text, np.inf, until, np.full(len(tangents), np.nan))
@@ -162,7 +164,7 @@ class TracedFlow:
         )  # fmt: skip
         if not bool(good):
             raise NumericalError(
-                f"the flow could not be followed to t = {until:g} in {MOST_STEPS} steps; give a shorter --until"
+                f"the integration did not reach t = {until:g} in {MOST_STEPS} steps; give a shorter --until"
             )
         slopes = np.asarray(slopes)
         if not self.forward:
@@ -181,7 +183,7 @@ class TracedFlow:
         for floats, duration in zip(self.base.floats, self._durations(until), strict=True):
             passed, time, y, good = program(y, floats, self.base.whole, duration, level, self.tolerances)
             if not bool(good):
-                raise NumericalError(f"the flow could not be followed to t = {until:g} in {MOST_STEPS} steps")
+                raise NumericalError(f"the integration did not reach t = {until:g} in {MOST_STEPS} steps")
             if bool(passed):
                 return t + float(time)
             t += float(duration)

@@ -91,7 +91,7 @@ class StationaryPoint:
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """What a search did: starts, those that arrived, and those whose point belongs to no vectors."""
+    """Counters of a search: starts, starts that converged, and starts whose point is not a Gram matrix of vectors."""
 
     starts: int
     arrived: int

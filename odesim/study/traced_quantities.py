@@ -77,6 +77,6 @@ def traced_quantity(problem: Problem, measure: Measure, option: str = "--of") ->
         if component.name == variable:
             break
         if component.dims:
-            raise UsageError(f"{option}: {variable} stands behind observables with entries; take the loss")
+            raise UsageError(f"{option}: the derivative of {variable} is not available for this tier; use the loss")
         place += 1
     return TracedQuantity(variable, "watch", (place,), (), measure.reduction, measure.absolute)

@@ -318,25 +318,27 @@ def require_vectors(case: Case) -> None:
     declared = getattr(case.parameters, "declaration", None)
     if declared is None:
         raise UsageError(
-            f"atlas reads declared models, and {case.system.name} is a system of its own: "
-            "odesim.linearise(run).stationary() looks for a stationary point of it from a run"
+            f"atlas takes only declared models, and {case.system.name} is not one: "
+            "odesim.linearise(run).stationary() finds a stationary point of it near a run"
         )
     reasons = {
         "giant steps follow a map, not a flow; declare limit = 'flow' or 'online'": declared.limit == "batch",
-        "values that change in time or with the state have no rest; put numbers in their places, such as -p step=0.1": (
+        "with time-dependent values there are no stationary points; replace them by numbers, such as -p step=0.1": (
             bool(active(case.parameters))
         ),
-        "memories go on in time; declare the model without them": bool(declared.memories),
-        "a momentum with a time has velocities beside its vectors, and they are 0 at rest; declare the model without "
-        "momentum, whose stationary points are the same": declared.timed,
-        "inputs with a law of their own have a Gram matrix for every eigenspace or a mean for every cluster; "
-        "atlas knows isotropic inputs": declared.inputs is not None,
-        "teachers that are copies of students change from stage to stage; name a model with a fixed teacher": any(
+        "memories change all the time, so there are no stationary points; declare the model without them": bool(
+            declared.memories
+        ),
+        "momentum with a time adds velocities to the state, which are 0 at stationary points; declare the "
+        "model without momentum, which has the same stationary points": declared.timed,
+        "atlas supports only isotropic inputs, but [inputs] adds a Gram matrix for every eigenspace or a "
+        "mean for every cluster": declared.inputs is not None,
+        "a teacher that is a copy of the students changes from stage to stage; use a model with a fixed teacher": any(
             group.copied for group in declared.groups
         ),
-        "a kink or a jump (relu, abs, step, sign, clip, top1, hinge) makes means that have no second derivatives where "
-        "two vectors are parallel, which is where stationary points lie": kinked(declared),
-        "tier leading describes small overlaps alone; take -p tier=exact": case.tier == "leading",
+        "a kink or a jump (relu, abs, step, sign, clip, top1, hinge) gives means without second derivatives "
+        "where two vectors are parallel, and stationary points lie there": kinked(declared),
+        "tier leading describes small overlaps alone; use -p tier=exact": case.tier == "leading",
     }
     for reason, holds in reasons.items():
         if holds:
@@ -354,14 +356,14 @@ def _require_moving(case: Case) -> None:
             rate = declared.rate(group, slot)
             if not declared.moves(group, slot) or (rate and getattr(case.parameters, rate) == 0):
                 raise UsageError(
-                    f"atlas: the vectors {group.named(slot)} do not move, and a stationary point would depend on the "
-                    "draw of them; train all vectors"
+                    f"atlas: the vectors {group.named(slot)} are not trained, so a stationary point would "
+                    "depend on their random values; train all vectors"
                 )
     values = np.linalg.eigvalsh(teacher_gram(case.parameters))
     if values.size == 0 or values[0] < SINGULAR * values[-1]:
         raise UsageError(
-            "atlas: the teacher vectors are linearly dependent, so that overlaps with them are no coordinates; "
-            "choose another gram"
+            "atlas: the teacher vectors are linearly dependent, so the overlaps with them are not "
+            "coordinates; choose another gram"
         )
 
 

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 Readers = Mapping[str, Callable[[Any, str], Any]]
 NAMED: Readers = {"seed": seed_number}
-"""What may be swept beside the parameters of the system, and how it is read."""
+"""Names besides parameters that can be swept, with the functions that read their values."""
 OF_EULER: Readers = {"step": real_number}
-"""What may be swept besides where the cells descend at a given step; elsewhere it is a parameter, or nothing."""
+"""Further name that can be swept if the solver has a fixed step."""
 OF_SGD: Readers = {"step_size": real_number, "batch": whole_number}
-"""What may be swept besides where the cells are SGD."""
+"""Further names that can be swept if the cells are runs of SGD."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Cell:
 
     @property
     def digest(self) -> str:
-        """What names the cell among all requests."""
+        """Return the request that names the cell."""
         return self.request.digest
 
     def value(self, name: str) -> Any:
@@ -199,9 +199,11 @@ def _check_over(system: System, over: Mapping[str, Sequence[Any]], fixed: set[st
         raise UsageError("a sweep needs at least one --over KEY=v1,v2,..")
     for name, values in over.items():
         if name in OF_SGD and name not in readers:
-            raise UsageError(f"--over {name} is swept with --method explicit or compressed: the flow has none")
+            raise UsageError(
+                f"--over {name} needs --method explicit or compressed, because the flow has no such option"
+            )
         if name in OF_EULER and name not in names:
-            raise UsageError(f"--over {name} is swept with --solver {EULER}: no other takes steps of one size")
+            raise UsageError(f"--over {name} needs --solver {EULER}, the only solver with steps of one size")
         if name not in names:
             raise UsageError(f"--over: {system.name} has no parameter {name!r}; {nearest(name, names)}")
         if name in fixed:
@@ -212,7 +214,7 @@ def _check_over(system: System, over: Mapping[str, Sequence[Any]], fixed: set[st
         ]
         if len(set(map(repr, read))) != len(values) or not values:
             raise UsageError(
-                f"--over {name} needs different values, at least one, but has {', '.join(map(str, values)) or 'none'}"
+                f"--over {name} needs different values, but has {', '.join(map(str, values)) or 'no value'}"
             )
 
 

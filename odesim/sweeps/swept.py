@@ -1,4 +1,4 @@
-"""What a sweep leaves: all cells as one dataset, stored with its manifest, and its headline numbers as a table."""
+"""Result of a sweep: all cells as one dataset, stored with its manifest, and its summary as a table."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ from odesim.store.folder import SCHEMA, manifest_of, require, write_manifest
 ABOUT = "about"
 """The array of a cell that tells what the others are, as JSON."""
 CURVE = "curve_"
-"""What the names of variables against time begin with; `curve_time` has the times of every run."""
+"""Prefix of variables that depend on time; `curve_time` has the times of every run."""
 POINT = "point"
 """Their dimension of saved times, which are other times in every run."""
 
@@ -159,7 +159,7 @@ def read(folder: Path) -> tuple[dict[str, Any], "xarray.Dataset"]:
 
 
 def counts(data: "xarray.Dataset") -> dict[str, int]:
-    """How many cells ended in which way."""
+    """Return the number of cells for each outcome."""
     kinds, numbers = np.unique(data["outcome"].values.astype(str), return_counts=True)
     return {str(kind): int(number) for kind, number in zip(kinds, numbers, strict=True)}
 

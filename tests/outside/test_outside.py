@@ -162,7 +162,7 @@ def test_a_system_in_no_file_works_here_and_is_refused_elsewhere(teacher, tmp_pa
     assert run.origin.system == "passing" and odesim.system("passing") is made
     over = sweep.Sweep.build(made, {"seed": (0, 1)}, {"d": 9}, until=1.0, save_points=2)
     assert sweep.run(over, tmp_path / "one", workers=1)["outcome"].size == 2
-    with pytest.raises(UsageError, match=r"system passing stands in no file, .* write it into one"):
+    with pytest.raises(UsageError, match=r"system passing is not in a file, .* write it into a file"):
         sweep.run(over, tmp_path / "two", workers=2)
     changed = dataclasses.replace(odesim.system("liao"), title="another")
     assert derivations.reference(changed) == "liao (made here)"  # its runs are not taken for those of liao

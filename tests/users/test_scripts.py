@@ -25,7 +25,7 @@ WRONG = {
     "odesim.integrate('liao', preset=['x'])": "preset= must be a name, but ['x'] was given",
     "odesim.integrate('liao', config=5)": "config= must be the path of a TOML file",
     "odesim.integrate(after=5)": "after=run needs a run or the folder of one, but got int",
-    "odesim.compare('liao')": "step_size= is missing; for example step_size=1e-3, batch=256",
+    "odesim.compare('liao')": "step_size= is missing; give it, for example step_size=1e-3, batch=256",
     "odesim.compare(1, 2)": "compare takes two runs",
     "odesim.sweep('liao', 5)": "over= maps names to lists or arrays of values",
     "odesim.sweep('liao', {'d': [100, 464.2]})": (

@@ -1,4 +1,4 @@
-"""What the claims on the router stage measure: contrast, plateau, imbalance of a group, in flow and training."""
+"""Measurements of the claims on the router stage: contrast, plateau, imbalance of a group, in flow and training."""
 
 import dataclasses
 import functools
@@ -241,7 +241,7 @@ def closure(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def starving(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """Whether experts no example can reach move, and how the number of live experts changes, along training."""
+    """Measure the motion of experts that get no examples, and the change of the number of live experts, in training."""
     run = lab.simulate(
         method="compressed", step_size=0.01, batch=2000, until=2.4, save_points=25, seed=seed, data_seed=seed,
         n_test=2, M=8, J=4, K=2, d=4, rho=64.0, sigma_0=0.05,

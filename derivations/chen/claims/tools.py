@@ -1,4 +1,4 @@
-"""What several claims share: ways to write and to break a claim, states, and the standard runs."""
+"""Common parts of several claims: ways to write and to break a claim, states, and the standard runs."""
 
 import functools
 from collections.abc import Mapping

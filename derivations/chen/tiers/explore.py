@@ -53,7 +53,7 @@ def statement(p: Parameters) -> Statement:
         title="the race of the filters at a uniform router",
         source=f"{PAPER}, Lemmas E.5 to E.8, with the constants of the limit",
         clock="time is arc length: every expert moves with its gradient divided by its Frobenius norm",
-        validity="while the router is uniform and every margin small: time up to about sqrt(sigma_0)"
+        validity="while the router is uniform and all margins are small, up to a time of about sqrt(sigma_0)"
         + (BELOW_TWO if p.activation == "power" and 1.0 < p.power < 2.0 else ""),
         neglects="the router (h = 0), the margins (q = 1/2), centres and noise patches, whose mean drift vanishes",
         indices=[((M,), "experts"), ((J,), "filters"), ((K,), "features"), ((I,), "strengths of the feature")],

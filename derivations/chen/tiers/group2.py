@@ -72,7 +72,7 @@ def statement(p: Parameters) -> Statement:
         source=SOURCE,
         clock=CLOCK,
         validity="exact for P = 3 and cubic experts on the specialised manifold with K equal groups",
-        neglects="differences between the experts of a group, the losers of the race, cen, gfeat and noise patches",
+        neglects="differences between the experts of a group, features that lose the competition, cen, gfeat, noise",
         indices=[
             ((M, L), "experts, those of group 1 first"),
             ((SIDE,), "0 for an expert of group 1, 1 for one of another group"),

@@ -58,7 +58,7 @@ def statement(p: Parameters, tier: str) -> Statement:
         clock=CLOCK,
         validity=("cubic experts" if noisy else "exact for P = 3 and cubic experts")
         + " on the specialised manifold (feat = s_m at its own filter and feature, cen = gfeat = 0)",
-        neglects=f"the losers of the race, cen and gfeat; {missing}",
+        neglects=f"features that lose the competition, cen and gfeat; {missing}",
         indices=indices,
         sizes={"M": p.M, "K": p.K},
         state=(

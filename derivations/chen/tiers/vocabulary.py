@@ -86,7 +86,7 @@ def law(p: Parameters, name: str, nodes: int, *, signed: bool = False) -> tuple[
 
 
 def said(p: Parameters, name: str, nodes: int) -> str:
-    """What the nodes of a law are."""
+    """Return a description of the nodes of a distribution."""
     ends = getattr(p, name)
     if p.laws == "points" or len(ends) == 1:
         return f"{name}: equally likely values {', '.join(f'{v:g}' for v in ends)}"

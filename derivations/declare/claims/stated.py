@@ -111,7 +111,7 @@ def _require_parameters(system: System, entry: Mapping[str, Any], over: Mapping[
                 continue
             if word not in known:
                 raise fields.Mistake(
-                    f"claim {name}: {key} names {fields.shown(word)}, which is no parameter of the model; "
+                    f"claim {name}: {key} names {fields.shown(word)}, which is not a parameter of the model; "
                     f"{fields.near(word, known)}",
                     "claim",
                     key,
@@ -136,7 +136,9 @@ def _require_end_times(entry: Mapping[str, Any], over: Mapping[str, Any], name: 
         said = "over = {until = ..} belongs to a measure 'final R'; a first time does not depend on the end of the run"
         raise fields.Mistake(f"claim {name}: {said}", "claim", "over")
     if UNTIL in entry:
-        raise fields.Mistake(f"claim {name}: until stands in over too; leave one of the two out", "claim", UNTIL)
+        raise fields.Mistake(
+            f"claim {name}: until is given twice, in the claim and in over; leave one of the two out", "claim", UNTIL
+        )
 
 
 def _points(over: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -147,7 +149,7 @@ def _points(over: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         numbers = [int(v) if isinstance(v, float) and v.is_integer() else v for v in listed]
         points = [{**point, name: value} for point in points for value in numbers]
         if len(points) > MOST_POINTS:
-            raise fields.Mistake(f"over asks for more than {MOST_POINTS} runs", "claim", "over")
+            raise fields.Mistake(f"over gives more than {MOST_POINTS} runs", "claim", "over")
     return tuple(points)
 
 

@@ -21,12 +21,12 @@ class Law:
 
     @property
     def several(self) -> bool:
-        """Whether there are several clusters."""
+        """Return True if there are several clusters."""
         return self.declared.inputs is not None and len(self.declared.inputs.clusters) > 1
 
     @property
     def mixed(self) -> bool:
-        """Whether the formulas are other than those of one centred Gaussian."""
+        """Return True if the formulas are other than those of one centred Gaussian."""
         return self.several or self.declared.moved or bool(self.label)
 
     @property

@@ -37,12 +37,12 @@ class Writer:
 
     @property
     def declared(self) -> Declaration:
-        """What is declared."""
+        """Return the declaration."""
         return self.rows.declaration
 
     @property
     def single(self) -> bool:
-        """Whether every unit has one vector, called alike."""
+        """Return True if every unit has one vector, called alike."""
         return self.rows.single
 
     @property
@@ -62,7 +62,7 @@ class Writer:
 
     @property
     def online(self) -> bool:
-        """Whether steps are finite: eta/d, or giant ones."""
+        """Return True if steps are finite: eta/d, or giant ones."""
         return self.declared.limit != "flow"
 
     @property

@@ -1,4 +1,4 @@
-"""How a page writes a model: its units in LaTeX, and formulas once, as LaTeX and as plain text."""
+"""Notation of a page: units in LaTeX, and formulas as LaTeX and as plain text."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What is on the page of a declared model, and the page as text."""
+"""Content of the page of a declared model, and the page as text."""
 
 import dataclasses
 import functools
@@ -56,12 +56,12 @@ class Content:
 
     @property
     def declared(self) -> Declaration:
-        """What is declared."""
+        """Return the declaration."""
         return self.parameters.declaration
 
     @property
     def rows(self) -> Rows:
-        """Where everything stands."""
+        """Return the layout of the order parameters."""
         return self.names.rows
 
 

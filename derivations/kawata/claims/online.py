@@ -77,7 +77,7 @@ def good_start(lab: Any, seed: int, **request: Any) -> Any:
 
 
 def leads(first: np.ndarray, second: np.ndarray) -> bool:
-    """Whether the one leads with the first of two overlaps, the other with the second."""
+    """Return True if one of the two has the larger first overlap and the other the larger second overlap."""
     return bool(min(first[0], second[1]) > LEAD and max(first[1] / first[0], second[0] / second[1]) < 0.5)
 
 

@@ -1,4 +1,4 @@
-"""What several claims of `kawata` share: places in the paper, single neurons, random frames, quadrature."""
+"""Common parts of several claims of `kawata`: places in the paper, single neurons, random frames, quadrature."""
 
 import functools
 import math

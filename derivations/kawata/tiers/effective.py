@@ -60,7 +60,7 @@ VALIDITY = (
     "error is (3/4) h^2 E|g|^4/E|g|^2, and d h^2 below 1e-4 was seen to be enough"
 )
 NEGLECTS = (
-    "higher orders in the step size, and the spread of the replicas (S), which moves the mean of what is nonlinear"
+    "higher orders in the step size, and the spread of the replicas (S), which changes the mean of nonlinear quantities"
 )
 SMALL = sp.Rational(1, 10**8)
 EDGE = 9

@@ -46,7 +46,7 @@ PLACES = {
 
 VALID = {
     "paper": (
-        "as exact, but for the term that it leaves out",
+        "as exact, except for the neglected term",
         "the part -m_a sum_c nu_c dU/dnu_c of the projection on the sphere",
     ),
     "exact": (
@@ -55,7 +55,7 @@ VALID = {
         "nothing",
     ),
     "R1": (
-        "exact while the overlaps with the means do not move",
+        "exact while the overlaps with the means are constant",
         "the motion of nu, and its part of the projection",
     ),
     "R2": (
@@ -63,8 +63,9 @@ VALID = {
         "the motion of nu and every coupling of two tasks",
     ),
     "R4": (
-        "one local task with its mean on their circle, exact for C = 1, s = 0: nu grows with kappa^2",
-        "the global task, and what different clusters do to each other",
+        "one local task with its mean, for neurons in the plane of the two; exact for C = 1, s = 0, where nu "
+        "grows with kappa^2",
+        "the global task, and all interactions of different clusters",
     ),
 }
 """Where the tiers with the state of every neuron hold, and what they neglect."""

@@ -55,7 +55,7 @@ def statement(p: Parameters) -> Statement:
         title="a global task whose clusters cancel, alone",
         source="Kawata et al. 2025, Section 4.1 and Lemma B.10",
         clock=CLOCK,
-        validity="leading order in small overlaps of a neuron that no local task pulls, C = 2 and s = (s, -s)",
+        validity="leading order in small overlaps of a neuron without a local task, C = 2 and s = (s, -s)",
         neglects="the local tasks, the projection on the sphere, and higher orders in rho nu",
         indices=[((J,), "neurons")],
         rows=J,
@@ -92,7 +92,7 @@ def statement(p: Parameters) -> Statement:
 
 
 def crossings(p: Parameters) -> tuple[Crossing, ...]:
-    """When xi reaches the threshold in size, and when the run ends."""
+    """Return the crossings: xi reaches the threshold in absolute value, and the run ends."""
     level, why = p.threshold, "an entry of xi reached 0.999, where the leading order no longer holds"
     return (
         Crossing("T_xi", "xi", level, absolute=True, meaning=f"first time |xi| reaches {level:g}"),

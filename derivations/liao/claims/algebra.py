@@ -113,7 +113,7 @@ def correlation_functions(lab: Any, point: Mapping[str, Any], seed: int, tempera
 
 @functools.cache
 def alternates(last: int) -> bool:
-    """Whether sign c_{2n+1} = (-1)^n up to index `last`, in multiple precision from E[pi(z) He_k(z)]."""
+    """Return True if sign c_{2n+1} = (-1)^n up to index `last`, in multiple precision from E[pi(z) He_k(z)]."""
     import mpmath
 
     def value(k: int) -> Any:

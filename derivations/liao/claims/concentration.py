@@ -48,7 +48,7 @@ def gap(w: np.ndarray) -> float:
 
 
 def strong(w: np.ndarray) -> bool:
-    """Whether every greedy entry is at least sqrt(log m*) (in units of 1/sqrt d)."""
+    """Return True if every greedy entry is at least sqrt(log m*) (in units of 1/sqrt d)."""
     return all(w[pair] >= math.sqrt(math.log(w.shape[1])) for pair in greedy(w))
 
 

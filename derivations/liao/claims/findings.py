@@ -103,7 +103,7 @@ def dead_run(lab: Any, point: Mapping[str, Any], horizon: float, start: Any) -> 
 
 
 def dead_recovery(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """When a dead pair has recovered the teacher, expert above 0.9."""
+    """Return the time at which a dead pair (two opposite students) has recovered the teacher, with overlap 0.9."""
     return float(dead_run(lab, point, 1.2, dead_pair(point))["T_gamma2"].min())
 
 

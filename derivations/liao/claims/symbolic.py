@@ -81,7 +81,7 @@ def lemma_18(lab: Any, point: Form, seed: int, drop: bool = False) -> dict[str, 
 
 @functools.cache
 def jacobian_difference(correction: int, d: int) -> bool:
-    """Whether Jf(v), f(v) = (I - v v^T / s^2) w / s, differs from the display plus correction (v.w) v v^T / s^5.
+    """Return True if Jf(v), f(v) = (I - v v^T / s^2) w / s, differs from the display plus correction (v.w) v v^T / s^5.
 
     s stands for |v|: d/dv_i acts on it by v_i / s, and s^2 is replaced by v.v at the end.
     """
@@ -138,7 +138,7 @@ def routh_hurwitz() -> dict[str, Any]:
 
 
 def stability_statement(rng: np.random.Generator, condition: bool) -> bool:
-    """Whether the lemma holds: an identity that makes S > 0 and det < 0 evident, and no unstable matrix found.
+    """Return True if the lemma holds: an identity that makes S > 0 and det < 0 evident, and no unstable matrix found.
 
     S = condition + 2 a1 b2 c3 + (b2 + c3)(b2 c3 - b3 c2), and det = -a1 (b2 c3 - b3 c2) - positive terms.
     """

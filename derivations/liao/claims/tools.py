@@ -1,4 +1,4 @@
-"""What several claims share: states, runs of the standard sweep, and ways to break a claim for its control."""
+"""Common parts of several claims: states, runs of the standard sweep, and ways to break a claim for its control."""
 
 import dataclasses
 import math
@@ -154,7 +154,7 @@ def recovery_times(run: Any, component: str = "gamma2") -> np.ndarray:
 
 
 def pair_times(run: Any) -> np.ndarray:
-    """When router and expert of the same student have recovered each teacher, in order (m_star,)."""
+    """Return the times at which router and expert of one student have recovered each teacher, sorted (m_star,)."""
     return np.sort(np.maximum(run["T_gamma1"], run["T_gamma2"]).min(axis=0))
 
 

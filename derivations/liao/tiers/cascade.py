@@ -100,7 +100,7 @@ def begin(initial: Initial) -> dict[str, np.ndarray]:
 
 
 def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """How far an overlap exceeds 1, and the largest rise of the loss."""
+    """Return the largest excess of an overlap over 1, and the largest increase of the loss."""
     largest = max(np.abs(state[name]).max(initial=0.0) for name in ("gamma1", "gamma2"))
     return {"overlap_excess": float(max(0.0, largest - 1.0)), "loss_increase": parts.rise(state)}
 

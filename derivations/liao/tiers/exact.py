@@ -186,7 +186,7 @@ def shown_steps(grad: Mapping[str, Any]) -> tuple[Step, ...]:
 
 
 def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
-    """Which entries of the state are strongly coupled: those between the same two clusters of vectors."""
+    """Return the strongly coupled entries of the state: those between the same two clusters of vectors."""
     p, teachers = initial.parameters, initial.constants["teacher_gram"]
     layout, n = parts.flat(p.m, p.m_star), 2 * (p.m + p.m_star)
     first, second = (layout.pack(components(place, p.m, p.m_star)).astype(int) for place in np.indices((n, n)))

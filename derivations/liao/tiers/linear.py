@@ -53,7 +53,7 @@ A, B = NORMS["v"], NORMS["w"]
 MATCH = Base("match")
 TURN = {x: Base(f"T_{x}") for x in "vw"}
 ORTHONORMAL = 1e-12
-"""How far from the identity the teacher's Gram matrix may be."""
+"""Largest distance of the Gram matrix of the teacher from the identity."""
 START = """rng = np.random.default_rng(3)
 start = {name: 0.01 * rng.standard_normal((m, m)) for name in ("gamma1", "gamma2", "zeta1", "zeta2", "I1", "I2", "I3")}
 start["gamma1"], start["gamma2"] = 0.9 * np.eye(m), 0.8 * np.eye(m)"""
@@ -76,7 +76,7 @@ def at_optimum(degree: int) -> dict[str, Any]:
 
 
 def apart(i: Any, j: Any, gamma: Any, overlap: Any) -> Any:
-    """How far an overlap of two students is from that of the teachers they have found."""
+    """Return the distance of the overlap of two students from that of the teachers that they have found."""
     return overlap[I, J] - sp.Sum(MATCH[i, L] * gamma[j, L], L)
 
 

@@ -1,4 +1,4 @@
-"""What the tiers of system `liao` share: symbols, state, constants, events, and what is read off a run."""
+"""Common parts of the tiers of system `liao`: symbols, state, constants, events, and what is read off a run."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -78,7 +78,7 @@ def crossings(parameters: Parameters) -> tuple[Crossing, ...]:
 
 
 def constants(initial: Initial) -> Labelled:
-    """What stays fixed along a run: the norms, the teacher's Gram matrix, and the greedy matching at time 0."""
+    """Return the constants of a run: the norms, the teacher's Gram matrix, and the greedy matching at time 0."""
     c = initial.constants
     best = greedy_matching(c["norm_w"][:, None] * initial.state["gamma2"])
     return {
@@ -95,7 +95,7 @@ def matched(initial: Initial) -> np.ndarray:
 
 
 def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """What the exact flow preserves, as measured on the saved states.
+    """Return the invariants of the exact flow, measured on the saved states.
 
     `gram_min_eigenvalue` must not fall below round-off, `overlap_excess` = max |overlap| - 1 must not exceed it,
     `loss_increase` is the largest rise of the loss between two saved times (the flow only descends).

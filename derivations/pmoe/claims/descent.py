@@ -1,4 +1,4 @@
-"""How fast the loss falls: closed forms, levels against each other, and the descent lemmas."""
+"""Claims on the decrease of the loss: closed forms, comparisons of levels, and the descent lemmas."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the experiments find, on stand-ins: discriminative routers, and spurious patterns."""
+"""Claims on the experiments, with substitute data: discriminative routers, and spurious patterns."""
 
 import math
 from collections.abc import Mapping

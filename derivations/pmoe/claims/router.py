@@ -97,7 +97,7 @@ def close_world(c: float, r: int, **more: Any) -> Parameters:
 
 
 def all_found(p: Parameters, route: np.ndarray) -> bool:
-    """Whether o1 is routed to expert 1 in every sample of class +1 and o2 to expert 2 in every one of class -1."""
+    """Return True if all samples of class +1 route o1 to expert 1, and those of class -1 route o2 to expert 2."""
     counts, label, weight = world.population(p)
     routed = model.top_l(route[..., None], counts.T, p.l)
     there = weight > 0

@@ -1,4 +1,4 @@
-"""What several claims share: ways to write them, small worlds, and flow times read off runs."""
+"""Common parts of several claims: ways to write them, small worlds, and flow times read off runs."""
 
 import functools
 from typing import Any

@@ -106,7 +106,7 @@ SHARE = "mean of v = 1 - softmax_y in a class"
 
 
 def measure(initial: Initial, pre: np.ndarray, route: np.ndarray) -> np.ndarray:
-    """What is saved: pre, response, route, and the scalars over the population's compositions (or the file's)."""
+    """Return the saved variables: pre, response, route, and means over the compositions of the population or file."""
     p, c = initial.parameters, initial.constants
     phi = respond(c["out"], activate(pre)[0])
     share = gates(route[..., None], top_l(route[..., None], c["counts"].T, p.l), p.l, GATES.get(p.gate, 0))

@@ -96,7 +96,7 @@ def advance(p: Parameters, tier: str) -> Recursion | Smooth:
 
 
 def validity(p: Parameters, tier: str) -> str:
-    """What the level holds for, in one sentence."""
+    """Range of validity of the level, in one sentence."""
     said = "the map of one step of size eta, exact at every width" if tier == "L0" else "the limit of small steps"
     if tier != "L0" and recursive(p, tier):
         said = "the map of one step of size eta: routing by rank is discontinuous, and slides where route values tie"
@@ -229,7 +229,7 @@ def bind(initial: Initial, tier: str) -> dict[str, Any]:
 
 
 def jumps(p: Parameters, tier: str) -> tuple[str, ...]:
-    """What the page says of jumps: a recursion steps over them."""
+    """Sentences of the page on discontinuities; a recursion steps over them."""
     jumping = not recursive(p, tier) and p.lam > 0
     return ("The right-hand side jumps where two route values change their order.",) if jumping else ()
 
@@ -310,7 +310,7 @@ def start_of(tier: str) -> str:
 
 
 def told(p: Parameters) -> Observables:
-    """What is told of a run beside its state and what is watched."""
+    """Return the quantities that a run reports besides its state and the watched observables."""
     return Observables(
         observe=observe,
         constants=saved_constants,
@@ -332,7 +332,7 @@ def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
 
 
 def invariants(initial: Initial, state: Mapping[str, np.ndarray], p: Parameters) -> dict[str, float]:
-    """What the dynamics conserves, as measured on the saved states.
+    """Return the conserved quantities, measured on the saved states.
 
     `router_drift`: <w_s, u> for the u with <u, z> = 1 on all patterns is conserved per expert (a softmax covariance
     sums to zero), where the patterns are independent; frozen routers do not move at all.

@@ -1,4 +1,4 @@
-"""What the tiers of system `pmoe` share: indices, the logistic loss, the kernel of infinite width, and symbols."""
+"""Common parts of the tiers of system `pmoe`: indices, the logistic loss, the kernel of infinite width, and symbols."""
 
 import numpy as np
 

@@ -102,7 +102,7 @@ def tail(z: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def grown(log_d: float, proficiency: float, gain: float, neurons: float = 0.5, K: float = 5.0, l: int = 5) -> bool:
-    """Whether a task logit gains `gain` log l by the theory's T, irrelevant logits held at N(0, (log(l)/4)^2/d).
+    """Return True if a task logit gains `gain` log l by the theory's T, irrelevant logits held at N(0, (log(l)/4)^2/d).
 
     With time in units of T and D in those of eta_e T: dh/dt = (G/2) <S (1 - S)> D, dD/dt = <S>/2, by Heun's method,
     G = eta_r eta_e m_+ T^2 = K^2 (m_+/m) l^2 log l, free of d.

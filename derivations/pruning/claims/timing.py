@@ -1,4 +1,4 @@
-"""When experts specialise: first integral, time to a gap, collapse, late law, threshold of the router's rate."""
+"""Claims on specialisation: first integral, time to a gap, collapse, late growth, threshold of the router rate."""
 
 import functools
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What several claims share: ways to write a claim, experts with known constants, runs at the theory's rates."""
+"""Common parts of several claims: ways to write a claim, experts with known constants, runs at the theory's rates."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""What the pages of system `pruning` share: indices, names, symbols, constants."""
+"""Common parts of the pages of system `pruning`: indices, names, symbols, constants."""
 
 from typing import Any
 

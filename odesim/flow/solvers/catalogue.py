@@ -1,4 +1,4 @@
-"""Which integrators there are: those of the files of this folder that say `SOLVERS`.  Adding one is adding a file.
+"""Catalogue of integrators: those of all files of this folder with `SOLVERS`.  To add one, add a file.
 
 A file whose name ends in `_loops` holds compiled loops of another one.  It is imported by that one alone, when a run
 comes to it: importing it compiles its loops, which takes NDF twelve seconds, or loads them, which takes one.

@@ -70,7 +70,7 @@ def _controller() -> Any:
 
 
 def make_controller(rtol: Any, atol: Any, bounds: Bounds) -> Any:
-    """What chooses the steps of diffrax: its own rule, with errors as root mean squares relative to `distance`."""
+    """Step-size controller of diffrax, with errors as root mean squares relative to `distance`."""
     import jax.numpy as jnp
 
     return _controller()(

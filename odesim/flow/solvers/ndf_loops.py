@@ -188,7 +188,7 @@ def newton(work, c, tolerance, rate, ratio, pattern, inverse, tables, kernels):
 
 @compiled(truth(matrix, whole, WATCH, matrix), **OPTIONS)
 def crossing(D, order, watch, weights):
-    """Whether a watched entry is beyond its level at the last state, or at a quarter of the step before it.
+    """Return True if a watched entry is beyond its level at the last state, or at a quarter of the step before it.
 
     watch = (places, signs, levels).  Inside a step, s steps after its end, the state is the polynomial of the method,
     sum_j D_j prod_{i < j} (s + i) / (i + 1); `weights` (3, 6) is room for the products.

@@ -1,4 +1,4 @@
-"""What every integrator speaks of: the leg it is given, the accepted steps it yields, what it counts, why it ends.
+"""Types for integrators: legs, accepted steps, counters, and reasons for the end.
 
 An integrator is a file of this folder with `SOLVERS`, which the catalogue finds by looking.  It never clips or repairs
 a state; when it cannot go on it raises `StepFailure`, and the last segment it yielded holds the last good state.
@@ -18,7 +18,7 @@ LOCAL = (0.1, 2.3e-14)
 """The tolerance of one step: this part of what is asked of the answer, because local errors add up over the escape from
 small overlaps (with it the answer was within what was asked), but no step is asked for more than 100 ulp."""
 INTERIOR = np.array([0.25, 0.5, 0.75])
-"""Where inside a step, in units of it, a crossing up and down again is looked for."""
+"""Fractions of a step at which a crossing up and down again is searched."""
 QUARTERS = np.array([[27, 5, 9, -3], [16, 16, 8, -8], [5, 27, 3, -9]]) / [[32.0, 32.0, 64.0, 64.0]]
 """The cubic Hermite basis (values at both ends, slopes at both ends) there."""
 
@@ -51,7 +51,7 @@ class Segment:
 
 @dataclasses.dataclass
 class Statistics:
-    """What an integrator counted; where the library does not tell, `evaluations` stays 0 and `rejected` None."""
+    """Counters of an integrator; if the library does not report them, `evaluations` is 0 and `rejected` None."""
 
     solver: str
     steps: int = 0
@@ -59,7 +59,7 @@ class Statistics:
     evaluations: int = 0
 
     def known(self) -> dict[str, Any]:
-        """What was counted, without what is not known."""
+        """Return the counters as a dictionary, without those that the solver does not report."""
         unknown = {"evaluations": 0, "rejected": None}
         return {name: value for name, value in vars(self).items() if name not in unknown or value != unknown[name]}
 
@@ -89,7 +89,7 @@ class Span:
 
 @dataclasses.dataclass(frozen=True)
 class Leg:
-    """What an integrator is given: a problem from (t, y) on, with what is looked for and what is counted.
+    """Task of an integrator: a problem from (t, y) on, with a recorder and counters.
 
     `recorder.due` is the next time at which a state is saved, and `recorder.watched` what may still cross.  Times of
     the leg are counted from `origin` on the clock of the problem, those of the recorder and `end` on that clock itself.
@@ -167,7 +167,7 @@ class Solver:
 
 
 def distance(xp: Any, y: Any, bounds: Bounds) -> Any:
-    """How far the entries of a state are from 0 and from their bounds, whichever is nearer.
+    """Return the distance of the entries of a state from 0 or from their bounds, whichever is nearer.
 
     A tolerance relative to it keeps what approaches a bound as accurate as what leaves 0.  Relative to the entry
     itself, an alignment that has reached 1 may be off by the tolerance, and an explicit method whose steps are held

@@ -26,7 +26,7 @@ def of_sweep(data: "xarray.Dataset") -> Content:
         numbers = {name: record[name] for name in names}
         runs.append(Shown(label, label, curves, numbers=numbers, place=at, outcome=str(record["outcome"])))
     note = "" if any(run.curves.sizes.get("time", 0) for run in runs) else (
-        "This sweep kept no curves: with --save-points 101 it keeps those of every run."
+        "This sweep has no curves. Run it with --save-points 101 to keep the curves of every run."
     )  # fmt: skip
     said = {name: str(values.attrs.get("meaning", "")) for name, values in names.items()}
     return Content(name_of(data), tuple(runs), over, note, said)

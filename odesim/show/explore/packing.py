@@ -100,7 +100,7 @@ def _run(run: Shown, times: int, entries: int) -> dict[str, Any]:
 
 
 def _theory(reference: Any) -> dict[str, Any]:
-    """What theory says in some panels, as plain data."""
+    """Return the theoretical predictions of some panels as plain data."""
     told = {"variables": list(reference.of or (reference.panel,)), "label": plain(reference.label.replace("\n", " "))}
     for name in ("level", "at", "x", "y", "colour"):
         value = getattr(reference, name)
@@ -110,7 +110,7 @@ def _theory(reference: Any) -> dict[str, Any]:
 
 
 def _limits(runs: Sequence[Shown]) -> tuple[int, int, list[str]]:
-    """How many times and entries are kept so that a page stays of a good size, and what that leaves out."""
+    """Return the numbers of times and entries that keep the page small, and sentences on what is left out."""
     sizes = [
         (run.curves.sizes["time"], run.curves[name].size // run.curves.sizes["time"])
         for run in runs
@@ -124,25 +124,25 @@ def _limits(runs: Sequence[Shown]) -> tuple[int, int, list[str]]:
     times, entries = next((pair for pair in KEPT if count(*pair) <= MOST), KEPT[-1])
     said = []
     if most_times > times:
-        said.append(f"of {most_times} saved times {times} are here, evenly spread")
+        said.append(f"this page has {times} of {most_times} saved times, evenly spaced")
     if most > entries:
-        said.append(f"of up to {most} entries of a variable the {entries} that move most are here")
+        said.append(f"of variables with up to {most} entries, this page has the {entries} entries that change most")
     return times, entries, said
 
 
 def _named(dim: str) -> str:
-    """What a dimension is called on the page: replicas have their own word, for a sweep may be over seeds."""
+    """Return the name of a dimension on the page; replicas have their own name, because a sweep may be over seeds."""
     return REPLICA if dim == "seed" else dim
 
 
 def _labels(curves: "xarray.Dataset", dim: str) -> list[Any]:
-    """What the places of a dimension are called: counted from 1 where they have no names."""
+    """Return the labels of the entries of a dimension; without names they are numbered from 1."""
     counted = list(range(1, curves.sizes[dim] + 1))
     return curves[dim].values.tolist() if dim in curves.coords and dim != "seed" else counted
 
 
 def _meanings(content: Content) -> dict[str, str]:
-    """What the headline numbers of the runs mean, as the system says."""
+    """Return the meanings of the numbers in the summaries, as the system defines them."""
     from derivations.headlines import COMMON
 
     system = system_of(content.runs[0].curves)

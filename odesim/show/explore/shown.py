@@ -1,4 +1,4 @@
-"""What an interactive page shows: runs with their theory, the two of a comparison, the cells of a sweep."""
+"""Content of an interactive page: runs with their theory, the runs of a comparison, or the cells of a sweep."""
 
 import dataclasses
 import os
@@ -56,19 +56,19 @@ class Content:
 
     @property
     def swept(self) -> bool:
-        """Whether the runs are the cells of a sweep."""
+        """Return True if the runs are the cells of a sweep."""
         return bool(self.over)
 
 
 def content(what: Any) -> Content:
-    """What the page of a run, some runs, a comparison or a sweep shows; a folder stands for what it holds.
+    """Return the content of the page for runs, a comparison or a sweep; a folder stands for its content.
 
     Raises `UsageError` for anything else, and for runs of different systems.
     """
     found = [opened(one) for one in (what if isinstance(what, list | tuple) else [what])]
     grids = [one for one in found if _is_sweep(one)]
     if grids and len(found) > 1:
-        raise UsageError("explore takes one sweep, or runs, not both: a sweep has a page of its own")
+        raise UsageError("explore takes either one sweep or several runs; make separate pages")
     if grids:
         from odesim.show.explore.grid import of_sweep
 
@@ -78,14 +78,16 @@ def content(what: Any) -> Content:
         raise UsageError(f"explore needs {TAKEN}, but got an empty list")
     systems = sorted({name_of(run.curves) for run in runs})
     if len(systems) > 1:
-        raise UsageError(f"the runs are of different systems ({', '.join(systems)}): explore those of one")
+        raise UsageError(f"the runs belong to different systems ({', '.join(systems)}): give runs of one system")
     if not any("time" in run.curves.dims and run.curves.sizes["time"] > 1 for run in runs):
-        raise UsageError("nothing moves in this run: it is of one time; `odesim show` has its numbers")
+        raise UsageError(
+            "this run has only one saved time, so there are no curves to draw; `odesim show` prints its numbers"
+        )
     return Content(systems[0], tuple(_distinct(runs)))
 
 
 def opened(what: Any) -> Any:
-    """What is stored in a folder; anything else as it is."""
+    """Return the result that is stored in a folder; other objects are returned unchanged."""
     if not isinstance(what, str | os.PathLike):
         return what
     from odesim import store
@@ -99,7 +101,7 @@ def opened(what: Any) -> Any:
 
 
 def _is_sweep(what: Any) -> bool:
-    """Whether this is the data set of a sweep."""
+    """Return True if this is the data set of a sweep."""
     return hasattr(what, "data_vars") and "outcome" in what.data_vars and "digest" in what.attrs
 
 
@@ -122,7 +124,9 @@ def _of_answer(answer: Answer) -> list[Shown]:
     dataset = answer.dataset()
     followed = [str(name).removesuffix("_centre") for name in dataset if str(name).endswith("_centre")]
     if not followed:
-        raise UsageError(f"explore shows curves in time, and an answer of {answer.asked.verb} has none: report it")
+        raise UsageError(
+            f"explore draws curves in time, but an answer of {answer.asked.verb} has none: use `odesim report`"
+        )
     dataset.attrs["declaration"] = answer.asked.declaration
     found = [Shown("flow", answer.asked.system_name, dataset[followed], numbers=answer.summary())]
     for suffix, name in CURVES.items():
@@ -165,7 +169,7 @@ def _halves(run: Trajectory) -> list[Shown]:
 
 
 def _differences(run: Trajectory) -> Shown:
-    """How far the two runs of a comparison differ, by component."""
+    """Return the distance of the two runs of a comparison, by component."""
     dataset = run.dataset()
     names = [str(n) for n in dataset if str(n).startswith(("distance_", "off_", "chance_"))]
     return Shown("their difference", _said(dataset), dataset[names], numbers=run.summary, outcome=run.outcome.kind)

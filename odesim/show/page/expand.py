@@ -63,7 +63,7 @@ class Expansion:
         try:
             return e.func(*arguments)
         except ValueError:  # the largest of what has no order, such as ranks of a state
-            raise UsageError(f"{REFUSED}: {e.func.__name__} of a state is no formula; {INSTEAD}") from None
+            raise UsageError(f"{REFUSED}: {e.func.__name__} of a state is not a formula; {INSTEAD}") from None
 
     def _sum(self, e: Any, indices: Values) -> Any:
         """A sum with every term written out; later limits may not depend on earlier indices."""

@@ -43,7 +43,7 @@ def _of_statement(stated: Statement) -> list[str]:
 
 
 def _method(value: Any) -> str:
-    """How a kernel's form is evaluated."""
+    """Return the method that evaluates the form of a kernel."""
     e = sp.sympify(value)
     if e.has(sp.Integral):
         return "a one-dimensional integral"

@@ -69,7 +69,7 @@ class Latex(Text):
         return sp.latex(e).replace(r"\frac", r"\tfrac")
 
     def crowded(self, base: str) -> bool:
-        """Whether the base of a power carries a superscript already."""
+        """Return True if the base of a power carries a superscript already."""
         return "^" in base and not base.startswith(("(", r"\bigl("))
 
     def paren(self, text: str) -> str:

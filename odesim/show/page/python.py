@@ -82,7 +82,7 @@ class Python:
 
     # -- kernels
     def local(self, kernel: Kernel) -> bool:
-        """Whether a kernel reads constants, and therefore stands inside the right-hand side."""
+        """Return True if a kernel reads constants, and therefore stands inside the right-hand side."""
         made = {key_of(d.targets[0]) for d in self.fixed}
         known = {*self.names, *(key_of(t) for d in self.statement.arrays for t in d.targets)} - made
         atoms = {key_of(a) for v in kernel.values.values() for a in v.atoms(sp.Indexed, sp.Symbol)}

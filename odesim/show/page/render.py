@@ -1,4 +1,4 @@
-"""What `odesim derive` prints of a tier: its page as text, LaTeX or Python, or the kernels as they are compiled."""
+"""Output of `odesim derive` for a tier: its page as text, LaTeX or Python, or the compiled kernels."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""How symbols, fractions, sums and words look: here in plain Unicode, and in LaTeX where `latex` overrides it."""
+"""Notation for symbols, fractions, sums and words, in plain Unicode; `latex` overrides it for LaTeX."""
 
 import re
 from typing import Any, ClassVar
@@ -67,7 +67,7 @@ class Style:
 
     # -- scripts and brackets
     def crowded(self, base: str) -> bool:
-        """Whether the base of a power carries a superscript already."""
+        """Return True if the base of a power carries a superscript already."""
         return any(x in base for x in "¹²³⁴⁵⁶⁷⁸⁹⁺")
 
     def paren(self, text: str) -> str:

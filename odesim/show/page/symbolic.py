@@ -105,7 +105,7 @@ class SymbolicEquations:
         known = [key_of(constant.target) for constant in self.statement.constants]
         unknown = [name for name in given if name not in known]
         if unknown:
-            raise UsageError(f"{unknown[0]!r} is no constant of these equations, which have {', '.join(known)}")
+            raise UsageError(f"{unknown[0]!r} is not a constant of these equations, which have {', '.join(known)}")
         return {**self.constants, **given}
 
     def lambdify(self, **constants: Any) -> Callable[[Mapping[Any, Any]], dict[str, Any]]:

@@ -77,7 +77,7 @@ class Text(Walk):
         return rows
 
     def is_series(self, d: Definition) -> bool:
-        """Whether an array is a series of numbers, without end."""
+        """Return True if an array is a series of numbers, without end."""
         return any(i.upper == sp.oo for t in d.targets for i in indices_of(t))
 
     def kernel_rows(self, kernel: Kernel) -> list[Row]:

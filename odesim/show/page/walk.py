@@ -82,7 +82,7 @@ class Walk(Style):
         return (late, not term.has(sp.Sum), size, order, bool(number.is_negative))
 
     def is_order(self, e: Any) -> bool:
-        """Whether a symbol is a kernel's whole number."""
+        """Return True if a symbol is a kernel's whole number."""
         return any(e in k.arguments[: k.orders] for k in self.statement.kernels)
 
     # -- the walk
@@ -140,7 +140,7 @@ class Walk(Style):
 
     @remembered
     def negative(self, term: Any) -> bool:
-        """Whether a term is shown with a minus: its number is negative, or the first term of its bracket is."""
+        """Return True if a term is shown with a minus: its number is negative, or the first term of its bracket is."""
         brackets = [f for f in sp.Mul.make_args(term) if isinstance(f, sp.Add)] if isinstance(term, sp.Mul) else []
         inside = len(brackets) == 1 and self.negative(self.terms(brackets[0])[0])
         return bool(term.as_coeff_Mul()[0].is_negative) != inside
@@ -164,7 +164,7 @@ class Walk(Style):
         return self.times.join([text, *(self.show(f, 1) for f in wide)] if text else [self.show(f, 1) for f in wide])
 
     def alone(self, below: list[Any]) -> bool:
-        """Whether a denominator is a sum that needs no brackets in this style."""
+        """Return True if a denominator is a sum that needs no brackets in this style."""
         return self.side == 0 and len(below) == 1 and isinstance(below[0], sp.Add)
 
     def factor(self, f: Any) -> str:
@@ -245,7 +245,7 @@ class Walk(Style):
         return [self.show(i + 1 if i.is_Integer and self.from_one(o) else i) for i, o in pairs]
 
     def from_one(self, index: Any) -> bool:
-        """Whether the page counts an index from 1: not where its values are numbers of their own."""
+        """Return True if the page counts an index from 1: not where its values are numbers of their own."""
         return isinstance(index, sp.Idx) and index.upper != sp.oo and index.name not in self.degrees
 
     @functools.cached_property
@@ -291,7 +291,7 @@ class Walk(Style):
 
 
 def _inverse(f: Any) -> bool:
-    """Whether a factor belongs into a denominator."""
+    """Return True if a factor belongs into a denominator."""
     return isinstance(f, sp.Pow) and bool(f.exp.is_number and f.exp.is_negative)
 
 
@@ -301,7 +301,7 @@ def turned(f: Any) -> Any:
 
 
 def _tall(f: Any) -> bool:
-    """Whether a factor stands beside a fraction instead of on it."""
+    """Return True if a factor stands beside a fraction instead of on it."""
     return isinstance(f, (sp.Add, sp.Sum, sp.Product, sp.Integral, sp.Function)) and not isinstance(f, sp.exp)
 
 

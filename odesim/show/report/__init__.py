@@ -36,7 +36,9 @@ def page(folders: Sequence[str], when: str | None = None) -> str:
     from odesim.version import __version__
 
     if not folders:
-        raise UsageError("a report needs at least one folder: those that `odesim verify` and `integrate` print")
+        raise UsageError(
+            "a report needs at least one folder, such as one that `odesim verify` or `odesim integrate` has written"
+        )
     sections = place_figures([read(folder, k) for k, folder in enumerate(dict.fromkeys(folders))])
     verdicts = [section for section in sections if isinstance(section, VerdictSection)]
     runs = [section for section in sections if isinstance(section, RunSection)]
@@ -68,7 +70,7 @@ def _environment() -> Any:
 
 
 def read(folder: str, number: int = 0) -> Section:
-    """What a folder holds.  Raises `UsageError` for one without finished verdicts, figures or a finished run."""
+    """Return the content of a folder.  Raises `UsageError` if it has no finished verdicts, figures or run."""
     path = Path(folder)
     if not path.is_dir():
         raise UsageError(f"there is no folder {folder}; give folders of `odesim verify`, `figures` or `integrate`")

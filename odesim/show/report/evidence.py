@@ -1,4 +1,4 @@
-"""What verdicts rest on: the picture of every form's samples, and a table of the requests behind the digests."""
+"""Evidence of verdicts: a picture of the samples of every form, and a table of the requests by digest."""
 
 import base64
 import dataclasses

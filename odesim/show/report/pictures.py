@@ -17,7 +17,7 @@ def _drawn(name: str) -> bool:
 
 
 def is_shown(name: str, files: Mapping[str, Any]) -> bool:
-    """Whether a picture of a run is shown: the SVG of those that are there in both forms."""
+    """Return True if the page shows a picture of a run; of a picture in both forms it shows the SVG."""
     return _drawn(name) and not (name.endswith(".png") and f"{name.removesuffix('.png')}.svg" in files)
 
 

@@ -1,4 +1,4 @@
-"""What a page is made of: verdicts claim by claim, runs stage by stage, and figures."""
+"""Sections of a report: verdicts claim by claim, runs stage by stage, and figures."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -105,18 +105,18 @@ class VerdictSection:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many verdicts came out as which answer."""
+        """Return the number of verdicts for each answer."""
         found = [form.verdict["answer"] for claim in self.claims for form in claim.forms]
         return {answer: found.count(answer) for answer in ANSWERS}
 
     @property
     def identities(self) -> int:
-        """How many of the verdicts that hold are identities of the construction."""
+        """Return the number of verdicts that are identities of the construction."""
         return sum(form.identity for claim in self.claims for form in claim.forms)
 
     @property
     def unexpected(self) -> int:
-        """How many verdicts came out otherwise than the claim expects."""
+        """Return the number of verdicts that differ from the expected answer."""
         return sum(not form.expected for claim in self.claims for form in claim.forms)
 
 

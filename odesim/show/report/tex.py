@@ -38,7 +38,7 @@ SCRIPT = {"B": "ℬ", "E": "ℰ", "F": "ℱ", "H": "ℋ", "I": "ℐ", "L": "ℒ"
 DOUBLE = {"C": "ℂ", "H": "ℍ", "N": "ℕ", "P": "ℙ", "Q": "ℚ", "R": "ℝ", "Z": "ℤ"}
 """The double-struck capitals that Unicode had before the others."""
 BEFORE_A_SIGN = re.compile(r"[=<>≤≥≠∼≈≲≳→∈,(\[{⋅×]</mo>$")
-"""What a minus comes after that is the sign of a number, not a difference."""
+"""Tokens after which a minus is the sign of a number and not a difference."""
 ESCAPED = re.compile(r"\\(?:(?P<sign>[_%&#{}])|(?P<hat>\^)\{\}|textasciitilde\{\})")
 """Signs in words that mean something to TeX."""
 BELOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -144,7 +144,7 @@ class _Reader:
         return sign(token)
 
     def command(self, name: str) -> str:
-        """What a command stands for, with its arguments."""
+        """Return the meaning of a LaTeX command with its arguments."""
         if name == "begin":
             return self.cases()
         if name in ("displaystyle", "textstyle", "notag", "nonumber"):

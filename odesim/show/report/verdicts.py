@@ -60,7 +60,7 @@ def read_verdicts(folder: str, number: int = 0) -> VerdictSection:
 
 
 def _sound(verdict: Mapping[str, Any]) -> bool:
-    """Whether a verdict has what the page shows, in the shapes it needs."""
+    """Return True if a verdict has what the page shows, in the shapes it needs."""
     lists = all(isinstance(verdict[name], list) for name in ("rungs", "evidence"))
     return lists and verdict["answer"] in ANSWERS and all(name in verdict for name in NEEDED)
 
@@ -78,9 +78,9 @@ def _groups(
 
 
 def weight_of(claim: str, place: str, declared: bool = False) -> str:
-    """Return how much a claim weighs, by the place in the paper that it stands for.
+    """Return the weight of a claim, according to its place in the paper.
 
-    Those of a declared model are printed at a place, derived by its author, or generated.
+    Claims of a declared model are printed at a place, derived by its author, or generated.
 
     Example:
         >>> weight_of("thm-1a", "Liao 2026, Theorem 1"), weight_of("own-1", "Liao 2026, Lemma 7, corrected")
@@ -135,7 +135,7 @@ def _claim(
 
 
 def _facts(verdict: Mapping[str, Any]) -> Rows:
-    """What decided a verdict: law, claim with its margin, estimate with its interval, and what would have been seen."""
+    """Return the reasons of a verdict: law, claim with margin, estimate with interval, and sensitivity."""
     law = str(verdict.get("law") or "")
     sensitivity = sorted(verdict.get("sensitivity") or [], key=lambda seen: seen["part"] != verdict.get("deciding"))
     rows = [

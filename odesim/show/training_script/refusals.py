@@ -1,4 +1,4 @@
-"""What a training script cannot say yet, each in one sentence that names the feature."""
+"""Features that training scripts do not support, each refused with one sentence."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,8 +14,8 @@ def require(system: System, parameters: Any) -> None:
     declared = getattr(parameters, "declaration", None)
     if not isinstance(declared, Declaration):
         raise UsageError(
-            f"{system.name} is no declared model, and only declared models are exported; write it as a declaration "
-            "(docs/own-model.md), or start from one of the gallery"
+            f"{system.name} is not a declared model, and odesim exports only declared models; write a "
+            "declaration (docs/own-model.md), or start from a model of the gallery"
         )
     for feature in features(declared, parameters):
         raise UsageError(f"{system.name} cannot be exported: {feature}")

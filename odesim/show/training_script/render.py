@@ -44,7 +44,7 @@ def _code(text: str) -> str:
 
 
 class Words:
-    """What a template asks of a back end: code of expressions, and the small differences between the libraries."""
+    """Back end of a template: code of expressions, and the differences between the libraries."""
 
     def __init__(self, backend: str) -> None:
         self.backend = backend
@@ -115,7 +115,7 @@ class Words:
         return f', "weight_decay": {script.values.at["decay"].replace("[k]", f"[{step}]")}'
 
     def push(self, script: Script) -> str:
-        """What a step subtracts, times the rate."""
+        """Return the code of the change that a step subtracts, times the rate."""
         if not script.momentum:
             return "g[name]"
         return "(g[name] + momentum * velocity[name])" if script.nesterov else "velocity[name]"
@@ -127,7 +127,7 @@ class Words:
         return [name for name, there in (*flags, ("label", inputs.labelled)) if there]
 
     def uses_functional(self, script: Script) -> bool:
-        """Whether some expression calls torch.nn.functional."""
+        """Return True if some expression calls torch.nn.functional."""
         return any("functional." in self.code(one) for one in _expressions(script))
 
     def special(self, script: Script) -> list[str]:

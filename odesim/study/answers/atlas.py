@@ -30,11 +30,11 @@ CLASS, BRANCH, POINT, SPECIAL = "class", "branch", "point", "special"
 class Atlas(Answer):
     """Stationary points of a declared model: classes modulo symmetry, branches over a parameter, special points.
 
-    Variables: `loss` (class,), `index`, `null`, `index_outside`, `null_outside`, `orbit`, `count`, `residual` (class,),
-    `eigenvalues` (class, direction), and the components of the state (class, ..).  Over a parameter: `parameter`,
-    `branch_loss`, `branch_index` (branch, point), NaN behind the end of a branch, and components `branch_NAME`;
-    `special_parameter`, `special_loss`, `special_multiplicity`, `special_branch` (special,).  Over two parameters
-    `curve` (critical_curve, curve_point, coordinate).
+    For every class the arrays are `loss`, `index`, `null`, `index_outside`, `null_outside`, `orbit`, `count`,
+    `residual` (class,), `eigenvalues` (class, direction), and the components of the state (class, ..).  Over a
+    parameter they are `parameter`, `branch_loss`, `branch_index` (branch, point) and components `branch_NAME`, with NaN
+    after the end of a branch.  Special points have `special_parameter`, `special_loss`, `special_multiplicity` and
+    `special_branch` (special,).  Over two parameters there is `curve` (critical_curve, curve_point, coordinate).
     """
 
     def tables(self) -> Mapping[str, Table]:
@@ -122,7 +122,9 @@ def _plain(ranges: Mapping[str, Any]) -> dict[str, list[float]]:
 def _spans(field: VectorField, over: Any, map: Any) -> list[Span]:
     """The ranges of one or two parameters, checked."""
     if map is not None and over is None:
-        raise UsageError("--map names a second parameter, and the first is missing: give --over step=0..6 too")
+        raise UsageError(
+            "--map names a second parameter, but the first is missing: give it by --over, such as --over step=0..6"
+        )
     spans = []
     for option, ranges in (("over", over), ("map", map)):
         if ranges is None:

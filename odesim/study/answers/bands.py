@@ -25,12 +25,12 @@ VERB = "bands"
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Bands(Answer):
-    """Bands of SGD around its mean path, with the law of hitting times.
+    """Bands of SGD around its mean, and the distribution of hitting times.
 
-    `answer["time"]` (time,), and for a component or quantity NAME the arrays NAME (on the flow), NAME_centre, NAME_sd,
-    NAME_low and NAME_high; `covariance` (time, entry, entry) is Sigma times the time of a step, `shift` (time, entry)
-    the difference of mean and flow, and `entry` names the entries of the state.  Behind a saddle covariance and shift
-    are no numbers, because there the law is a mixture.
+    For every component or quantity NAME the arrays are NAME (value on the flow), NAME_centre (mean), NAME_sd, NAME_low
+    and NAME_high, at the times `time`.  `covariance` (time, entry, entry) is Sigma times the time of a step, `shift`
+    (time, entry) is the difference between mean and flow, and `entry` has the names of the entries of the state.  After
+    a saddle the distribution is a mixture, and covariance and shift are NaN.
 
     Example:
         >>> import odesim
@@ -42,7 +42,7 @@ class Bands(Answer):
     """
 
     def place(self, quantity: str) -> str:
-        """Return the name under which the arrays of a quantity stand.
+        """Return the name of the arrays of a quantity.
 
         Arguments:
             quantity: A quantity as measures write it, such as "max(abs(M_ww))".
@@ -155,7 +155,7 @@ def _variables(result: _Result) -> dict[str, Variable]:
             ("centre", band.centre, "its mean over runs of SGD"), ("sd", band.deviation, "its standard deviation"),
             ("low", band.low, f"lower end of the {level:.0%} band"),
             ("high", band.high, f"upper end of the {level:.0%} band"),
-            ("bent", band.bent, "part of the standard deviation by which it bends within the spread"),
+            ("bent", band.bent, "nonlinearity of the quantity within the spread, as a part of its standard deviation"),
         ):  # fmt: skip
             if not (result.solution.rare and suffix in ("low", "high")):
                 arrays[f"{name}_{suffix}"] = Variable(("time",), part, f"{meaning}: {text}")

@@ -17,10 +17,10 @@ BARE = ""
 
 
 class Exponents(Answer):
-    """Exponents of the teacher, for every head in force.
+    """Exponents of the teacher, for every selected head.
 
     Attributes:
-        information: Least order at which the label has a Hermite tensor.
+        information: Least order at which the Hermite tensor of the label is not zero.
         leap: Largest order of the steps in which all directions are found.
         generative: The information exponent of the best transform of the label.
         order: Steps in which the directions are found, each a mapping with `order`, `count` and `directions`.
@@ -30,7 +30,7 @@ class Exponents(Answer):
 
     @property
     def information(self) -> Any:
-        """Least order at which the label has a Hermite tensor."""
+        """Least order at which the Hermite tensor of the label is not zero."""
         return self._of("information")
 
     @property
@@ -91,8 +91,8 @@ def question(case: Case) -> Question:
     """
     if not hasattr(case.parameters, "declaration"):
         raise UsageError(
-            f"exponents are those of the teacher of a declared model, and {case.name} is none; declare its teacher "
-            "in a file, as kawata_neuron of the gallery does"
+            f"exponents exist only for the teacher of a declared model, but {case.name} is not declared; "
+            "declare its teacher in a file, like kawata_neuron of the gallery"
         )
     parameters = {name: plain(value) for name, value in sorted(case.by_name.items())}
     return Question.about(VERB, case.system, {"stage": case.stage, "parameters": parameters})
@@ -152,7 +152,7 @@ def _sentences(label: theory.Exponents) -> list[str]:
     if label.binary:
         lines.append(f"{of}the loss sees the sign of the label, whose transforms change nothing")
     if label.student.order is None:
-        lines.append(f"{of}what the student sees is not given: {label.student.reason}")
+        lines.append(f"{of}the order at which the student learns is not known: {label.student.reason}")
     elif label.student.order != label.information:
         lines.append(f"{of}this student sees order {label.student.order} first: {_costs(label.student.order)}")
     return lines
@@ -183,7 +183,9 @@ def _variables(every: Sequence[theory.Exponents]) -> dict[str, Variable]:
         "leap": by_head(lambda label: label.leap, "leap exponent"),
         "generative": by_head(lambda label: label.generative, "generative exponent"),
         "generative_leap": by_head(lambda label: label.generative_leap, "leap exponent of transforms of the label"),
-        "student": by_head(lambda label: label.student.order or 0, "least order that the student sees (0: not given)"),
+        "student": by_head(
+            lambda label: label.student.order or 0, "least order at which the student learns (0: not known)"
+        ),
         "order": by_step(lambda label: [s.order for s in label.steps], "step", "order of a step (0: none)"),
         "count": by_step(lambda label: [len(s.basis) for s in label.steps], "step", "directions found in a step"),
         "generative_order": by_step(

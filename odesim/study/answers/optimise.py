@@ -34,11 +34,12 @@ MOST_KNOTS = 500
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class OptimalSchedule(Answer):
-    """The best schedule beside the best constant and the greedy schedule.
+    """Best schedule, compared with the best constant and the greedy schedule.
 
-    Arrays: `knot` (knot,) are times and `schedule` (knot,) values, linear in between. `time`, `quantity` follow the run
-    with that schedule; `constant_*`, `greedy_*` and `polished_*` are the same of the best constant, the greedy schedule
-    and the optimum in continuous time; `alignment` is cos(p, grad h) at `polished_time` or `time`.
+    The schedule is linear between the times `knot` (knot,), where it has the values `schedule` (knot,). `time` and
+    `quantity` are the run with this schedule. `constant_*`, `greedy_*` and `polished_*` are the same arrays for the
+    best constant, the greedy schedule and the optimum in continuous time. `alignment` is cos(p, grad h) at the times
+    `polished_time` if these exist, otherwise `time`.
 
     Example:
         >>> import odesim
@@ -66,29 +67,29 @@ class OptimalSchedule(Answer):
         return {"schedule": (["time", name], [list(row) for row in rows])}
 
     def files(self) -> Mapping[str, str]:
-        """Return the files with which the schedule is run: `odesim integrate --system optimum.toml --config run.toml`.
+        """Return the files for a run with the schedule: `odesim integrate --system optimum.toml --config run.toml`.
 
         Returns:
-            Texts by name: the model with the schedule in the place of its number, and the options and parameters of the
-            run, with the schedule among them. The second file alone does the same with the model that was asked.
+            Texts by name: the model with the schedule instead of a number, and the options and parameters of the run,
+            including the schedule. The second file alone does the same with the original model.
         """
         return {MODEL: _model_text(self), RUN: _run_text(self)}
 
     def model(self) -> Any:
-        """Return the model with the schedule in the place of its number.
+        """Return the model with the schedule instead of a number.
 
         Returns:
-            A declared `System`; the other parameters are those of the question by `parameters()`.
+            A declared `System`. `parameters()` returns its other parameters.
         """
         from derivations.declare import system
 
         return system.of_text(_model_text(self), "")
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters of the question, without the one that varies.
+        """Return the parameters of the model, without the one that varies.
 
         Returns:
-            Those that differ from the defaults of the model.
+            Only parameters that differ from their defaults.
         """
         return dict(self.asked.details["changed"])
 
@@ -134,7 +135,7 @@ def _run_text(answer: OptimalSchedule) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Wish:
-    """What is asked of a schedule: the parameter, the measure, the bounds, the number of knots, and a budget."""
+    """Task of `optimise`: the parameter, the measure, the bounds, the number of knots, and a budget."""
 
     vary: str
     minimise: str
@@ -151,13 +152,13 @@ def wish(case: Case, vary: str, minimise: str, knots: Any = 20, between: Any = N
     Raises `UsageError` for a model or a parameter without schedules, a flow's step, and bounds that are none.
     """
     if not hasattr(case.parameters, "declaration") or len(case.system.stages) > 1:
-        raise UsageError(f"optimise takes a declared model of one stage, whose schedules it can write, not {case.name}")
+        raise UsageError(f"optimise takes only declared models with one stage, but {case.name} is not one")
     if vary not in VARIED:
         raise UsageError(f"--vary must be one of {', '.join(VARIED)}, but {shortened(vary)} was given")
     if case.parameters.declaration.limit == "flow" and vary == "step":
         raise UsageError(
-            f"{case.name} is a gradient flow, the limit of small steps: it has no step to optimise; take limit = "
-            "'online'"
+            f"{case.name} is a gradient flow, the limit of small steps: it has no step to optimise; declare "
+            "limit = 'online'"
         )
     dependence.require(case, [vary], "--vary")
     quantities.read(minimise, "--minimise")

@@ -22,7 +22,7 @@ LEFT_OUT = ("method", "system", "declaration", "save_points", "save_at", "early_
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Gradient(Answer):
-    """Derivatives of measures by parameters.
+    """Derivatives of measures with respect to parameters.
 
     Arrays: `value` and `time` (measure,), `derivative` and `elasticity` (measure, parameter), `at` (parameter,).
     The elasticity is p/h dh/dp, the change of h in per cent when p grows by one per cent.
@@ -43,11 +43,11 @@ class Gradient(Answer):
         """Return the derivatives of a measure by parameter.
 
         Raises:
-            UsageError: A measure that was not asked for.
+            UsageError: The measure is not in this answer.
         """
         measures = self["measure"].tolist()
         if measure not in measures:
-            raise UsageError(f"{measure!r} was not asked for; there are {', '.join(measures)}")
+            raise UsageError(f"{measure!r} is not in this answer, which has {', '.join(measures)}")
         row = self["derivative"][measures.index(measure)]
         return dict(zip(self["parameter"].tolist(), row.tolist(), strict=True))
 
@@ -88,7 +88,7 @@ def question(case: Case, of: Sequence[str], to: Sequence[str]) -> Question:
         read(name)
     names = list(dict.fromkeys(to)) or dependence.differentiable(case)
     if not names:
-        raise UsageError(f"{case.name} has no parameter by which its flow has a derivative")
+        raise UsageError(f"{case.name} has no parameter with respect to which its flow is differentiable")
     dependence.require(case, names)
     details = {name: value for name, value in case.request().items() if name not in LEFT_OUT}
     return Question.about(VERB, case.system, {**details, "of": list(dict.fromkeys(of)), "to": names})

@@ -208,8 +208,8 @@ def test_rates_are_norms_of_tensors():
     ("parameters", "sentence"),
     [
         ({"normaliser": "tensor"}, "give variant=released"),
-        ({"normaliser": "tensor", "variant": "released", "normalise": False}, "leave one out"),
-        ({"sets": "own", "data": "online"}, "data=online has none"),
+        ({"normaliser": "tensor", "variant": "released", "normalise": False}, "leave one of the two out"),
+        ({"sets": "own", "data": "online"}, "data=online has no training set"),
     ],
 )
 def test_options_without_meaning_are_refused(parameters, sentence):

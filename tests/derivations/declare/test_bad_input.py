@@ -45,12 +45,12 @@ def stated(unit="erf(w)", teacher="", training="", start="", rest=""):
 
 
 EXPRESSIONS = {
-    "exp(w^2)": "exp of more than a linear field", "exp(w*v)": "exp of more than a linear field",
-    "1/w": "may be 0", "log(w)": "log of a field is not defined", "sqrt(w)": "sqrt of a field is not defined",
-    "w^0.5": "whole number from 0 on", "w^(-1)": "whole number from 0 on", "exp(abs(w)^3)": "exp of more",
-    "softplus(exp(w^2))": "exp of more", "exp(exp(w))": "exp of more", "exp(tanh(w)*w^2)": "exp of more",
-    "exp(relu(w)^2)": "exp of more", "He(2, exp(w^2))": "exp of more", "cos(log(w))": "log of a field",
-    "w/(w-w)": "may be 0", "w/0": "may be 0", "log(0)*w": "cannot be computed", "sqrt(1-2)*w": "cannot be computed",
+    "exp(w^2)": "exp of a nonl", "exp(w*v)": "exp of a nonl",
+    "1/w": "can be 0", "log(w)": "log of a field is not defined", "sqrt(w)": "sqrt of a field is not defined",
+    "w^0.5": "number of at least 0", "w^(-1)": "number of at least 0", "exp(abs(w)^3)": "exp of a nonl",
+    "softplus(exp(w^2))": "exp of a nonl", "exp(exp(w))": "exp of a nonl", "exp(tanh(w)*w^2)": "exp of a nonl",
+    "exp(relu(w)^2)": "exp of a nonl", "He(2, exp(w^2))": "exp of a nonl", "cos(log(w))": "log of a field",
+    "w/(w-w)": "can be 0", "w/0": "can be 0", "log(0)*w": "cannot be computed", "sqrt(1-2)*w": "cannot be computed",
     "0^(-1)*w": "cannot be computed", "w*exp(1000)": "cannot be computed",
     "((((w+1)^12+1)^12+1)^12)": "degree 12 at most", "(((w+1)^12)+1)^2": "degree 12 at most, '(((w+1)^12)+1)^2' has 24",
     "exp(w)^12*exp(w)": "degree 12 at most", "__import__('os')": "unknown function '__import__'",
@@ -92,9 +92,9 @@ def test_a_nested_function_has_no_closed_form_and_says_so(unit):
 
 
 LINES = [
-    ("no trainable quantity; known are w", {"training": 'trained = ["v"]'}, 6),
+    ("not a trainable quantity; known are w", {"training": 'trained = ["v"]'}, 6),
     ("known are w", {"start": "norm = {z = 1}"}, None),
-    ("no trainable quantity", {"training": 'trained = ["a"]'}, 6),
+    ("not a trainable quantity", {"training": 'trained = ["a"]'}, 6),
     ("not symmetric", {"teacher": "units = 2\ngram = [[1.0, 0.5], [0.4, 1.0]]"}, 5),
     ("least eigenvalue is -1", {"teacher": "units = 2\ngram = [[1.0, 2.0], [2.0, 1.0]]"}, 5),
     ("must be 2 x 2", {"teacher": "units = 2\ngram = [[1.0]]"}, 5),
@@ -109,16 +109,16 @@ LINES = [
     ("cannot be computed", {"teacher": 'output = "1/(j-1)"'}, 4), ("'mean'", {"teacher": 'output = "meam"'}, 4),
     ("not trained", {"teacher": 'output = "trained"'}, 4), ("is an expression", {"teacher": "unit = 3"}, 4),
     ("did you mean 'squared'?", {"training": 'loss = "sqared"'}, 6), ("not 3", {"training": "loss = 3"}, 6),
-    ("exp of more", {"unit": "w", "training": 'loss = "exp(f^2)"'}, 6),
-    ("exp of more", {"unit": "w", "training": 'loss = "exp(-f*y)"'}, 6),
-    ("may be 0", {"training": 'loss = "1/f"'}, 6), ("log of a field", {"training": 'loss = "log(f)"'}, 6),
+    ("exp of a nonl", {"unit": "w", "training": 'loss = "exp(f^2)"'}, 6),
+    ("exp of a nonl", {"unit": "w", "training": 'loss = "exp(-f*y)"'}, 6),
+    ("can be 0", {"training": 'loss = "1/f"'}, 6), ("log of a field", {"training": 'loss = "log(f)"'}, 6),
     ("does not depend on f", {"training": 'loss = "y^2"'}, 6),
     ("did you mean 'sphere'?", {"training": 'weights = "spehre"'}, 6),
     ("one of flow, online", {"training": "limit = {a = 1}"}, 6), ("above 0", {"training": "step = 0"}, 6),
     ("finite number", {"training": "step = nan"}, 6), ("finite number", {"training": "step = 1e400"}, 6),
     ("above 0", {"start": "norm = 0"}, 8), ("at most 1,", {"start": "overlap = 2"}, 8),
     ("start lacks M_ww", {"start": "Q_ww = [[1.0]]"}, 8), ("unknown key 'Q_zz'", {"start": "Q_zz = [[1.0]]"}, 8),
-    ("belongs to no vectors", {"start": "Q_ww = [[1.0]]\nM_ww = [[2.0]]"}, 8),
+    ("does not belong to any vectors", {"start": "Q_ww = [[1.0]]\nM_ww = [[2.0]]"}, 8),
     ("is zero", {"start": "Q_ww = [[0.0]]\nM_ww = [[0.0]]"}, 8),
     ("no output is 'trained'", {"start": "a = 1.0"}, 8),
     ("decades is true or false, but 'yes' was given", {"training": "decades = 'yes'"}, 6),
@@ -158,12 +158,12 @@ CLAIMS = [
     ({"measure": "'final M_xx'"}, "what a run holds is"), ({"measure": "'sometimes M_ww'"}, "cannot be read"),
     ({"measure": "3"}, "is a text"), ({"law": "{powr = 1}"}, "law is a table"), ({"law": "3"}, "law is a table"),
     ({"law": "{power = 'x'}"}, "finite number"), ({"law": "{power = 1, rivals = 3}"}, "list of exponents"),
-    ({"over": "3"}, "over is a table"), ({"over": "{dd = [1, 2]}"}, "no parameter of the model"),
+    ({"over": "3"}, "over is a table"), ({"over": "{dd = [1, 2]}"}, "not a parameter of the model"),
     ({"over": "{d = [true]}"}, "numbers or words"), ({"over": "{seeds = 0}"}, "whole number"),
     ({"until": "'x'"}, "finite number"), ({"expected": "'confrmed'"}, "did you mean 'confirmed'?"),
     ({"engine": "'flwo'"}, "did you mean 'flow'?"), ({"measur": "1"}, "did you mean 'measure'?"),
     ({"over": "{}"}, "several values"), ({"measure": "'final M_ww >= 1e'"}, "cannot be read"),
-    ({"parameters": "{z = 1}"}, "no parameter"), ({"id": "'a/b'"}, "letters, digits"),
+    ({"parameters": "{z = 1}"}, "not a parameter"), ({"id": "'a/b'"}, "letters, digits"),
 ]  # fmt: skip
 
 
@@ -212,7 +212,7 @@ OPTIONS = [
     ("norm=0", "above 0"), ("norm=-1", "above 0"), ("norm=1e-300", "at least"), ("norm=1e300", "at most"),
     ("units=0", "at least 1"), ("units=1e9", "at most"), ("units=1e5", "vectors"), ("d=2", "d must be at least"),
     ("step=nan", "finite number"), ("step=0", "above 0"), ("overlap=2", "at most 1"), ("tier=foo", "one of auto"),
-    ("tier=mixed", "take -p tier=exact"), ("tier=leading", "take -p tier="), ("gram=-0.9", "take at least -0.25"),
+    ("tier=mixed", "use -p tier=exact"), ("tier=leading", "use -p tier="), ("gram=-0.9", "take at least -0.25"),
     ("gram=2", "at most 1"), ("noise=-1", "at least 0"), ("noise=1e300", "at most"), ("points=1000", "power of two"),
     ("points=1", "at least 64"), ("points=1e9", "at most"), ("nois=1", "did you mean 'noise'?"), ("unit=3", "'units'"),
     ("d=1e400", "below 1e300"), ("decay=-1", "at least 0"), ("sample_seed=-1", "at least 0"),
@@ -228,13 +228,13 @@ def test_a_parameter_out_of_its_domain_is_refused(answer, option, words):
 @pytest.mark.parametrize(
     ("unit", "training", "tier", "words"),
     [
-        ("tanh(w)", "", "exact", "take -p tier=sampled"),
-        ("softmax(v)*w", "", "exact", "take -p tier=sampled"),
-        ("softmax(v)*w", 'weights = "sphere"', "leading", "take -p tier=auto"),
-        ("step(w)", "", "exact", "take -p tier=sampled"),
-        ("relu(w)", 'limit = "online"', "exact", "take -p tier=mixed"),
-        ("tanh(w)", 'loss = "log(1 + (f - y)^2)"', "exact", "take -p tier=sampled"),
-        ("tanh(w)", 'loss = "hinge"', "mixed", "take -p tier=sampled"),
+        ("tanh(w)", "", "exact", "use -p tier=sampled"),
+        ("softmax(v)*w", "", "exact", "use -p tier=sampled"),
+        ("softmax(v)*w", 'weights = "sphere"', "leading", "use -p tier=auto"),
+        ("step(w)", "", "exact", "use -p tier=sampled"),
+        ("relu(w)", 'limit = "online"', "exact", "use -p tier=mixed"),
+        ("tanh(w)", 'loss = "log(1 + (f - y)^2)"', "exact", "use -p tier=sampled"),
+        ("tanh(w)", 'loss = "hinge"', "mixed", "use -p tier=sampled"),
     ],
 )
 def test_a_tier_that_does_not_exist_names_the_reason_and_the_one_to_take(answer, unit, training, tier, words):
@@ -243,8 +243,8 @@ def test_a_tier_that_does_not_exist_names_the_reason_and_the_one_to_take(answer,
 
 def test_numbers_that_break_an_expression_are_refused_where_they_are_given(answer):
     for unit, option, words in (
-        ("w^kk", "kk=0.5", "whole number"), ("w^kk", "kk=13", "between -12 and 12"), ("w/kk", "kk=0", "may be 0"),
-        ("w*log(kk)", "kk=0", "cannot be computed"), ("exp(-kk*w^2)", "kk=-1", "exp of more"),
+        ("w^kk", "kk=0.5", "whole number"), ("w^kk", "kk=13", "between -12 and 12"), ("w/kk", "kk=0", "can be 0"),
+        ("w*log(kk)", "kk=0", "cannot be computed"), ("exp(-kk*w^2)", "kk=-1", "exp of a nonl"),
     ):  # fmt: skip
         assert words in answer(stated(unit, rest="[parameters]\nkk = 2"), "-p", option)
 
@@ -260,7 +260,7 @@ ARRAYS = [
     ({"w": W, "w_star": S[:, :5]}, "in dimension 5"), ({"w": W[:0], "w_star": S}, "is empty"),
     ({"w": W[:, :0], "w_star": S[:, :0]}, "is empty"), ({"Q_ww": Q[0], "M_ww": M, "P_ww": P}, "must be a matrix"),
     ({"Q_ww": Q, "M_ww": M.T, "P_ww": P}, "M_ww must have shape (2, 3)"),
-    ({"Q_ww": Q, "M_ww": M[0], "P_ww": P}, "M_ww must have shape"), ({"Q_ww": -Q, "M_ww": M, "P_ww": P}, "no vectors"),
+    ({"Q_ww": Q, "M_ww": M[0], "P_ww": P}, "M_ww must have shape"), ({"Q_ww": -Q, "M_ww": M, "P_ww": P}, "any vectors"),
     ({"Q_ww": Q + [[0, 1], [0, 0]], "M_ww": M, "P_ww": P}, "not symmetric"),
     ({"w": 1e200 * W, "w_star": S}, "not symmetric and finite|not finite"),
     ({"w": W + 0j, "w_star": S}, "real numbers"),

@@ -115,12 +115,12 @@ def test_a_flow_has_batches_in_sgd_alone():
 @pytest.mark.parametrize(
     ("batch", "sentence"),
     [
-        ([[0, 1.5]], "batch is a whole number, or a list of pairs of a time and one"),
-        ([[0, "3*d"]], "batch is a whole number, or a list of pairs of a time and one"),
-        ([[0, 0]], "batch is a whole number, or a list of pairs of a time and one"),
-        ([0, 1], "batch is a whole number, or a list of pairs of a time and one"),
-        ([[1, 4]], "times of batch rise from 0, but 1 stands first"),
-        ([[0, 4], [3, 5], [3, 6]], "times of batch rise from 0, but 3 stands after 3"),
+        ([[0, 1.5]], "batch is a whole number, or a list of pairs of a time and a whole number"),
+        ([[0, "3*d"]], "batch is a whole number, or a list of pairs of a time and a whole number"),
+        ([[0, 0]], "batch is a whole number, or a list of pairs of a time and a whole number"),
+        ([0, 1], "batch is a whole number, or a list of pairs of a time and a whole number"),
+        ([[1, 4]], "times of batch must increase from 0, but the first is 1"),
+        ([[0, 4], [3, 5], [3, 6]], "times of batch must increase from 0, but 3 follows 3"),
         ([], "batch is a number, an expression in t, or a list of pairs"),
     ],
 )
@@ -130,7 +130,7 @@ def test_what_is_refused(batch, sentence):
 
 
 def test_giant_steps_have_one_batch():
-    with pytest.raises(odesim.UsageError, match="limit 'batch' and a batch that changes do not go together yet"):
+    with pytest.raises(odesim.UsageError, match="limit 'batch' and a time-dependent batch cannot be combined yet"):
         changing({"limit": "batch"}, [[0, 100], [2, 200]])
 
 

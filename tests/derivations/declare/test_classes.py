@@ -240,14 +240,14 @@ REFUSED = {
     "other length": ({"data": ROWS, "label": SIGNS[:4]}, "has 4 labels, but .* has 6 samples"),
     "two columns": ({"data": ROWS, "label": ROWS}, r"shape \(samples,\), but has \(6, 3\)"),
     "one class": ({"data": ROWS, "label": np.ones(6)}, "every entry of label is 1"),
-    "alone": ({"data": ROWS, "label": np.array([1.0, -1, 1, -1, 1, 7])}, "has 7 once"),
+    "alone": ({"data": ROWS, "label": np.array([1.0, -1, 1, -1, 1, 7])}, "label 7 only once"),
     "text": ({"data": ROWS, "label": np.array(["a", "b"] * 3)}, "must hold real numbers"),
     "number": ({"data": ROWS, "label": 3}, "a file with a number for every sample"),
-    "without data": ({"blocks": [[1.0, 1.0]], "label": SIGNS}, "label belongs to samples of your own"),
+    "without data": ({"blocks": [[1.0, 1.0]], "label": SIGNS}, "label is only for your own samples"),
     "no flag": ({"data": ROWS, "centre": "no"}, "centre is true or false"),
-    "centre without data": ({"spectrum": "1/j", "centre": False}, "centre belongs to samples of your own"),
+    "centre without data": ({"spectrum": "1/j", "centre": False}, "centre is only for your own samples"),
     "forged": ({"data": ROWS, "label": {"file": "y.npy", "sha256": "0" * 64, "shape": [6], "dimension": 6,
-                                        "classes": [[1.0, 1]]}}, "a table is what a stored run has"),
+                                        "classes": [[1.0, 1]]}}, "but not a table"),
 }  # fmt: skip
 
 
@@ -260,7 +260,7 @@ def test_what_is_no_label_is_refused(name):
 
 def test_a_real_valued_target_is_no_class():
     rows = np.random.default_rng(0).normal(size=(100, 3))
-    with pytest.raises(UsageError, match="100 different values; each is a class, of which at most 16"):
+    with pytest.raises(UsageError, match="100 different values, and each is a class; at most 16 classes are supported"):
         declared(rows, rows[:, 0])
 
 
@@ -279,7 +279,7 @@ def test_a_mean_far_from_0_has_no_online_limit():
     rows = np.delete(three()[0], 2, axis=1)
     made = odesim.declare(student={"unit": "w"}, teacher={}, training={"limit": "online"},
                           inputs={"data": rows + 50, "centre": False})  # fmt: skip
-    with pytest.raises(UsageError, match="longer than the inputs around it"):
+    with pytest.raises(UsageError, match="longer than the deviations of the inputs from it"):
         odesim.integrate(made, until=1)
 
 
@@ -291,7 +291,7 @@ def test_a_constant_column_is_no_part_of_a_mean_that_is_kept():
 
 def test_labels_of_one_sign_are_refused_by_losses_of_signs():
     rows, labels = three()
-    with pytest.raises(UsageError, match=r"all labels have the same \(1, 2\): use -1 and 1"):
+    with pytest.raises(UsageError, match=r"all labels have the same sign \(1, 2\): use -1 and 1"):
         odesim.integrate(declared(rows, np.where(labels > 0, 2.0, 1.0), training={"loss": "hinge"}), until=1)
 
 

@@ -359,23 +359,23 @@ def refused(sentence, copy=None, begin=None, **tables):
     [
         ("copy = 'teacher': a copy is made of students; known are student", {"copy": {"from": "teacher"}}),
         ("unknown key 'units'", {"copy": {"from": "student", "units": 2}}),
-        ("a copy stands beside another teacher", {"teacher": {"copy": {"from": "student"}}}),
-        ("a copy stands beside another teacher", {"teacher": {"from": "student"}, "stage": []}),
+        ("a copy needs another teacher", {"teacher": {"copy": {"from": "student"}}}),
+        ("a copy needs another teacher", {"teacher": {"from": "student"}, "stage": []}),
         ("stage second: begin: 'v' is no copy, vector or number of the students", {"begin": {"v": "fresh"}}),
-        ("begin: w are vectors, which begin 'fresh', not 'random'", {"begin": {"w": "random"}}),
+        ("begin: w are vectors and can only begin 'fresh', not 'random'", {"begin": {"w": "random"}}),
         ("begin: copy = 'one', but [teacher.copy] is a copy from 'student'", {"begin": {"copy": "one"}}),
         ("begin is a table such as", {"begin": "copy"}),
         ("begin is a table such as", {"begin": {}}),
         ("begin: 'a' is no copy, vector or number", {"begin": {"a": 1}}),
-        ("copies and [inputs] do not go together yet", {"inputs": {"blocks": [[0.5, 2.0], [0.5, 1.0]]}}),
-        ("new directions and [inputs] do not go together yet",
+        ("copies and [inputs] cannot be combined yet", {"inputs": {"blocks": [[0.5, 2.0], [0.5, 1.0]]}}),
+        ("new directions and [inputs] cannot be combined yet",
          {"teacher": {"one": {}}, "inputs": {"blocks": [[0.5, 0.5], [1.5, 0.5]]},
           "stage": [{"name": "s", "until": 1, "begin": {"w": "fresh"}}]}),
-        ("copies and normalised weights do not go together yet", {"training": {"weights": "normalised"}}),
-        ("copies and numbers of every unit (b) do not go together yet",
+        ("copies and normalised weights cannot be combined yet", {"training": {"weights": "normalised"}}),
+        ("copies and numbers of every unit (b) cannot be combined yet",
          {"student": {"unit": "erf(w + b)"}, "teacher": {"one": {"unit": "w"}, "copy": {"from": "student"}},
           "parameters": {"b": {"default": 0.0, "per": "unit"}}}),
-        ("copy_M_ww is that of a copy, which follows from the students: leave it out",
+        ("copy_M_ww belongs to a copy and follows from the students: leave it out",
          {"start": {"Q_ww": [[1.0]], "one_M_ww": [[0.1]], "copy_M_ww": [[1.0]]}}),
     ],
 )  # fmt: skip
@@ -384,7 +384,7 @@ def test_refusals(sentence, tables):
 
 
 def test_copies_and_heads_are_refused():
-    with pytest.raises(odesim.UsageError, match="copies and several heads do not go together yet"):
+    with pytest.raises(odesim.UsageError, match="copies and several heads cannot be combined yet"):
         odesim.declare(
             student={"unit": "erf(w)", "output": {"one": "trained"}},
             teacher={"one": {}, "copy": {"from": "student"}}, training={},

@@ -73,7 +73,7 @@ BAD = {
     "not square": (np.ones((2, 3)), r"shape \(d, d\), but has \(2, 3\)"),
     "a vector": (np.ones(3), r"shape \(d, d\), but has \(3,\)"),
     "not symmetric": (np.array([[1.0, 0.5], [0.2, 1.0]]), "row 1, column 2 is 0.5, and row 2, column 1 is 0.2"),
-    "negative": (np.array([[1.0, 2.0], [2.0, 1.0]]), "no covariance: its least eigenvalue is -1"),
+    "negative": (np.array([[1.0, 2.0], [2.0, 1.0]]), "not a covariance: its least eigenvalue is -1"),
     "zero": (np.zeros((2, 2)), "the largest entry of covariance must lie between"),
     "nan": (np.array([[1.0, np.nan], [np.nan, 1.0]]), "holds nan in row 1, column 2"),
     "a number": (3.0, "covariance is a file of a matrix"),
@@ -94,7 +94,7 @@ def test_what_does_not_fit_to_a_covariance_is_refused():
         declared(covariance(), teacher={"spread": np.ones((1, 3))})
     with pytest.raises(UsageError, match="of which there are 7, but their length is 3"):
         odesim.integrate(declared(covariance()), initial={"w": np.ones((1, 3)), "w_star": np.ones((1, 3))}, until=1)
-    with pytest.raises(UsageError, match="label belongs to samples of your own"):
+    with pytest.raises(UsageError, match="label is only for your own samples"):
         declared(covariance(), inputs={"label": np.arange(7) % 2})
 
 

@@ -256,7 +256,7 @@ def test_an_array_of_python_is_found_by_other_processes_through_the_cache(sample
     assert odesim.integrate(again, until=0.1, save_points=2).summary["samples"] == 60
     forget()
     Path(inputs_of(made).data.path).unlink()
-    with pytest.raises(UsageError, match="given in Python, and this process does not have it"):
+    with pytest.raises(UsageError, match="given in Python, which this process does not have"):
         odesim.integrate(system.of_text(made.declaration, "again"), until=0.1)
 
 
@@ -281,14 +281,14 @@ BAD_FILES = {
     ),
     "short line": ("inputs", "data", "X.csv", "1,2\n3\n", "line 2: expected 2 numbers as before, but got 1"),
     "no table": ("inputs", "data", "X.csv", "", "empty"),
-    "damaged": ("inputs", "data", "X.npy", "no array", "no valid .npy file"),
-    "damaged npz": ("inputs", "data", "X.npz", "no array", "no valid .npz file"),
+    "damaged": ("inputs", "data", "X.npy", "no array", "not a valid .npy file"),
+    "damaged npz": ("inputs", "data", "X.npz", "no array", "not a valid .npz file"),
     "negative": ("inputs", "spectrum", "s.npy", np.array([1.0, -2.0]), "number 2 of s.npy is -2"),
-    "zero": ("inputs", "spectrum", "s.npy", np.array([1.0, 0.0]), "an eigenvalue is above 0"),
+    "zero": ("inputs", "spectrum", "s.npy", np.array([1.0, 0.0]), "eigenvalues must be above 0"),
     "matrix": ("inputs", "spectrum", "s.npy", ROWS**2, r"shape \(d,\), but has the shape \(4, 3\)"),
     "zero teacher": ("teacher", "spread", "t.npy", np.zeros((1, 3)), "row 1 of t.npy is zero"),
     "stack": ("teacher", "spread", "t.npy", np.ones((1, 1, 3)), r"shape \(teachers, d\)"),
-    "covariance": ("inputs", "data", "C.npy", np.cov(ROWS.T), "a symmetric matrix and no samples"),
+    "covariance": ("inputs", "data", "C.npy", np.cov(ROWS.T), "a symmetric matrix and not a table of samples"),
 }
 
 
@@ -320,7 +320,7 @@ def test_what_does_not_fit_together_is_refused(samples):
         ({"inputs": {"data": samples, "spectrum": "j"}}, "one of the four"),
         ({"inputs": {"data": [[1.0, 2.0]]}}, "data is a file of samples"),
         ({"teacher": {"spread": np.ones((1, 5))}}, "vectors of 5 coordinates, but the inputs .* have 7"),
-        ({"teacher": {"spread": np.ones((1, 7)), "gram": 0.1}}, "leave gram out"),
+        ({"teacher": {"spread": np.ones((1, 7)), "gram": 0.1}}, "leave out gram"),
         ({"teacher": {"spread": np.eye(7)[:3]}}, "must be 1 x 1, but is 3 x 3"),
         ({"teacher": {"spread": np.eye(7)[2:3]}}, "zero on its diagonal"),  # along a constant column
         ({"teacher": {"spread": [0.5, 0.5]}}, "for a spectrum give"),

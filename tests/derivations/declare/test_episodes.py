@@ -141,11 +141,11 @@ def test_closed_forms_are_means_over_the_plane_of_both_fields(name):
 
 
 OPEN = [
-    ({"unit": "w"}, {"unit": "w"}, "step(f*y)", "-R*y", "reads the label 'w', which takes more than two values"),
-    ({"unit": "w"}, {"unit": "sign(w)"}, "step(f - y)", "R*w", "does not depend on the signs of f and y alone"),
-    ({"unit": "w"}, {"unit": "w"}, "step(kappa - f*y)", "R*w", "depends on numbers beside f and y"),
-    ({"unit": "w^2 - 1"}, {"unit": "w"}, "step(f*y)", "R*w", "the sign of 'w^2 - 1' is not that of its field"),
-    ({"unit": "sign(w)"}, {"unit": "w"}, "step(f*y)", "tanh(R*w)", "mixes the reward and fields in one function"),
+    ({"unit": "w"}, {"unit": "w"}, "step(f*y)", "-R*y", "depends on the label 'w', which has more than two values"),
+    ({"unit": "w"}, {"unit": "sign(w)"}, "step(f - y)", "R*w", "depends on more than the signs of f and y"),
+    ({"unit": "w"}, {"unit": "w"}, "step(kappa - f*y)", "R*w", "depends on other numbers than f and y"),
+    ({"unit": "w^2 - 1"}, {"unit": "w"}, "step(f*y)", "R*w", "the sign of 'w^2 - 1' is not the sign of its field"),
+    ({"unit": "sign(w)"}, {"unit": "w"}, "step(f*y)", "tanh(R*w)", "has a function of both the reward and fields"),
     ({"unit": "sign(w)", "output": "trained"}, {"unit": "w"}, "step(f*y)", "R*w", "one student and one teacher decide"),
     ({"unit": "sign(w)"}, {"unit": "w", "noise": 0.1}, "step(f*y)", "R*w", "where labels have noise"),
     ({"unit": "sign(w)", "units": 2}, {"unit": "w"}, "step(f*y)", "R*w", "for one student unit and one teacher unit"),
@@ -330,12 +330,15 @@ def test_stages_share_episodes_and_have_rules_of_their_own():
 
 REFUSED = [
     ({"rule": "R*w"}, "rule names R, the reward of an episode, but [training] has no episode"),
-    ({"episode": episode(), "rule": "-y"}, "nothing depends on the reward: no rule names R; leave episode out"),
+    (
+        {"episode": episode(), "rule": "-y"},
+        "nothing depends on the reward, because no rule contains R; leave out episode",
+    ),
     ({"episode": episode()}, "nothing depends on the reward"),
     ({"episode": 8, "rule": "R*w"}, "episode is a table such as"),
     ({"episode": {"samples": 8, "success": "step(f)"}, "rule": "R*w"}, "an episode lacks its reward"),
-    ({"episode": episode(success="f*y"), "rule": "R*w"}, "a success is 0 or 1: write step(..)"),
-    ({"episode": episode(success="step(f) + step(y)"), "rule": "R*w"}, "a success is 0 or 1: write step(..)"),
+    ({"episode": episode(success="f*y"), "rule": "R*w"}, "a success must be 0 or 1: write step(..)"),
+    ({"episode": episode(success="step(f) + step(y)"), "rule": "R*w"}, "a success must be 0 or 1: write step(..)"),
     ({"episode": episode(success="step(w)"), "rule": "R*w"}, "unknown name 'w'"),
     ({"episode": episode(success="step(softmax(f))"), "rule": "R*w"}, "softmax has no meaning in a success"),
     ({"episode": episode(success="step(kappa)"), "rule": "R*w"}, "depends neither on f nor on y"),
@@ -344,9 +347,9 @@ REFUSED = [
     ({"episode": episode(0), "rule": "R*w"}, "samples is a whole number from 1 to 100"),
     ({"episode": episode(101), "rule": "R*w"}, "samples is a whole number from 1 to 100"),
     ({"episode": episode() | {"sample": 3}, "rule": "R*w"}, "unknown key 'sample'"),
-    ({"episode": episode(reward="log(n)"), "rule": "R*w"}, "the reward 'log(n)' is no number at n = 0"),
-    ({"episode": episode(), "rule": "R*w", "look": {"size": 0.1}}, "episode and look do not go together"),
-    ({"episode": episode(), "rule": "R*grad/(1 + gnorm)"}, "episode and gnorm do not go together"),
+    ({"episode": episode(reward="log(n)"), "rule": "R*w"}, "the reward 'log(n)' is not a number at n = 0"),
+    ({"episode": episode(), "rule": "R*w", "look": {"size": 0.1}}, "episode and look cannot be combined"),
+    ({"episode": episode(), "rule": "R*grad/(1 + gnorm)"}, "episode and gnorm cannot be combined"),
     ({"episodes": episode(), "rule": "R*w"}, "did you mean 'episode'?"),
 ]
 
@@ -365,9 +368,9 @@ def test_heads_predictions_and_names_that_are_taken_are_refused():
         ({**two, "training": training}, "heads and rules"),
         ({**two, "training": {"episode": episode()}}, "episode and several heads"),
         ({"student": {"unit": "w", "prediction": "tanh(f)"}, "training": training}, "episode and prediction"),
-        ({"student": one, "training": training, "parameters": {"T": 3.0}}, "rename yours"),
-        ({"student": one, "training": training, "parameters": {"odds": 3.0}}, "rename yours"),
-        ({"student": one, "training": training, "parameters": {"right_hand": 3.0}}, "rename yours"),
+        ({"student": one, "training": training, "parameters": {"T": 3.0}}, "rename your parameter"),
+        ({"student": one, "training": training, "parameters": {"odds": 3.0}}, "rename your parameter"),
+        ({"student": one, "training": training, "parameters": {"right_hand": 3.0}}, "rename your parameter"),
     ):
         with pytest.raises(UsageError, match=re.escape(sentence)):
             odesim.declare(**tables)

@@ -26,16 +26,16 @@ REFUSED = {
         "student": HEADS, "teacher": {"one": {"unit": "w"}, "two": {"unit": "w"}}, "training": {"loss": "softmax"},
     },
     "the loss is an expression": {"student": {"unit": "w"}, "teacher": {}, "training": {"loss": "(f - y)^4"}},
-    "at most 4; take fewer teachers, as in teachers=4": {"student": {"unit": "tanh(w)"}, "teacher": {"units": 5}},
-    "at most 4; take fewer teachers, as in teachers=2": {"student": {"unit": "tanh(v)*w"}, "teacher": {"units": 3}},
+    "at most 4; use fewer teachers, as in teachers=4": {"student": {"unit": "tanh(w)"}, "teacher": {"units": 5}},
+    "at most 4; use fewer teachers, as in teachers=2": {"student": {"unit": "tanh(v)*w"}, "teacher": {"units": 3}},
     "sign of a label of 2 directions": {
         "student": {"unit": "erf(w)", "units": 2}, "teacher": {"units": 2}, "training": {"loss": "hinge"},
     },
-    "noise is a law": {
+    "its noise must be a constant number": {
         "student": {"unit": "w"}, "teacher": {"noise": "0.1*xi^3"}, "training": {"loss": "logistic"},
     },
     "up to order 12 are 0": {"student": {"unit": "w"}, "teacher": {"unit": "w - w"}},
-    "cannot be told": {"student": {"unit": "top1(v)*tanh(w)", "units": 2}, "teacher": {"units": 2}},
+    "cannot decide whether": {"student": {"unit": "top1(v)*tanh(w)", "units": 2}, "teacher": {"units": 2}},
     "the quadrature of its kinks or steep parts": {"student": {"unit": "w"}, "teacher": {"unit": "exp(9*w)"}},
 }  # fmt: skip
 

@@ -252,16 +252,16 @@ REFUSED = [
     ({"training": {"limit": "batch", "batch": 1}}, "limit 'batch' needs of the order of d samples: batch = '3\\*d'"),
     ({"training": {"limit": "batch", "batch": "7"}}, "limit 'batch' needs of the order of d samples"),
     ({"training": {"limit": "batch", "batch": "3*e"}}, "unknown name 'e'"),
-    ({"training": {"limit": "batch", "batch": [[0, 3]]}}, "limit 'batch' and a batch that changes do not go together"),
-    ({"training": {"limit": "online", "batch": "3*d"}}, "is for limit = 'batch', giant steps"),
-    ({"training": {"batch": "inf"}}, "is for limit = 'batch', giant steps"),
+    ({"training": {"limit": "batch", "batch": [[0, 3]]}}, "a time-dependent batch cannot be combined"),
+    ({"training": {"limit": "online", "batch": "3*d"}}, "is only for giant steps"),
+    ({"training": {"batch": "inf"}}, "is only for giant steps"),
     ({"training": {"limit": "batches", "batch": "3*d"}}, "did you mean 'batch'"),
     ({"training": {"limit": "batch", "batch": "3*d", "look": {"size": 0.1, "times": 4}}},
-     "limit 'batch' and look with times = 4 do not go together"),
+     "limit 'batch' and look with times = 4 cannot be combined"),
     ({"training": {"limit": "batch", "batch": "3*d"}, "inputs": {"blocks": [[0.5, 2.0], [0.5, 1.0]]}},
-     "limit 'batch' and \\[inputs\\] do not go together"),
+     "limit 'batch' and \\[inputs\\] cannot be combined"),
     ({"training": {"limit": "batch", "batch": "3*d", "weights": "sphere", "momentum": 0.5}},
-     "momentum on the sphere needs a transport"),
+     "momentum on the sphere would need a transport"),
     ({"training": {"limit": "batch", "batch": "3*d", "weights": "sphere", "step": "1/b2"},
       "memory": {"b2": {"start": 1.0, "rate": "g2"}}}, "g2 in giant steps is that of free weights"),
     ({"training": {"limit": "batch", "batch": "3*d"},
@@ -286,7 +286,7 @@ def test_what_a_tier_cannot_is_refused():
             memory={} if more else {"b2": {"start": 1.0, "rate": "g2"}},
         )  # fmt: skip
         assert odesim.integrate(model, until=1).origin.tier == "sampled"
-        with pytest.raises(odesim.UsageError, match="takes closed and sampled terms at once; take tier=sampled"):
+        with pytest.raises(odesim.UsageError, match="would mix closed and sampled terms; use tier=sampled"):
             odesim.integrate(model, until=1, tier="mixed")
     with pytest.raises(odesim.UsageError, match="descent on the mean over all samples has no second-order term"):
         odesim.integrate(committee(batch="inf"), tier="mixed")

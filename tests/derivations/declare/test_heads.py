@@ -283,11 +283,11 @@ def test_names_of_arrays_and_shapes():
 REFUSED = [
     ({"training": {"head": "tow"}}, "no head is called 'tow'; did you mean 'two'?"),
     ({"training": {"head": 3}}, "head is a name or a list of names, but 3 was given"),
-    ({"student": {"unit": "erf(w)"}, "teacher": {}, "training": {"head": "one"}}, "output gives it one answer"),
-    ({"teacher": {"one": {}, "two": {}, "g": {}}}, "teacher group g feeds no head: call it like a head or give"),
-    ({"teacher": {}}, "the teacher feeds no head"),
+    ({"student": {"unit": "erf(w)"}, "teacher": {}, "training": {"head": "one"}}, "the network has one output"),
+    ({"teacher": {"one": {}, "two": {}, "g": {}}}, "teacher group g contributes to no head: give it the name"),
+    ({"teacher": {}}, "the teacher contributes to no head"),
     ({"teacher": {"one": {}}}, "head two has no label: write [teacher.two]"),
-    ({"teacher": {"all": {"output": {"one": "sum", "tow": "sum"}}}}, "feeds head 'tow', which no student has"),
+    ({"teacher": {"all": {"output": {"one": "sum", "tow": "sum"}}}}, "to the head 'tow', which no student has"),
     ({"teacher": {"one": {"output": {"one": "trained"}}, "two": {}}}, "a teacher's readout is not trained"),
     ({"student": {"unit": "erf(w)"}, "teacher": {"output": {"one": "sum"}}}, "the teacher has heads, but no group"),
     ({"student": {"unit": "erf(w)", "output": {"star": "sum"}}}, "head star would be called a_star, which is taken"),
@@ -300,21 +300,21 @@ REFUSED = [
          "teacher": {"one": {"unit": "w"}, "two": {"unit": "w"}}},
         "group x2 of students needs output = {one = 'sum'}",
     ),
-    ({"training": {"rule": "dl*df"}}, "heads and rules do not go together yet"),
+    ({"training": {"rule": "dl*df"}}, "heads and rules cannot be combined yet"),
     ({"training": {"loss": "softmax", "head": "one"}}, "softmax needs two heads"),
     ({"student": {"unit": "erf(w)"}, "teacher": {}, "training": {"loss": "softmax"}}, "softmax needs two heads"),
     ({"training": {"loss": "f_one*y_three"}}, "y_three"),
-    ({"training": {"loss": "f_one + f_two*y_two", "head": "one"}}, "f_two, which is no answer or label in force"),
+    ({"training": {"loss": "f_one + f_two*y_two", "head": "one"}}, "f_two, which is not an output or label"),
     ({"training": {"loss": "f_one*y_one + f"}}, "names f_one and f or y"),
     ({"training": {"loss": "y_one^2"}}, "does not depend on f"),
     ({"start": {"a_one": [0.1, 0.2, 0.3]}}, "a_one has 3 numbers, but there are 2 units"),
     ({"start": {"a_three": 0.1}}, "unknown key 'a_three'"),
     ({"training": {"rates": {"a_three": 0.1}}}, "a_three"),
     ({"training": {"trained": ["w", "a_three"]}}, "a_three"),
-    ({"training": {"teacher": ["one"]}}, "teacher names the groups of one label, and the network has heads"),
+    ({"training": {"teacher": ["one"]}}, "teacher selects the groups that make a single label"),
     ({"training": {"head": ["one", "one"]}}, "head names a head twice"),
     ({"training": {"head": "one", "rates": {"a_two": 0.3}}}, "rates names 'a_two', which is not trained"),
-    ({"parameters": {"f_one": 1.0}}, "f_one is the name of something of a head: choose another"),
+    ({"parameters": {"f_one": 1.0}}, "f_one is already a name that belongs to a head: choose another"),
     ({"start": {"a_tow": 0.3}}, "did you mean 'a_two'?"),
 ]  # fmt: skip
 
@@ -328,11 +328,11 @@ def test_refusals(tables, said):
 
 
 def test_labels_of_clusters_and_the_leading_tier_are_refused():
-    with pytest.raises(UsageError, match="heads and labels of clusters do not go together yet"):
+    with pytest.raises(UsageError, match="heads and labels of clusters cannot be combined yet"):
         odesim.declare(
             name="heads", student=LEE["student"],
             inputs={"means": {"m": {"norm": 1.0}}, "cluster": [
                 {"p": 0.5, "mean": "m", "label": 1}, {"p": 0.5, "mean": "-m", "label": -1}]},
         )  # fmt: skip
-    with pytest.raises(UsageError, match="tier leading: it knows one answer"):
+    with pytest.raises(UsageError, match="tier leading: it supports only one output"):
         odesim.integrate(declared(CLOSED["normalised"]), tier="leading", until=0.1)

@@ -132,8 +132,8 @@ def test_given_weights_keep_their_coordinates():
 
 REFUSED = {
     "shares": ({"inputs": {"blocks": [[1.0, 0.5], [2.0, 0.4]]}}, "sum to 0.9"),
-    "no rest": ({"inputs": {"blocks": [[1.0, 0.7], [2.0, 0.4], [3.0, "rest"]]}}, "leave no rest"),
-    "two rests": ({"inputs": {"blocks": [[1.0, "rest"], [2.0, "rest"]]}}, "one block alone"),
+    "no rest": ({"inputs": {"blocks": [[1.0, 0.7], [2.0, 0.4], [3.0, "rest"]]}}, "nothing is left for"),
+    "two rests": ({"inputs": {"blocks": [[1.0, "rest"], [2.0, "rest"]]}}, "only one block may"),
     "negative": ({"inputs": {"blocks": [[-1.0, 0.5], [2.0, 0.5]]}}, "at least 0"),
     "all zero": ({"inputs": {"blocks": [[0.0, 0.5], [0.0, 0.5]]}}, "nothing to learn"),
     "both": ({"inputs": {"blocks": [[1.0, 1.0]], "spectrum": "j^(-1)"}}, "one of the four"),
@@ -141,11 +141,11 @@ REFUSED = {
     "bins of blocks": ({"inputs": {"blocks": [[1.0, 1.0]], "bins": 4}}, "blocks are given"),
     "unknown name": ({"inputs": {"spectrum": "j^(-alpa)"}, "parameters": {"alpha": 1.0}}, "alpha"),
     "unknown key": ({"inputs": {"block": [[1.0, 1.0]]}}, "blocks"),
-    "not positive": ({"inputs": {"spectrum": "1 - j/10"}}, "above 0"),
+    "not positive": ({"inputs": {"spectrum": "1 - j/10"}}, "must lie between"),
     "not finite": ({"inputs": {"spectrum": "1/(j - 3)"}}, "not finite"),
     "form of blocks": ({"inputs": {"blocks": [1.0, 2.0]}}, "list of"),
     "trace": ({"inputs": {"blocks": [[1.0, 1.0]], "trace": -1.0}}, "trace must be above 0"),
-    "spread alone": ({"teacher": {"spread": "even"}}, "of which there are none"),
+    "spread alone": ({"teacher": {"spread": "even"}}, "but there is no table"),
     "spread of other length": (
         {"inputs": {"blocks": [[1.0, 0.5], [2.0, 0.5]]}, "teacher": {"spread": [0.2, 0.3, 0.5]}}, "3 shares",
     ),
@@ -159,7 +159,7 @@ REFUSED = {
     ),
     "start of no vectors": (
         {"inputs": {"blocks": [[1.0, 0.5], [2.0, 0.5]]},
-         "start": {"Q_ww": [[[0.5]], [[0.5]]], "M_ww": [[[0.9]], [[0.1]]]}}, "block 1 of the inputs belongs to no",
+         "start": {"Q_ww": [[[0.5]], [[0.5]]], "M_ww": [[[0.9]], [[0.1]]]}}, "block 1 of the inputs does not belong",
     ),
     "too many blocks": ({"inputs": {"blocks": [[1.0, 1e-4]] * 5000}}, "at most 4096"),
 }  # fmt: skip
@@ -176,7 +176,7 @@ def test_what_a_tier_cannot_do_is_refused():
     tables = {"student": {"unit": "tanh(w)"}, "inputs": {"blocks": [[1.0, 0.5], [2.0, 0.5]]},
               "training": {"weights": "sphere"}}  # fmt: skip
     made = odesim.declare(**tables)
-    with pytest.raises(UsageError, match="variances move"):
+    with pytest.raises(UsageError, match="the variances depend"):
         odesim.integrate(made, tier="exact", until=1)
     with pytest.raises(UsageError, match=r"on \[inputs\]"):
         odesim.integrate(made, tier="leading", until=1)

@@ -71,7 +71,7 @@ def test_the_summary_has_law_formula_and_times():
     assert "O(log d)" in run.summary["law"] and "log(m/m0)" in run.summary["time"]
     assert run.summary["predicted_times"][0] == pytest.approx(math.log(50) / 4, rel=1e-12)
     assert run["M_ww"][-1, 0, 0] == pytest.approx(0.01 * math.exp(4 * 0.5), rel=1e-6)
-    with pytest.raises(odesim.UsageError, match="with free norms"):
+    with pytest.raises(odesim.UsageError, match="free norms change"):
         odesim.integrate(odesim.declare(student={"unit": "He(2, w)"}, teacher={}), tier="leading")
 
 

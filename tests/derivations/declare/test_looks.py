@@ -190,23 +190,23 @@ def test_looks_stay_through_stages():
 
 REFUSED = [
     ({"look": 0.5}, {}, r"look is a table such as \{size = 0\.5, use = 'last'\}, but 0\.5 was given"),
-    ({"look": {"use": "sum"}}, {}, "states the size of its virtual step, and none is given"),
-    ({"look": {"size": "1/(1 + t)"}}, {}, "the size of a look does not change in time"),
+    ({"look": {"use": "sum"}}, {}, "look needs the size of its virtual step"),
+    ({"look": {"size": "1/(1 + t)"}}, {}, "the size of a look must be a constant number"),
     ({"look": {"size": 1, "use": "first"}}, {}, "use is one of last, sum, but 'first' was given"),
     ({"look": {"size": 1, "times": 21}}, {}, "times is a whole number from 1 to 20"),
     ({"look": {"size": 1, "step": 2}}, {}, "unknown key 'step'"),
-    ({"look": {"size": 1}, "weights": "normalised"}, {}, "look and weights = 'normalised' do not go together"),
-    ({"look": {"size": 1}}, {"student": {"unit": "wick(2, w)"}}, r"look and the unit 'wick\(2, w\)' do not go"),
-    ({"look": {"size": 1}}, {"student": {"unit": "exp(w)"}}, "exp of a field after a step has no mean"),
-    ({"look": {"size": 1}, "loss": "exp(-f*y)"}, {}, "look and 'an own loss' do not go together: exp of a field"),
-    ({"look": {"size": 1}}, {"inputs": {"blocks": [[2.0, 1.0]]}}, r"look and \[inputs\] do not go together"),
-    ({"look": {"size": 1}, "momentum": 0.9}, {}, "look and momentum do not go together"),
-    ({"look": {"size": 1}, "trained": []}, {}, "look has no effect: no vector is trained"),
+    ({"look": {"size": 1}, "weights": "normalised"}, {}, "look and weights = 'normalised' cannot be combined"),
+    ({"look": {"size": 1}}, {"student": {"unit": "wick(2, w)"}}, r"look and the unit 'wick\(2, w\)' cannot"),
+    ({"look": {"size": 1}}, {"student": {"unit": "exp(w)"}}, "exp of a field has no mean after a virtual step"),
+    ({"look": {"size": 1}, "loss": "exp(-f*y)"}, {}, "look and 'an own loss' cannot be combined: exp of a field"),
+    ({"look": {"size": 1}}, {"inputs": {"blocks": [[2.0, 1.0]]}}, r"look and \[inputs\] cannot be combined"),
+    ({"look": {"size": 1}, "momentum": 0.9}, {}, "look and momentum cannot be combined"),
+    ({"look": {"size": 1}, "trained": []}, {}, "look has no effect, because no vector is trained"),
     ({"look": {"size": 1}, "rates": {"w": "1/(1 + t)"}}, {"memory": {"b2": {"start": 1, "rate": "g2"}}},
-     "look and rate_w, which changes, do not go together"),
-    ({"rule": "grad/(1 + gnorm)"}, {"inputs": {"blocks": [[2.0, 1.0]]}}, r"gnorm and \[inputs\] do not go together"),
-    ({"rule": "grad/(1 + gnorm)", "momentum": 0.9}, {}, "gnorm and momentum do not go together"),
-    ({"rule": "grad/gnorm"}, {}, "a quotient by what may be 0 has no finite mean"),
+     "look and rate_w, which changes, cannot be combined"),
+    ({"rule": "grad/(1 + gnorm)"}, {"inputs": {"blocks": [[2.0, 1.0]]}}, r"gnorm and \[inputs\] cannot be combined"),
+    ({"rule": "grad/(1 + gnorm)", "momentum": 0.9}, {}, "gnorm and momentum cannot be combined"),
+    ({"rule": "grad/gnorm"}, {}, "a quotient whose denominator can be 0 has no finite mean"),
 ]  # fmt: skip
 
 
@@ -230,7 +230,7 @@ def test_heads_do_not_take_looks():
 
 
 def test_tiers_and_sizes_that_do_not_fit_are_refused():
-    with pytest.raises(odesim.UsageError, match="derived for the gradient, not for looks at a sample"):
+    with pytest.raises(odesim.UsageError, match="derived for the gradient, not for virtual steps"):
         odesim.integrate(third(look=LOOK), tier="leading", until=1)
     with pytest.raises(odesim.UsageError, match="no sum of products over pairs of units"):
         odesim.integrate(declared("last"), tier="exact", until=1)

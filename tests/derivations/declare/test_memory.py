@@ -241,10 +241,10 @@ def test_the_page_says_what_memories_are():
 
 
 REFUSED = [
-    ({"step": "M_vw[1,1]"}, {}, "M_vw is no order parameter that moves; did you mean 'M_ww'"),
+    ({"step": "M_vw[1,1]"}, {}, "M_vw is not an order parameter that changes; did you mean 'M_ww'"),
     ({"step": "M_ww[2,1]"}, {}, "M_ww is 1 x 1"),
     ({"step": "M_ww[1]"}, {}, "M_ww is 1 x 1"),
-    ({"step": "step(M_ww[1,1] - 0.5)"}, {}, "jumps only at times"),
+    ({"step": "step(M_ww[1,1] - 0.5)"}, {}, "jumps only at fixed times"),
     ({"step": "M_ww[0,1]"}, {}, "expected the number of a unit or a block, from 1"),
     ({"step": "mean(2)"}, {}, "expected the name of an order parameter"),
     ({"step": "0.1 - M_ww[1,1]"}, {}, "step is -0.4 at t = 0, but must be above 0"),
@@ -271,9 +271,9 @@ def test_what_is_refused(training, memory, said):
 
 
 def test_noise_changes_in_time_alone():
-    with pytest.raises(odesim.UsageError, match="noise changes in time alone"):
+    with pytest.raises(odesim.UsageError, match="noise may depend only on time"):
         odesim.declare(student={"unit": "erf(w)"}, teacher={"noise": "M_ww[1,1]"}, training={"limit": "online"})
-    with pytest.raises(odesim.UsageError, match="noise changes in time alone"):
+    with pytest.raises(odesim.UsageError, match="noise may depend only on time"):
         odesim.declare(student={"unit": "erf(w)"}, teacher={"noise": [[0, 0.1], [1, "mean(Q_ww)"]]})
 
 

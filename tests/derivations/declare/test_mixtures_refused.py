@@ -15,7 +15,7 @@ HALVES = [{"p": 0.5, "mean": "mu"}, {"p": 0.5}]
 REFUSED = {
     "probabilities": ({"means": {"mu": 1.0}, "cluster": [{"p": 0.5, "mean": "mu"}, {"p": 0.4}]}, "sum to 0.9"),
     "negative": ({"cluster": [{"p": 1.5}, {"p": -0.5}]}, "must be above 0"),
-    "means alone": ({"blocks": [[1.0, 1.0]], "means": {"mu": 1.0}}, "those of clusters"),
+    "means alone": ({"blocks": [[1.0, 1.0]], "means": {"mu": 1.0}}, "means are only for clusters"),
     "unused": ({"means": {"mu": 1.0, "nu": 1.0}, "cluster": HALVES}, "no cluster has the mean nu"),
     "unknown": ({"means": {"mu": 1.0}, "cluster": [{"mean": "mue"}]}, "mu"),
     "square": ({"means": {"mu": 1.0}, "cluster": [{"mean": "mu^2"}]}, "a sum of multiples of mu"),
@@ -29,11 +29,11 @@ REFUSED = {
     "number of shares": (
         {"means": {"mu": {"norm": 1.0, "spread": [0.5, 0.5]}}, "cluster": [{"mean": "mu"}]}, "1 blocks",
     ),
-    "some labels": ({"cluster": [{"p": 0.5, "label": 1.0}, {"p": 0.5}]}, "label all or none"),
-    "label and teacher": ({"cluster": [{"label": 1.0}]}, "place of a teacher"),
+    "some labels": ({"cluster": [{"p": 0.5, "label": 1.0}, {"p": 0.5}]}, "give all clusters a label, or none"),
+    "label and teacher": ({"cluster": [{"label": 1.0}]}, "replace a teacher"),
     "eigenvalues": ({"blocks": [[1.0, 0.5], [2.0, 0.5]], "cluster": [{"eigenvalues": [1.0]}]}, "has 1 eigenvalues"),
     "of a spectrum": ({"spectrum": "1/j", "cluster": [{"eigenvalues": [1.0]}]}, "takes scale"),
-    "twice": ({"cluster": [{"eigenvalues": [1.0], "scale": 2.0}]}, "the same twice"),
+    "twice": ({"cluster": [{"eigenvalues": [1.0], "scale": 2.0}]}, "give only one of the two"),
     "negative eigenvalue": ({"cluster": [{"eigenvalues": [-1.0]}]}, "at least 0"),
     "key": ({"cluster": [{"probability": 1.0}]}, "probability"),
     "table": ({"cluster": {"p": 1.0}}, r"write \[\[inputs.cluster\]\]"),
@@ -64,7 +64,7 @@ def test_numbers_of_a_mixture_cannot_have_names_of_a_run():
 def test_the_online_limit_refuses_means_as_long_as_the_inputs():
     made = odesim.declare(student={"unit": "w"}, inputs={**ONE, "means": {"mu": 30.0}}, training={"limit": "online"})
     odesim.integrate(made, d=1000, until=0.1, save_points=2)
-    with pytest.raises(odesim.UsageError, match="longer than the inputs around it"):
+    with pytest.raises(odesim.UsageError, match="longer than the deviations of the inputs from it"):
         odesim.integrate(made, d=800, until=0.1, save_points=2)
 
 

@@ -86,7 +86,7 @@ def test_a_function_of_a_number_is_written_as_a_number():
 def test_a_parameter_cannot_have_a_name_of_the_written_functions(name):
     from derivations.declare import reading
 
-    with pytest.raises(reading.fields.Mistake, match="cannot be a parameter"):
+    with pytest.raises(reading.fields.Mistake, match="cannot be the name of a parameter"):
         reading.declaration({"student": {"unit": "tanh(w)"}, "parameters": {name: 1.0}})
 
 

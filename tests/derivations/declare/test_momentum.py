@@ -86,17 +86,17 @@ def test_least_squares_is_a_linear_equation_of_second_order():
 REFUSED = [
     ({"momentum": 1.0}, "momentum is at least 0 and below 1, but 1 was given"),
     ({"momentum": -0.1}, "momentum is at least 0 and below 1"),
-    ({"momentum": "0.9"}, "momentum does not change in time"),
-    ({"momentum": [[0, 0.9]]}, "momentum does not change in time"),
+    ({"momentum": "0.9"}, "momentum must be a constant number"),
+    ({"momentum": [[0, 0.9]]}, "momentum must be a constant number"),
     ({"momentum": True}, "momentum is a finite number"),
     ({"momentum": {"time": 0.0}}, "time must be above 0"),
     ({"momentum": {"time": "t"}}, "time is a finite number"),
-    ({"momentum": {}}, "none is given"),
+    ({"momentum": {}}, "momentum needs its time"),
     ({"momentum": {"tau": 1.0}}, "unknown key 'tau'"),
     ({"nesterov": True}, "nesterov is a form of momentum"),
     ({"momentum": 0.9, "nesterov": 1}, "nesterov is true or false"),
-    ({"momentum": 0.9, "weights": "sphere"}, "momentum on the sphere needs a transport of velocities: use free"),
-    ({"momentum": {"time": 1.0}, "weights": "normalised"}, "needs a transport of velocities: use free"),
+    ({"momentum": 0.9, "weights": "sphere"}, "momentum on the sphere would need a transport of velocities"),
+    ({"momentum": {"time": 1.0}, "weights": "normalised"}, "would need a transport of velocities"),
 ]
 
 

@@ -175,7 +175,7 @@ def test_velocities_that_belong_to_no_vectors_are_refused():
     model = declared("time")
     first = odesim.integrate(model, until=1.0, save_points=2, d=500)
     state = {name: np.asarray(first[name])[-1] for name in ("Q_ww", "M_ww", "a", "VM_ww")}
-    with pytest.raises(odesim.UsageError, match="velocities of the start belong to no vectors"):
+    with pytest.raises(odesim.UsageError, match="initial velocities do not fit the vectors"):
         odesim.integrate(model, initial=state)
     with pytest.raises(odesim.UsageError, match="VM_ww must have shape"):
         odesim.integrate(model, initial={**state, "VM_ww": np.zeros((3, 3))})

@@ -95,21 +95,21 @@ def test_the_page_says_what_is_predicted():
     text = odesim.derive(declared("product"), format="text")
     assert "f := fast slow" in text and "f* := one + 0.5 one two" in text
     assert "d/dt fast_a_i = -eta E[dl/d fast_a_i]" in text
-    assert "the prediction 'fast*slow' is no sum of units" in text
+    assert "the prediction 'fast*slow' is not a sum of units" in text
 
 
 REFUSED = [
     ({"student": {"prediction": "fats*slow", "fast": ERF, "slow": ERF}}, "fats"),
     ({"student": {**ERF, "prediction": "1 + 2"}}, "depends on no group"),
     ({"student": {**ERF, "prediction": 3}}, "prediction is an expression such as 'f', not 3"),
-    ({"student": {**ERF, "prediction": {"one": "f"}}}, "the network has one answer"),
+    ({"student": {**ERF, "prediction": {"one": "f"}}}, "the network has one output"),
     ({"student": {**ERF, "output": {"one": "sum"}, "prediction": "f"}, "teacher": {"one": {}}}, "prediction = {one"),
     (
         {"student": {**ERF, "output": {"one": "sum"}, "prediction": {"tow": "f"}}, "teacher": {"one": {}}},
         "no head is called 'tow'",
     ),
     ({"student": {**ERF, "prediction": "softmax(f)"}}, "softmax"),
-    ({"student": {**ERF, "prediction": "f^2"}, "training": {"rule": "dl*df"}}, "prediction and rule do not go"),
+    ({"student": {**ERF, "prediction": "f^2"}, "training": {"rule": "dl*df"}}, "prediction and rule cannot be"),
     ({"teacher": {"prediction": "y", "one": {}, "two": {}}, "training": {"teacher": ["one"]}}, "teacher = [..]"),
     ({"student": {**ERF, "prediction": "log(f)"}}, "log"),
     ({"student": {"prediction": "scale*fast", "fast": ERF}, "parameters": {"fast": 1.0}}, "fast"),

@@ -239,7 +239,7 @@ REFUSED = [
     ({"rule": 3}, "a rule is an expression"),
     ({"rule": "softmax(w)*dl"}, "softmax has no meaning in a rule"),
     ({"rule": "exp(w*w)"}, "not integrable"),
-    ({"rule": "dl/f"}, "may be 0"),
+    ({"rule": "dl/f"}, "can be 0"),
     ({"rule": "dl*df", "weights": "normalised"}, "take sphere or free"),
     ({"rule": "dl*slope"}, "rule names 'slope'"),
 ]
@@ -252,7 +252,7 @@ def test_rules_that_are_refused(training, said):
 
 
 def test_a_rule_of_two_slots_needs_names():
-    with pytest.raises(odesim.UsageError, match=r"2 slots: rule = \{v = '..', w = '..'\}"):
+    with pytest.raises(odesim.UsageError, match=r"there are 2 of them: rule = \{v = '..', w = '..'\}"):
         odesim.declare(student={"unit": "v*w"}, teacher={}, training={"rule": "dl*df"})
     with pytest.raises(odesim.UsageError, match="rule of v has no effect: v is not trained"):
         odesim.declare(student={"unit": "v*w"}, teacher={}, training={"rule": {"v": "dl"}, "trained": ["w"]})
@@ -261,11 +261,11 @@ def test_a_rule_of_two_slots_needs_names():
 def test_a_rule_beside_what_it_cannot_stand_with():
     with pytest.raises(odesim.UsageError, match="reads its norm"):
         odesim.declare(student={"unit": "wick(2, w)"}, teacher={}, training={"rule": "dl*df"})
-    with pytest.raises(odesim.UsageError, match="both a name of yours and of every sample"):
+    with pytest.raises(odesim.UsageError, match="both your own name and a reserved name of samples"):
         odesim.declare(student={"unit": "l"}, teacher={"unit": "w"}, training={"rule": {"l": "dl*l"}})
     with pytest.raises(odesim.UsageError, match="no unit and no rule reads F"):
         odesim.declare(student={"unit": "w"}, teacher={}, parameters=FEEDBACK)
-    with pytest.raises(odesim.UsageError, match="starts at one number in every unit"):
+    with pytest.raises(odesim.UsageError, match="starts at the same number in every unit"):
         odesim.declare(student={"unit": "w + F"}, teacher={"unit": "w"}, parameters=FEEDBACK)
     with pytest.raises(odesim.UsageError, match="write df"):
         odesim.declare(student={"unit": "softmax(w)*w", "units": 2}, teacher={"unit": "w"}, training={"rule": "dphi"})

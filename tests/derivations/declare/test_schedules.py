@@ -200,13 +200,19 @@ def test_a_model_without_schedules_has_no_clock():
 @pytest.mark.parametrize(
     ("training", "sentence"),
     [
-        ({"limit": "flow", "step": "1/(1 + t)"}, "the clock of a flow counts step: write rates = '..' for a speed"),
-        ({"step": [[0, 1.0], [10, 0.5], [5, 0.2]]}, "times of step rise from 0, but 5 stands after 10"),
-        ({"step": [[1, 1.0]]}, "times of step rise from 0, but 1 stands first"),
+        (
+            {"limit": "flow", "step": "1/(1 + t)"},
+            "so step must be constant: for a time-dependent speed write rates = '..'",
+        ),
+        ({"step": [[0, 1.0], [10, 0.5], [5, 0.2]]}, "times of step must increase from 0, but 5 follows 10"),
+        ({"step": [[1, 1.0]]}, "times of step must increase from 0, but the first is 1"),
         ({"step": []}, r"step is a number, an expression in t, or a list of pairs such as \[\[0, 1.0\]"),
         ({"step": [[0, 1.0, 2.0]]}, "step is a number, an expression in t, or a list of pairs"),
-        ({"step": "step(t*t - 1)"}, "a value jumps or bends only at times: step.* takes an expression of first degree"),
-        ({"step": "sign(exp(t))"}, "a value jumps or bends only at times"),
+        (
+            {"step": "step(t*t - 1)"},
+            "a value jumps or bends only at fixed times: step.* must have an argument that is linear in t",
+        ),
+        ({"step": "sign(exp(t))"}, "a value jumps or bends only at fixed times"),
         ({"step": "2 - w"}, "unknown name 'w' in '2 - w'"),
         ({"step": "He(2, t)"}, "step takes the functions .*, not He"),
         ({"step": "1 - 2*step(t)"}, "step is -1 at t = 0, but must be above 0"),
@@ -231,7 +237,7 @@ def test_a_value_that_leaves_its_domain_is_refused_before_the_run():
 
 
 def test_a_step_size_and_a_schedule_are_two_answers():
-    with pytest.raises(UsageError, match=r"is one step, but step is 'kappa.*': give it by .*step=0.5"):
+    with pytest.raises(UsageError, match=r"is a constant, but step is 'kappa.*': replace it by .*step=0.5"):
         odesim.simulate(committee(), method="compressed", d=50, step_size=0.01, until=1)
 
 

@@ -93,7 +93,9 @@ def test_steps_that_miss_the_beginning_are_refused():
         name="flows", student={"unit": "erf(w)"}, teacher={}, training={"limit": "flow", "step": 0.01},
         stage=[{"name": "one", "until": 1}, {"name": "two", "until": 2, "rates": "1/(1 + t)"}],
     )  # fmt: skip
-    with pytest.raises(odesim.UsageError, match=r"stage two has values .* begins at 1, .* its steps of 0.03"):
+    with pytest.raises(
+        odesim.UsageError, match=r"stage two has time-dependent values .* begins at 1, .* steps of 0.03"
+    ):
         odesim.simulate(model, stage="all", method="compressed", step_size=0.03, d=50)
     runs = odesim.simulate(model, stage="all", method="compressed", step_size=0.02, d=50)
     assert runs[1].time[[0, -1]].tolist() == [1, 2]

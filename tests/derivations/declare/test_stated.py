@@ -76,7 +76,7 @@ def test_seeds_of_a_claim_draw_their_own_points():
     ("changed", "words"),
     [
         ({"measure": "first time error <= 0.1"}, "a first time does not depend on the end"),
-        ({"until": 10}, "until stands in over too"),
+        ({"until": 10}, "until is given twice"),
         ({"over": {"until": [1, 10, 100, 0, 1000]}}, "until.*above 0"),
         ({"over": {"until": []}, "law": {"equals": 1.0}}, "until takes numbers"),
         ({"over": {"until": ["x", 1, 10, 100, 1000]}}, "until.*finite number"),

@@ -115,5 +115,5 @@ def test_explicit_weights_have_the_products_of_the_start():
 
 
 def test_what_a_stage_settles_is_checked_too():
-    with pytest.raises(odesim.UsageError, match="m = 2 neurons do not divide among k = 4 experts"):
+    with pytest.raises(odesim.UsageError, match="m = 2 neurons cannot be divided equally among k = 4 experts"):
         odesim.integrate("pmoe", stage="joint", m=2, until=1.0)

@@ -162,7 +162,7 @@ def test_without_neuron_rate_the_router_follows_its_own_closed_form():
 
 
 def test_the_flow_is_for_one_repeated_pattern():
-    with pytest.raises(odesim.UsageError, match="tier recursion takes every law"):
+    with pytest.raises(odesim.UsageError, match="use tier recursion"):
         odesim.integrate(SYSTEM, d=20, data="iid", n=10, tier="flow", until=10)
 
 

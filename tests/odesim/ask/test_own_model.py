@@ -89,7 +89,7 @@ def test_an_edited_file_leaves_its_runs_alone(edited, whole, tmp_path):
             anew = odesim.integrate(initial=one, until=1)
         assert overlap(anew) == pytest.approx(whole[ERF], abs=ACCURACY)
     assert overlap(odesim.integrate(str(file), until=2, save_points=3)) == pytest.approx(whole[RELU], abs=ACCURACY)
-    with pytest.raises(UsageError, match="the declaration has changed since: leave system="):
+    with pytest.raises(UsageError, match="has changed since the run: leave out system="):
         odesim.integrate(str(file), initial=run, until=1)
     again = odesim.integrate(str(file), until=1, save_points=3)
     with pytest.raises(UsageError, match="their models are both called committee but differ"):
@@ -297,14 +297,14 @@ def test_opening_a_folder_runs_no_code(planted, capsys):
     for words in (["--until", "2"], ["--stage", "prune"]):
         assert command(["integrate", "--from", "run", *words]) == 2
         said = capsys.readouterr().err
-        assert "odesim imports no code because a run names it" in said and f"--system {planted}" in said
+        assert "odesim never imports code only because a run names it" in said and f"--system {planted}" in said
     for act in (
         lambda: loaded.continue_(until=2),
         lambda: odesim.integrate(initial=loaded, until=1),
         lambda: odesim.linearise(loaded),
         lambda: odesim.predict(loaded, {}),
     ):
-        with pytest.raises(UsageError, match="imports no code because a run names it"):
+        with pytest.raises(UsageError, match="never imports code only because a run names it"):
             act()
     assert not Path("planted.txt").exists()
 

@@ -62,7 +62,7 @@ def test_json_quiet_and_dry_run(odesim_command, line, tmp_path):
         (("--level", "high"), "--level"),
         (("--of", "soon"), "--of 'soon' cannot be read"),
         (("--batch", "3"), "-p batch=3"),
-        (("--save-points", "3", "--save-at", "1,2"), "give one of the two"),
+        (("--save-points", "3", "--save-at", "1,2"), "give only one of the two"),
     ],
 )
 def test_a_wrong_option_is_one_sentence(odesim_command, line, words, sentence):

@@ -62,7 +62,7 @@ def test_a_check_is_printed_stored_shown_and_cited(command, model, tmp_path):
 def test_a_finished_check_is_not_replaced_unasked(command, model):
     assert command("check", model, *CLAIMS, "--out", "here", "--quiet").code == 0
     again = command("check", model, *CLAIMS, "--out", "here", "--quiet")
-    assert again.code == 2 and "--overwrite replaces it, --resume" in again.err
+    assert again.code == 2 and "give --overwrite to replace it, --resume" in again.err
     assert command("check", model, *CLAIMS, "--out", "here", "--quiet", "--resume").code == 0
     other = command("check", model, *CLAIMS, "--seed", "1", "--out", "here", "--quiet", "--resume")
     assert other.code == 2 and "of another request" in other.err

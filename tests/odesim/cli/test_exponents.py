@@ -65,9 +65,9 @@ def test_parameters_and_stages_reach_the_teacher(odesim_command):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--system", "liao"), "exponents are those of the teacher of a declared model, and liao is none"),
+        (("--system", "liao"), "exponents exist only for the teacher of a declared model, but liao is not declared"),
         (("--system", "yoshida_okada_2019"), "isotropic inputs"),
-        (("--system", "ren_2025"), "take fewer teachers, as in -p teachers=4"),
+        (("--system", "ren_2025"), "use fewer teachers, as in -p teachers=4"),
         (("--system", "ren_2025", "-p", "teachers=many"), "teachers"),
         (("--system", "lee_2021", "--stage", "third"), "has no stage 'third'"),
     ],

@@ -44,7 +44,7 @@ def test_a_script_is_printed_or_written_and_its_log_observed(odesim_command, tmp
 def test_what_cannot_be_exported_is_one_sentence(odesim_command):
     for words, said in (
         (("--system", "lee_2021", "--to", "torch"), "trained in several stages"),
-        (("--system", "liao", "--to", "torch"), "no declared model"),
+        (("--system", "liao", "--to", "torch"), "not a declared model"),
         (("--system", "saad_solla_1995", "--to", "julia"), "--to must be one of torch, numpy, jax"),
     ):
         answer = odesim_command("export", *words)

@@ -87,7 +87,7 @@ def test_what_is_likely_meant_is_said(capsys, tmp_path, monkeypatch):
     odesim.integrate("liao", m=2, m_star=1, d=50, until=1.0).save(tmp_path / "one", pictures=False)
     for words in (["show"], ["explore"], ["report"]):
         assert command([*words, str(tmp_path)]) == 2
-        assert f"but holds {tmp_path / 'one'}: name what is meant" in capsys.readouterr().err
+        assert f"but contains {tmp_path / 'one'}: name one of these" in capsys.readouterr().err
 
 
 def test_claims_are_listed_by_their_ids_alone(capsys):

@@ -70,7 +70,7 @@ def test_one_run_needs_another_to_be_compared_with(capsys, tmp_path):
     assert command(["compare", run, run, run]) == 2
     assert "two run folders, but 3 were given" in capsys.readouterr().err
     assert command(["compare", run, run, "--system", "liao"]) == 2
-    assert "or --system with the options of a simulation, not both" in capsys.readouterr().err
+    assert "either two run folders, or --system with the options of a simulation" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_the_answer_is_printed_and_stored(odesim_command, tmp_path):
     [
         (("--to", "step"), "--of is missing"),
         (("--of", "final error", "--to", "d"), "--to d: d is the dimension"),
-        (("--of", "final error", "--to", "units"), "whole number, a size"),
+        (("--of", "final error", "--to", "units"), "whole number (a size)"),
         (("--of", "final nothing", "--to", "step"), "no quantity 'nothing'"),
         (("--of", "error", "--to", "step"), "cannot be read"),
         (("--of", "final M_ww[2,1]", "--to", "step"), "no entry [2,1]"),

@@ -20,7 +20,7 @@ def verdict(answer, expected="confirmed", claim="one", **more):
         (
             [verdict("confirmed"), verdict("refuted", "refuted", "two")],
             "confirmed",
-            "as was known (errata and rivals): two",
+            "to be refuted in some form (errata and rivals): two",
         ),
         ([verdict("refuted", "refuted")], "inconclusive", "Every claim came out as expected"),
         ([verdict("consistent", "consistent")], "consistent", "1 form of 1 claim"),

@@ -87,5 +87,5 @@ def test_stages_continue_a_stored_run(tmp_path):
 def test_stages_out_of_order_and_orphans_are_refused():
     with pytest.raises(UsageError, match="order train, prune, tune"):
         pipeline.build("liao", SIZES, "tune,train")
-    with pytest.raises(UsageError, match="starts from an earlier run"):
+    with pytest.raises(UsageError, match="starts from the end of an earlier run"):
         pipeline.build("liao", SIZES, "prune")

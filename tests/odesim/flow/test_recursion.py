@@ -147,7 +147,7 @@ def test_a_terminal_hit_ends_descent():
     [
         ("pmoe", {**SIZES, "solver": "euler", "step": 0.1, "until": 1.0}, "a recursion; leave it out"),
         ("pruning", {"solver": "euler", "step": 0.1, "until": 2.0}, "an exact recursion"),
-        ("pruning", {"solver": "euler", "step": 0.1, "until": 2.0, "tier": "flow"}, "which jumps"),
+        ("pruning", {"solver": "euler", "step": 0.1, "until": 2.0, "tier": "flow"}, "whose right-hand side jumps"),
         ("chen", {"solver": "euler"}, "give it with step="),
         ("chen", {"solver": "euler", "step": -1}, "above 0"),
         ("chen", {"solver": "euler", "step": 0.1, "rtol": 1e-5, "M": 2, "J": 2}, "rtol= has no meaning"),
@@ -223,7 +223,7 @@ def test_compare_holds_sgd_against_descent_at_a_step(tmp_path):
     [
         (["sweep", *WORDS, "--over", "seed=0,1", "--step", "0.1"], "--step is the step of --solver euler"),
         (["sweep", *WORDS, "--over", "seed=0,1", "--solver", "euler"], "give it with --step"),
-        (["sweep", *WORDS, "--over", "step=0.1,0.2"], "--over step is swept with --solver euler"),
+        (["sweep", *WORDS, "--over", "step=0.1,0.2"], "--over step needs --solver euler"),
         (["sweep", *WORDS, *DESCENT, "0.1", "--over", "step=0.1,0.2"], "step is swept and fixed"),
         (["sweep", *WORDS, *DESCENT[:2], "--over", "step=0.1,-1"], "--step must be above 0"),
         (["sweep", *WORDS, *DESCENT[:2], "--over", "step=0.1,1e-1"], "--over step needs different values"),

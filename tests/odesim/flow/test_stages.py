@@ -32,7 +32,7 @@ def trained(tmp_path_factory):
 @pytest.mark.parametrize(("system", "stage"), MAPS)
 def test_a_stage_without_a_clock_is_never_integrated(system, stage, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match="give after=run"):
+    with pytest.raises(UsageError, match="by after=run"):
         odesim.integrate(system, stage=stage)
     assert command(["integrate", "--system", system, "--stage", stage]) == 2
     assert "--from RUN_DIR" in capsys.readouterr().err
@@ -47,7 +47,7 @@ def test_a_stage_is_run_once():
 def test_a_tier_of_the_flow_is_refused_by_sgd_and_kept_for_the_flow_beside_it(capsys):
     sgd = ["--system", "liao", "--step-size", "0.1", "--batch", "10", "-p", "tier=riccati"]
     assert command(["simulate", "--method", "compressed", *sgd]) == 2
-    assert "tier=riccati is a level of description of the flow" in capsys.readouterr().err
+    assert "tier=riccati is an approximation of the flow" in capsys.readouterr().err
     with pytest.raises(UsageError, match="no meaning for SGD"):
         odesim.simulate("liao", method="compressed", step_size=0.1, batch=10, tier="riccati")
 
@@ -55,7 +55,7 @@ def test_a_tier_of_the_flow_is_refused_by_sgd_and_kept_for_the_flow_beside_it(ca
 def test_end_times_are_given_by_stage_on_one_clock():
     with pytest.raises(UsageError, match="could end train or tune"):
         pipeline.build("liao", LIAO, "all", until=50)
-    with pytest.raises(UsageError, match=r"40 leaves no time for stage tune: stage train goes on until 50"):
+    with pytest.raises(UsageError, match=r"40 leaves no time for stage tune, because stage train ends at 50"):
         pipeline.build("liao", LIAO, "all", until="train=50,tune=40")
     with pytest.raises(UsageError, match="no meaning here"):
         pipeline.build("liao", LIAO, "all", until="prune=50")
@@ -90,7 +90,7 @@ def test_a_run_is_continued_to_an_end_time_as_one_run_is(trained, tmp_path):
 def test_an_end_before_the_start_is_refused(trained, capsys, tmp_path):
     words = ["--from", str(trained), "--stage", "train", "--until", "100", "--out", str(tmp_path / "x")]
     assert command(["integrate", *words]) == 2
-    assert "the run of --from goes on until 250" in capsys.readouterr().err
+    assert "the run of --from ends at 250" in capsys.readouterr().err
 
 
 def test_the_system_follows_from_the_run_that_is_continued(trained, tmp_path, capsys):
@@ -98,7 +98,7 @@ def test_the_system_follows_from_the_run_that_is_continued(trained, tmp_path, ca
     assert command(["integrate", "--from", str(trained), "--stage", "prune", "--out", str(out), "--no-figures"]) == 0
     assert store.load(out).trajectory.origin.system == "liao"
     assert command(["integrate", "--from", str(trained), "--system", "kawata", "--stage", "phase2"]) == 2
-    assert "the run is of liao, but --system is kawata" in capsys.readouterr().err
+    assert "the run belongs to liao, but --system is kawata" in capsys.readouterr().err
 
 
 def test_pruning_that_keeps_nothing_is_a_result_and_keeps_what_was_before_it(tmp_path, capsys):

@@ -70,7 +70,7 @@ def test_each_wrong_option_has_its_sentence(tiny, options, sentence):
         ("seed = ", "is not a valid TOML file"),
         ("sed = 3", "unknown key of .* 'sed'; did you mean 'seed'"),
         ("parameters = 3", "must be a table"),
-        ('system = "liao"', "is for system 'liao', but 'tiny' was asked for"),
+        ('system = "liao"', "is for system 'liao', but you asked for 'tiny'"),
         ("[parameters]\nsiez = 3", "unknown parameter 'siez'; did you mean 'size'"),
         ("until = true", "--until must be a finite number"),
     ],

@@ -41,7 +41,7 @@ def failing(monkeypatch, module, name, refuses, number=errno.ENOSPC):
 def test_a_run_that_the_disk_does_not_confirm_is_said_to_be_there(stored, tmp_path, monkeypatch):
     stored(3)
     failing(monkeypatch, write, "synchronise", lambda path: path == tmp_path, errno.EIO)
-    with pytest.raises(StorageError, match=r"is written, but the disk did not confirm .*Input/output error"):
+    with pytest.raises(StorageError, match=r"was written, but the disk did not confirm .*Input/output error"):
         stored(5)
     assert store.load(tmp_path / "run").trajectory.time.size == 5
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

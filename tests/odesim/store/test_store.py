@@ -337,7 +337,7 @@ def test_the_checkpoint_of_another_request_is_refused(case, tmp_path):
 
 def test_a_broken_checkpoint_is_refused(case, tmp_path):
     (tmp_path / "checkpoint.npz").write_bytes(b"half")
-    with pytest.raises(UsageError, match="no checkpoint that can be read"):
+    with pytest.raises(UsageError, match="is a damaged checkpoint"):
         store.Checkpoint(tmp_path, case.digest).read()
 
 

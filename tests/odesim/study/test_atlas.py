@@ -194,7 +194,7 @@ def test_branch_points_and_folds_are_followed_over_a_second_parameter():
     ("ranges", "words"),
     [
         ({"over": {"size": (0, 1)}}, "has no parameter size"),
-        ({"over": {"units": (1, 4)}}, "vary a real number"),
+        ({"over": {"units": (1, 4)}}, "vary a real parameter"),
         ({"over": {"step": (2, 1)}}, "low < high"),
         ({"over": {"step": (-1, 1)}}, "step"),
         ({"over": {"step": (1, 2), "noise": (0, 1)}}, "takes one parameter"),
@@ -202,7 +202,7 @@ def test_branch_points_and_folds_are_followed_over_a_second_parameter():
         ({"map": {"noise": (0, 1)}}, "the first is missing"),
         ({"over": {"noise": (0, 1)}, "map": {"noise": (0, 1)}}, "give two parameters"),
         ({"starts": 0}, "starts= must be a number from 1"),
-        ({"over": {"overlap": (0, 1)}}, "do not depend on overlap|vary a real number"),
+        ({"over": {"overlap": (0, 1)}}, "do not depend on overlap|vary a real parameter"),
     ],
 )
 def test_ranges_that_are_none_are_refused(ranges, words):
@@ -248,4 +248,4 @@ def test_the_command_prints_classes_and_special_points(tmp_path):
     refused = subprocess.run(
         [sys.executable, "-m", "odesim", "atlas", "--system", "liao"], capture_output=True, text=True, check=False
     )
-    assert refused.returncode == 2 and "atlas reads declared models" in refused.stderr
+    assert refused.returncode == 2 and "atlas takes only declared models" in refused.stderr

@@ -154,7 +154,7 @@ def test_quantiles_of_a_mixture_are_those_of_draws():
         ("momentum_committee", {}, "momentum"),
         ("patel_2023", {}, "episodes"),
         ("chen", {"step_size": 0.01, "batch": 4}, "finite set"),
-        (committee(training={"batch": [[0, 1], [5, 8]]}), {"until": 10}, "batch that changes"),
+        (committee(training={"batch": [[0, 1], [5, 8]]}), {"until": 10}, "time-dependent batch"),
         (committee(), {"level": 1.5}, "between 0 and 1"),
         (committee(), {"of": "when M_ww is large"}, "cannot be read"),
         (committee(), {"of": "final N_ww"}, "no quantity 'N_ww'"),

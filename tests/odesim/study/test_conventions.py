@@ -123,7 +123,7 @@ def test_momentum_with_dampening_is_slower_by_what_it_forgets():
 
 
 def test_what_has_no_table_is_refused():
-    for name, words in (("liao", "is no declared model"), ("dandi_2024", "giant steps")):
+    for name, words in (("liao", "is not a declared model"), ("dandi_2024", "giant steps")):
         with pytest.raises(UsageError, match=words):
             odesim.conventions(name)
 

@@ -122,5 +122,5 @@ def test_what_has_no_derivative_is_refused():
     with pytest.raises(odesim.UsageError, match="the rule winning has no derivative"):
         found.jacobian(found.start)
     found = odesim.derivatives("pruning", tier="homogeneous")
-    with pytest.raises(odesim.UsageError, match="k is no constant that can change"):
+    with pytest.raises(odesim.UsageError, match="k is not a constant that can change"):
         found.along(found.start, found.start, {"k": 1.0})

@@ -100,7 +100,7 @@ def test_behind_a_saddle_the_band_ends_unless_the_mixture_is_asked_for():
     start = {"Q_ww": 0.25 * np.eye(2), "M_ww": np.zeros((2, 2))}
     asked = {"d": 300, "until": 60, "save_points": 31, "seeds": 20, "initial": start}
     short = odesim.compare(model, **asked)
-    assert "later the law is a mixture of flows, which --band adds" in short.summary()["band"]
+    assert "later the distribution is a mixture of flows, which --band adds" in short.summary()["band"]
     assert np.isnan(short.trajectory().dataset()["error_low"].values[-1])
     whole = odesim.compare(model, **asked, band=True)
     ends = whole.trajectory().dataset()
@@ -112,7 +112,7 @@ def test_behind_a_saddle_the_band_ends_unless_the_mixture_is_asked_for():
     ("changes", "run", "reason"),
     [
         ({}, {"band": False}, "no band: --no-band was given"),
-        ({"training": {"step": 0.01, "momentum": 0.5}}, {}, "bands of SGD with momentum are not derived"),
+        ({"training": {"step": 0.01, "momentum": 0.5}}, {}, "there are no bands for SGD with momentum"),
         ({"student": {"unit": "tanh(w)"}, "teacher": {}}, {}, "no band: tier sampled is not compiled"),
         (
             {"student": {"unit": "tanh(w)", "units": 2}, "teacher": {"units": 2}},
@@ -136,7 +136,7 @@ def test_a_comparison_without_a_band_says_why(changes, run, reason):
 
 def test_a_system_of_a_paper_has_no_band_by_itself():
     both = odesim.compare("liao", m=2, m_star=1, d=100, step_size=1e-3, batch=64, until=0.1, seeds=2, save_points=3)
-    assert both.summary()["band"] == "no band: the model is not a declared one; --band tries"
+    assert both.summary()["band"] == "no band: by default only declared models have one; --band tries to compute it"
 
 
 def test_two_runs_and_a_sweep_take_no_band(beside):

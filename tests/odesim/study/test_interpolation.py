@@ -72,7 +72,7 @@ def test_sgd_has_states_at_its_saved_times_alone():
     )
     np.testing.assert_array_equal(run(1.0)["gamma2"], run["gamma2"][:, 0])
     np.testing.assert_array_equal(run([2.0, 1.0])["gamma2"], run["gamma2"][:, ::-1])
-    with pytest.raises(odesim.UsageError, match=r"1\.5 is none of them: list those that you need in save_at="):
+    with pytest.raises(odesim.UsageError, match=r"1\.5 is not one of them: list the times that you need in save_at="):
         run(1.5)
 
 

@@ -212,5 +212,5 @@ def test_mistakes_are_named():
     with pytest.raises(UsageError, match="a trajectory or a stored run"):
         odesim.linearise({"m": 2})
     sgd = odesim.simulate("liao", method="explicit", step_size=0.01, batch=10, m=2, m_star=1, d=10, until=0.02)
-    with pytest.raises(UsageError, match="made by explicit SGD"):
+    with pytest.raises(UsageError, match="a run of explicit SGD"):
         odesim.linearise(sgd)

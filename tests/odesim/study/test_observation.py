@@ -69,7 +69,9 @@ def test_replicas_stand_in_front_of_the_time_and_share_the_teacher(committee, tm
         one = observe(committee, {**given, "w": w[k]})
         assert np.array_equal(run["M_ww"][k], one["M_ww"]) and np.array_equal(run["a"][k], one["a"])
     assert np.array_equal(observe(committee, {**given, "w": w[:1]})["Q_ww"][0], observe(committee, given)["Q_ww"])
-    with pytest.raises(UsageError, match="w_star has an axis of replicas, but all replicas have one teacher"):
+    with pytest.raises(
+        UsageError, match="w_star has an axis for replicas, but all replicas must have the same teacher"
+    ):
         observe(committee, {**given, "w": w, "w_star": np.array([[given["w_star"]] * 4] * 2)})
     with pytest.raises(UsageError, match="the same number of replicas, at least one, but have: a 3, w 2"):
         observe(committee, {**given, "w": w, "a": np.array([given["a"]] * 3)})

@@ -90,7 +90,7 @@ def test_a_log_without_times_or_with_few_snapshots_is_not_judged():
         student={"unit": "w"}, teacher={}, training={"limit": "online", "step": [[0, 1.0], [1, 0.5]]}
     )
     said = odesim.observe(falling, found).summary["clock"]
-    assert said.startswith("not judged: values change in time")
+    assert said.startswith("not judged: values depend on time")
 
 
 def test_replicas_narrow_the_interval():

@@ -32,7 +32,7 @@ def test_the_summary_tells_both_distances_and_how_often_a_sample_was_drawn(found
     summary = three.summary()
     assert summary["passes"] == pytest.approx(200 / 40)
     assert summary["gaussian_distance_median"] == pytest.approx(np.median(three.gaussian.overall))
-    assert any("on Gaussian inputs of their covariance" in note for note in summary["notes"])
+    assert any("on Gaussian inputs of the same covariance" in note for note in summary["notes"])
 
 
 def test_a_stored_comparison_of_three_is_drawn(found, tmp_path):

@@ -127,8 +127,10 @@ def test_mistakes_are_named():
     with pytest.raises(UsageError, match="y must hold"):
         odesim.predict(run, {"index": [[0, 2, 2]], "y": [0.5]})
     routers = odesim.integrate("pmoe", mode="separate", stage="router", n=4, p=2, until=0.5, save_points=2)
-    with pytest.raises(UsageError, match="trains the routers alone"):
+    with pytest.raises(UsageError, match="trains only the routers"):
         odesim.predict(routers, {"index": [[0, 2, 2, 3]]})
     liao = odesim.integrate("liao", m=2, m_star=1, d=10, until=0.1, save_points=2)
-    with pytest.raises(UsageError, match="system liao answers on no given samples; chen, pmoe, pruning do"):
+    with pytest.raises(
+        UsageError, match="system liao cannot evaluate its network on given samples; chen, pmoe, pruning can"
+    ):
         odesim.predict(liao, {})

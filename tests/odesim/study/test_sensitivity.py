@@ -126,7 +126,7 @@ def test_a_schedule_has_derivatives_by_its_numbers_and_by_the_time_of_its_jump()
     exact = [run_differences(model, "error", name, 6.0, **parameters) for name in parameters]
     np.testing.assert_allclose(answer.slopes, exact, rtol=2e-7)
     assert abs(answer.slopes[2]) > 1e-4
-    with pytest.raises(UsageError, match="step has no number here"):
+    with pytest.raises(UsageError, match="step has no value here"):
         derivatives(case, ["final error"], ["step"])
 
 
@@ -161,13 +161,13 @@ def test_a_level_that_is_not_reached_and_one_that_is_there():
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("d", "sent to infinity"),
-        ("units", "whole number, a size"),
+        ("d", "limit of large d does not contain"),
+        ("units", r"whole number \(a size\)"),
         ("seed", "random numbers are held fixed"),
         ("sample_seed", "random numbers are held fixed"),
-        ("tier", "chooses the equations"),
-        ("points", "chooses the equations"),
-        ("overlap", "no number here"),
+        ("tier", "selects the equations"),
+        ("points", "selects the equations"),
+        ("overlap", "no value here"),
         ("stepp", "did you mean 'step'"),
     ],
 )
@@ -203,7 +203,7 @@ def test_the_answer_is_a_table_with_the_largest_elasticity_first(tmp_path):
     answer.save(tmp_path / "kept")
     again = odesim.load(tmp_path / "kept")
     assert again.of("final error") == answer.of("final error") and again.plot() is not None
-    with pytest.raises(UsageError, match="was not asked for"):
+    with pytest.raises(UsageError, match="is not in this answer"):
         answer.of("final loss")
 
 

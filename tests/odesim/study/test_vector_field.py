@@ -121,21 +121,21 @@ def test_zeros_of_the_online_field_are_rests_of_the_flow():
     ("tables", "parameters", "words"),
     [
         ({"training": {"limit": "batch", "step": 0.5, "batch": "3*d"}}, {}, "giant steps follow a map"),
-        ({"training": {"limit": "online", "step": "0.5/(1 + t)"}}, {}, "values that change in time"),
+        ({"training": {"limit": "online", "step": "0.5/(1 + t)"}}, {}, "time-dependent values"),
         (
             {"training": {"limit": "online", "step": "0.5/(1 + age)"}, "memory": {"age": {"start": 0.0, "rate": 1}}},
             {},
-            "values that change in time",
+            "time-dependent values",
         ),
-        ({"training": {"limit": "online", "step": 1.0, "momentum": {"time": 2.0}}}, {}, "has velocities beside"),
+        ({"training": {"limit": "online", "step": 1.0, "momentum": {"time": 2.0}}}, {}, "adds velocities to the state"),
         ({"student": {"unit": "relu(w)", "units": 2}}, {}, "kink or a jump"),
         ({"student": {"unit": "tanh(w)", "units": 2}}, {}, "random points"),
-        ({"inputs": {"blocks": [[1.5, 0.5], [0.5, 0.5]]}}, {}, "inputs with a law of their own"),
+        ({"inputs": {"blocks": [[1.5, 0.5], [0.5, 0.5]]}}, {}, "supports only isotropic inputs"),
         ({"teacher": {"units": 3, "gram": -0.5}}, {}, "linearly dependent"),
         (
             {"student": {"unit": "erf(w/sqrt(2))", "units": 2, "output": "trained"}, "training": {"rates": {"w": 0.0}}},
             {},
-            "do not move",
+            "are not trained",
         ),
         (
             {
@@ -156,7 +156,7 @@ def test_models_without_stationary_vectors_are_refused_in_one_sentence(tables, p
 
 @pytest.mark.parametrize("name", derivations.names())
 def test_the_systems_of_the_papers_are_refused(name):
-    with pytest.raises(UsageError, match="atlas reads declared models"):
+    with pytest.raises(UsageError, match="atlas takes only declared models"):
         odesim.atlas(name)
 
 
@@ -165,7 +165,7 @@ def test_memories_without_schedules_are_refused():
         student=ERF, teacher={"units": 2}, training={"limit": "online", "step": "0.5/(1 + age)"},
         memory={"age": {"start": 0.0, "rate": 1}},
     )  # fmt: skip
-    with pytest.raises(UsageError, match="memories go on in time"):
+    with pytest.raises(UsageError, match="memories change all the time"):
         odesim.atlas(model, step=0.5)
 
 

@@ -111,5 +111,5 @@ def refused_in_a_pool(workers):
 def test_a_worker_of_a_pool_is_told_that_it_cannot_start_processes():
     with multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn").Pool(1) as pool:
         said = pool.apply(refused_in_a_pool, (2,))
-    assert "inside a worker of a pool" in said and "--workers 1" in said
+    assert "inside a worker process" in said and "--workers 1" in said
     assert refused_in_a_pool(2) == ""

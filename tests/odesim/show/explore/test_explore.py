@@ -120,7 +120,7 @@ def test_a_sweep_has_the_run_behind_every_point(tmp_path):
 def test_a_sweep_without_curves_says_how_to_have_them():
     data = odesim.sweep("liao", {"seed": [0, 1]}, m=2, m_star=1, d=50, until=1.0)
     text = explore.page(data)
-    assert "kept no curves: with --save-points 101" in text and not any(str(n).startswith("curve_") for n in data)
+    assert "has no curves. Run it with --save-points 101" in text and not any(str(n).startswith("curve_") for n in data)
     assert Page(text).data["variables"] == {}
 
 
@@ -140,7 +140,7 @@ def test_large_runs_are_thinned_and_the_page_says_so(flow):
         flow, time=np.linspace(0, 1, 4001), state={"x": Variable(("time", "expert", "teacher"), many)}, extras={}
     )
     text = explore.page(large)
-    assert "of 4001 saved times 1001 are here, evenly spread" in text and len(text) < 10e6
+    assert "this page has 1001 of 4001 saved times, evenly spaced" in text and len(text) < 10e6
     (run,) = Page(text).data["runs"]
     values = array(run["variables"]["x"]["values"]).reshape(500, 1001)
     assert values[7, 0] == 1 and values[7, -1] == 4001
@@ -148,7 +148,7 @@ def test_large_runs_are_thinned_and_the_page_says_so(flow):
         flow, extras={}, state={"x": Variable(("time", "neuron"), np.linspace(0, 1, 21)[:, None] * np.arange(60_000.0))}
     )
     text = explore.page(vast)
-    assert "of up to 60000 entries of a variable the 1000 that move most are here" in text
+    assert "of variables with up to 60000 entries, this page has the 1000 entries that change most" in text
     (run,) = Page(text).data["runs"]
     assert [place for (place,) in run["variables"]["x"]["places"]] == list(range(59_000, 60_000))
     assert packing.packed(explore.content(flow))[1] == []
@@ -178,13 +178,13 @@ def test_mistakes_are_sentences(flow, tmp_path, monkeypatch):
         odesim.explore(3)
     with pytest.raises(odesim.UsageError, match="empty list"):
         odesim.explore([])
-    with pytest.raises(odesim.UsageError, match=r"of different systems \(kawata, liao\)"):
+    with pytest.raises(odesim.UsageError, match=r"to different systems \(kawata, liao\)"):
         odesim.explore([flow, odesim.integrate("kawata", neurons=4, until=0.01)])
     data = odesim.sweep("liao", {"seed": [0]}, m=2, m_star=1, d=50, until=1.0)
-    with pytest.raises(odesim.UsageError, match="not both"):
+    with pytest.raises(odesim.UsageError, match="make separate pages"):
         odesim.explore([data, flow])
     still = dataclasses.replace(flow, time=flow.time[:1], state={})
-    with pytest.raises(odesim.UsageError, match="nothing moves"):
+    with pytest.raises(odesim.UsageError, match="only one saved time"):
         odesim.explore(still)
     path = odesim.explore(flow)
     assert path.name == "explore.html" and path.is_file()
@@ -211,7 +211,7 @@ def test_the_command_writes_what_python_writes(flow, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["bytes"] == out.stat().st_size
     assert out.read_text() == explore.page(str(folder))
     assert command(["explore", str(tmp_path), "--out", str(out), "--overwrite"]) == 2
-    assert "is no run folder" in capsys.readouterr().err
+    assert "is not a run folder itself" in capsys.readouterr().err
     assert re.search(r"<title>liao: flow, train", out.read_text())
 
 

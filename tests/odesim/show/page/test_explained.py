@@ -39,13 +39,13 @@ def test_methods_and_bounds_of_a_declared_model():
 def test_why_a_model_does_not_close_and_the_error_of_its_sampling():
     relu = odesim.declare(student={"unit": "relu(w)", "units": 2}, teacher={}, training={"limit": "online"})
     page = odesim.derive(relu, "explanation", points=1024)
-    assert "a mean of four functions that are no polynomials" in page and "tier mixed" in page
+    assert "a mean of four functions that are not polynomials" in page and "tier mixed" in page
     coarse = float(page.split("randomisations: ")[1].split()[0])
     fine = odesim.derive(relu, "explanation", points=2**14)
     assert float(fine.split("randomisations: ")[1].split()[0]) < coarse
     logistic = odesim.declare(student=ERF, teacher={}, training={"loss": "logistic"})
     page = odesim.derive(logistic, "explanation", points=1024)
-    assert "no polynomial in the units" in page and "exact: none here" in page
+    assert "not a polynomial in the units" in page and "exact: none here" in page
 
 
 def test_leading_names_its_law():
@@ -58,7 +58,7 @@ def test_leading_names_its_law():
 
 def test_an_explanation_is_text(capsys):
     assert answer("derive", "--system", "liao", "--explain", "--format", "latex") == 2
-    assert "--explain is told as text" in capsys.readouterr().err
+    assert "--explain prints text" in capsys.readouterr().err
     assert answer("derive", "--system", "liao", "--explain", "--json") == 0
     assert '"explanation"' in capsys.readouterr().out
     with pytest.raises(UsageError, match="format= must be one of"):

@@ -159,7 +159,7 @@ def unused(text):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("liao", "is no declared model"),
+        ("liao", "is not a declared model"),
         ("clipped_sgd", "w moves by a rule that is no gradient"),
         ("patel_2023", "rule that is no gradient"),
         ("lee_2021", "trained in several stages"),
