@@ -160,7 +160,7 @@ def test_a_figure_without_a_smaller_form_is_left_out_with_a_word(tmp_path):
     said = []
     chosen = figures.modules("kawata", "endtoend")
     assert figures.make(chosen, tmp_path, quick=True, root=tmp_path, say=said.append) == []
-    assert "has no smaller form" in said[0]
+    assert "has no quick form" in said[0]
 
 
 def test_the_solver_benchmark_illustrates_no_theorem():

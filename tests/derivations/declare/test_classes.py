@@ -266,7 +266,7 @@ def test_a_real_valued_target_is_no_class():
 
 def test_a_label_of_0_has_no_sign():
     rows, labels = three()
-    with pytest.raises(UsageError, match="takes the sign of a label, and a label is 0: use -1 and 1"):
+    with pytest.raises(UsageError, match="uses the sign of a label, but a label is 0: use the labels -1 and 1"):
         odesim.integrate(declared(rows, 1.0 * (labels > 0), training={"loss": "logistic"}), until=1)
     stated = [{"p": 0.5, "mean": "mu", "label": 1.0}, {"p": 0.5, "mean": "-mu", "label": 0.0}]
     made = odesim.declare(student={"unit": "w"}, inputs={"means": {"mu": 1.0}, "cluster": stated},

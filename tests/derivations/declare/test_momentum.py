@@ -108,7 +108,7 @@ def test_what_is_refused(training, said):
 
 def test_a_time_of_momentum_is_for_isotropic_inputs():
     tables = {"student": {"unit": "erf(w)"}, "teacher": {}, "inputs": {"blocks": [[2.0, 0.5], [0.5, 0.5]]}}
-    with pytest.raises(odesim.UsageError, match=r"is for inputs x ~ N\(0, I\)"):
+    with pytest.raises(odesim.UsageError, match=r"is only for inputs x ~ N\(0, I\)"):
         odesim.declare(**tables, training={"momentum": {"time": 1.0}})
     model = odesim.declare(**tables, training={"limit": "online", "momentum": 0.8, "step": 0.2})
     plain = odesim.declare(**tables, training={"limit": "online", "step": 1.0})
@@ -116,7 +116,7 @@ def test_a_time_of_momentum_is_for_isotropic_inputs():
     assert np.asarray(one["M_ww"]) == pytest.approx(np.asarray(two["M_ww"]), abs=1e-8)
     run = odesim.simulate(model, method="explicit", d=20, until=0.5, save_points=3)
     assert np.isfinite(np.asarray(run["M_ww"])).all()
-    with pytest.raises(odesim.UsageError, match=r"compressed SGD with momentum is for inputs x ~ N\(0, I\)"):
+    with pytest.raises(odesim.UsageError, match=r"compressed SGD with momentum supports only inputs x ~ N\(0, I\)"):
         odesim.simulate(model, method="compressed", d=20, until=0.5)
 
 
@@ -124,15 +124,15 @@ def test_numbers_of_a_run_are_looked_at():
     model = committee(momentum=0.9, step=0.1)
     with pytest.raises(odesim.UsageError, match=r"momentum is at least 0 and below 1, but 1\.5 was given"):
         odesim.integrate(model, momentum=1.5)
-    with pytest.raises(odesim.UsageError, match="derived for steps without momentum"):
+    with pytest.raises(odesim.UsageError, match="derived without momentum"):
         odesim.integrate(model, tier="leading")
     with pytest.raises(odesim.UsageError, match=r"momentum needs d >= 7 here"):
         odesim.simulate(model, method="compressed", d=6, until=0.5)
     timed = committee(**TIMED)
-    with pytest.raises(odesim.UsageError, match=r"the time of momentum, 0\.01, is shorter than one step"):
+    with pytest.raises(odesim.UsageError, match=r"the time of momentum, 0\.01, is shorter than the time of one step"):
         odesim.integrate(timed, momentum_time=0.01, d=50)
     flow = odesim.declare(student={"unit": "erf(w)"}, teacher={}, training={"momentum": {"time": 0.1}})
-    with pytest.raises(odesim.UsageError, match=r"is shorter than one step of SGD, which takes 0\.5"):
+    with pytest.raises(odesim.UsageError, match=r"is shorter than the time of one step of SGD, 0\.5"):
         odesim.simulate(flow, method="compressed", step_size=0.5, until=2.0, d=20)
     assert np.isfinite(np.asarray(odesim.integrate(flow, until=1.0)["M_ww"])).all()
 

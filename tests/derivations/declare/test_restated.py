@@ -116,11 +116,11 @@ def test_claims_are_left_out_of_the_changed_model():
     [
         ({"step": "1/(1 + u)"}, "parameter step: unknown name 'u'"),
         ({"step": "[[0, 1], ["}, "parameter step is a number, an expression in t, or pairs such as"),
-        ({"step": [[1, 2]]}, "times of step rise from 0, but 1 stands first"),
+        ({"step": [[1, 2]]}, "times of step must increase from 0, but the first is 1"),
         ({"step": "t - 1"}, "step is -1 at t = 0, but must be above 0"),
         ({"step": "nan"}, "parameter step must be a finite number"),
         ({"d": "1 + t"}, "parameter d must be a whole number"),
-        ({"batch": "3*d"}, "is for limit = 'batch'"),
+        ({"batch": "3*d"}, "is only for giant steps (limit = 'batch')"),
         ({"rate_w": "1 + t"}, "unknown parameter 'rate_w'"),
     ],
 )
@@ -131,7 +131,7 @@ def test_what_is_no_schedule_is_refused(given, words):
 
 
 def test_a_flow_has_no_step_that_changes():
-    with pytest.raises(UsageError, match="the clock of a flow counts step"):
+    with pytest.raises(UsageError, match="in a flow, time is steps x step"):
         odesim.integrate("saad_solla_1995", step="1/(1 + t)")
 
 

@@ -78,7 +78,7 @@ def test_sgd_goes_on_from_a_run():
     assert other.time[0] == 1 and vectors(other, 0)[1] == pytest.approx(
         np.concatenate([np.asarray(flow[n])[-1].ravel() for n in ("Q_ww", "one_M_ww", "two_M_ww", "a")]), abs=1e-12
     )
-    with pytest.raises(odesim.UsageError, match="the run that goes on has 3 replicas"):
+    with pytest.raises(odesim.UsageError, match="the continued run has 3 replicas"):
         odesim.simulate(after=whole[0], stage="second", method="compressed", seeds=2)
 
 

@@ -174,7 +174,7 @@ def test_the_best_step_along_a_curriculum_has_its_closed_equation(early, late):
 
 
 def test_what_lessons_cannot_be_optimised_is_said():
-    with pytest.raises(odesim.UsageError, match="a declared model of one stage"):
+    with pytest.raises(odesim.UsageError, match="declared models with one stage"):
         odesim.optimise("mori_2024", until=220.0)
     with pytest.raises(odesim.UsageError, match="jump at t = 5"):
         odesim.optimise("mignacco_mori_2025", until=10.0)

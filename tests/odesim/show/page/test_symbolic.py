@@ -85,7 +85,7 @@ def test_a_state_of_a_run_is_a_state_and_constants_can_be_changed():
     equations = odesim.derive("saad_solla_1995", "sympy")
     moved = equations.lambdify(decay=1.0)(run(1.0))["M_ww"]
     np.testing.assert_allclose(moved, rates(run(1.0))["M_ww"] - run(1.0)["M_ww"], rtol=1e-12)
-    with pytest.raises(odesim.UsageError, match="'step' is no constant of these equations"):
+    with pytest.raises(odesim.UsageError, match="'step' is not a constant of these equations"):
         equations.lambdify(step=1.0)
     with pytest.raises(odesim.UsageError, match="the state lacks M_ww"):
         rates({"Q_ww": np.eye(2)})
@@ -149,7 +149,7 @@ def test_an_entry_has_numbers_or_symbols_for_constants_and_a_place_in_the_state(
         equations.entry("M_ww", 0)
     with pytest.raises(odesim.UsageError, match="counted from 0, but the entry"):
         equations.entry("M_ww", 0, 9)
-    with pytest.raises(odesim.UsageError, match="'step' is no constant"):
+    with pytest.raises(odesim.UsageError, match="'step' is not a constant"):
         equations.entry("M_ww", 0, 0, step=1.0)
 
 
