@@ -186,7 +186,7 @@ def test_its_derivatives_are_those_of_the_loss_of_a_sample(tables):
 def test_what_is_asked_of_one_model_for_all_times_is_refused():
     model = committee("1 + t")
     for call in (odesim.exponents, odesim.atlas, lambda asked: odesim.export(asked, to="numpy")):
-        with pytest.raises(UsageError, match="chang|time-dependent") as refused:
+        with pytest.raises(UsageError, match=r"chang|time-dependent") as refused:
             call(model)
         assert "beta" in str(refused.value) or "time-dependent values" in str(refused.value)
     assert odesim.exponents(model, beta=1.0).summary()
