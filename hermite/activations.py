@@ -112,8 +112,10 @@ def _square(name: str, j: int, scale: float, shift: float) -> float:
 def gelu(order: int, scale: float = 1.0, *, shift: float = 0.0) -> Expansion:
     """Return the expansion of x -> u Phi(u), u = scale (x + shift).
 
-    With w^2 = 1 + scale^2, t = scale shift / w: c_0 = w t Phi(t) + (w - 1/w) phi(t), c_1 = scale (Phi(t) + t phi(t)
-    / w^2), c_k = scale^k w^(1-k) (He_{k-2}(-t) - He_k(-t) / w^2) phi(t).
+    The coefficients are the derivative means c_k = E[f(z) He_k(z)], z ~ N(0, 1). Phi and phi are the normal
+    distribution function and density. With w^2 = 1 + scale^2 and t = scale shift / w:
+    c_0 = w t Phi(t) + (w - 1/w) phi(t), c_1 = scale (Phi(t) + t phi(t) / w^2),
+    c_k = scale^k w^(1-k) (He_{k-2}(-t) - He_k(-t) / w^2) phi(t).
 
     Arguments: order K; scale > 0; shift. Raises: DegreeError, DomainError.
     Source: Hendrycks & Gimpel 2016; Gaussian convolution.

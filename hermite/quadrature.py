@@ -178,12 +178,13 @@ def _pieces(mp, terms: Callable, radius: int, breakpoints):
 def coefficient_mpmath(f: Callable, k: int, digits: int = 30, breakpoints=None, *, depth: int = 200):
     """Return the derivative mean c_k = E[f(z) He_k(z)] to the given number of digits, as an mpmath number.
 
-    int f(x) He_k(x) phi(x) dx: trapezoidal rule (f analytic near the line), or Gauss-Legendre panels between
-    breakpoints. The working precision grows until cancellation leaves the digits asked for; a coefficient
-    more than depth digits below its integrand comes back as it stands.
+    The integral of f(x) He_k(x) phi(x) is computed by the trapezoidal rule if f is analytic near the real line.
+    Otherwise give `breakpoints`; Gauss-Legendre panels between them are then used. The working precision is raised
+    until `digits` digits survive cancellation. If cancellation costs more than `depth` digits, the value is
+    returned with fewer correct digits.
 
-    Arguments: f, function of an mpf; k, degree; digits; breakpoints, where f is not smooth, or None; depth,
-    digits.
+    Arguments: f, function of an mpf; k, degree; digits, number of correct digits; breakpoints, the points where f is
+    not smooth, or None; depth, largest number of digits that may cancel.
     Raises: DegreeError, NotReached. Source: Trefethen & Weideman 2014.
 
     >>> import mpmath

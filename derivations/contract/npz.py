@@ -18,10 +18,10 @@ DAMAGED = (
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file by name.
+    """Read the arrays of an .npz file, by name.
 
-    Raises `OSError` for a file that cannot be read and `ValueError` for one that is no such file: damaged, a single
-    array, with objects (which would be executed), or larger than `LARGEST` when unpacked.
+    Raises `OSError` if the file cannot be read. Raises `ValueError` if it is damaged, is a single .npy array, contains
+    Python objects, or unpacks to more than `LARGEST` bytes. Objects are refused because loading them can execute code.
 
     Examples:
         >>> import tempfile

@@ -127,8 +127,8 @@ class Map:
     """Stage that is a single step: a gate step, pruning, a regression.
 
     `enter` is as in `Dynamics`, and `apply` names apply(initial, rng) -> MapResult.  `equations` defines the components
-    of the state after the step, and `statement` the computation of the step.  `clock` is a sentence saying that there
-    is no clock; it is used if no earlier stage has a clock.
+    of the state after the step, and `statement` the computation of the step.  `clock` is the text shown in place
+    of a clock, such as "none: one step". It is used only if no earlier stage has a clock.
 
     >>> Map("prune", ("exact",), "m:equations", "m:enter", "m:apply").kind
     'map'

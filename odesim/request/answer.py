@@ -143,7 +143,7 @@ class Answer(Stored):
         """Return the arrays as an `xarray.Dataset`; every variable says what it is in its attribute `meaning`.
 
         Returns:
-            The data set. Headline numbers and the question stand beside it in the folder.
+            The dataset. `summary()` returns the headline numbers. `save` writes them, and the request, next to it.
         """
         return data_set(*self.labelled())
 

@@ -126,7 +126,8 @@ class Chain:
         if isinstance(model, ScalarModel):
             if initial is None:
                 raise UsageError(
-                    "a model with trained scalars needs a full initial condition, but only a Gram matrix was given"
+                    "compressed SGD of a model with trained readouts or biases needs their initial values, but got a "
+                    "Gram matrix: pass `initial`"
                 )
             made.scalars = np.array(model.scalars(initial), float)
         return made

@@ -77,7 +77,9 @@ def require_jax(case: Case, method: str) -> bool:
     """
     scaled = has_eigenvalues(case)
     if scaled and "backend" in case.options and case.backend == "numba":
-        raise UsageError("SGD on inputs with eigenvalues runs in JAX only; leave --backend out or give --backend jax")
+        raise UsageError(
+            "SGD with anisotropic inputs ([inputs]) runs in JAX only; leave --backend out or give --backend jax"
+        )
     if scaled and has_momentum(case) and method == "compressed":
         raise UsageError(
             "compressed SGD with momentum supports only inputs x ~ N(0, I), not [inputs]; use --method explicit"

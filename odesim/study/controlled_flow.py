@@ -232,5 +232,7 @@ def _polynomial(case: Case, base: Inputs, name: str, bounds: tuple[float, float]
     coefficients[np.abs(coefficients) < 1e-13 * np.abs(np.array(rows)).max(0)] = 0.0
     error = np.abs(powers[3] @ coefficients - rows[3])
     if (error > EXACT * np.maximum(np.abs(rows[3]), 1.0)).any():
-        raise UsageError(f"--vary {name}: the equations are not a quadratic polynomial in it")
+        raise UsageError(
+            f"--vary {name}: a schedule needs equations that are quadratic in {name}, and those of this model are not"
+        )
     return coefficients

@@ -62,4 +62,4 @@ def test_sizes_beyond_the_memory_are_a_sentence(monkeypatch, capsys):
 
     monkeypatch.setattr(cli, "app", large)
     assert cli._run(["doctor"]) == 3
-    assert "does not suffice (Unable to allocate 5.96 GiB); take smaller sizes" in capsys.readouterr().err
+    assert "too small (Unable to allocate 5.96 GiB); use smaller sizes" in capsys.readouterr().err

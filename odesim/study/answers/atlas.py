@@ -38,10 +38,10 @@ class Atlas(Answer):
     """
 
     def tables(self) -> Mapping[str, Table]:
-        """Return the classes, and over a parameter the special points.
+        """Return the table of classes and, for an atlas over a parameter, the table of special points.
 
         Returns:
-            Tables `classes` and `special`.
+            Tables by the names `classes` and `special`, each a header and rows.
         """
         tables: dict[str, Table] = {"classes": self._classes()}
         if "special" in self.numbers:

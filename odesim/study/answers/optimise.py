@@ -295,6 +295,7 @@ def _greedy_sentence(found: Optimum, result: float) -> str:
     least = float(found.alignment.min())
     value = f"{result:.6g}" if math.isfinite(result) else "not reached"
     best = min(found.knots.result, found.polished.result if found.polished else np.inf)
+    said, cosine = f"the greedy schedule gives {value} and", "the cosine of costate and gradient"
     if math.isfinite(result) and result <= best + GREEDY * abs(best):
-        return f"greedy: {value}, which is optimal: cos(p, grad h) is at least {least:.4g}"
-    return f"greedy: {value}, which is not optimal: cos(p, grad h) falls to {least:.3g}"
+        return f"{said} is optimal: {cosine} is at least {least:.4g}"
+    return f"{said} is not optimal: {cosine} falls to {least:.3g}"

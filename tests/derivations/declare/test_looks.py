@@ -221,7 +221,7 @@ def test_heads_do_not_take_looks():
         "student": {"unit": "erf(w)", "output": {"one": "trained", "two": "sum"}},
         "teacher": {"one": {}, "two": {}},
     }
-    with pytest.raises(odesim.UsageError, match="look and several heads do not go together"):
+    with pytest.raises(odesim.UsageError, match="look and several heads cannot be combined"):
         odesim.declare(**heads, training={"look": {"size": 1}})
     with pytest.raises(odesim.UsageError, match="stage one: unknown key 'sizes'"):
         odesim.declare(

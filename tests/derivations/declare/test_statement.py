@@ -158,10 +158,10 @@ def test_an_orthant_has_the_derivatives_of_differences():
 
 def test_a_model_without_closed_forms_has_no_statement_and_says_why():
     system = odesim.declare(student={"unit": "tanh(w)", "units": 2})
-    with pytest.raises(odesim.UsageError, match=r"tier exact: the means of tanh .* take tier=sampled"):
+    with pytest.raises(odesim.UsageError, match=r"tier exact: the means of tanh .* use tier=sampled"):
         odesim.integrate(system, tier="exact", until=0.1)
     polynomial = odesim.declare(student={"unit": "exp(w/3)*w"}, training={"limit": "online"})
-    with pytest.raises(odesim.UsageError, match="take tier=mixed"):
+    with pytest.raises(odesim.UsageError, match="use tier=mixed"):
         odesim.integrate(polynomial, tier="exact", until=0.1)
 
 

@@ -240,5 +240,5 @@ def test_weights_of_a_file_are_the_weights_of_explicit_training(no_flow):
 
 def test_an_engine_needs_the_start_of_a_model_with_scalars():
     model, parameters, start = made("wick")
-    with pytest.raises(UsageError, match="initial condition"):
+    with pytest.raises(UsageError, match="needs their initial values"):
         NumbaChains(model, parameters, np.array([model.place(start)]), 50, 1, 0.1, 0, threads=1)

@@ -110,7 +110,7 @@ def test_a_sweep_without_pictures_and_one_in_which_nothing_differs(tmp_path, cap
     assert command("sweep", *words, "--over", "d=100", "--out", grid) == 0
     assert not (tmp_path / "one" / "sweep.png").exists()
     assert command("plot", grid) == 2
-    assert "nothing differs over the grid" in capsys.readouterr().err
+    assert "so there is nothing to draw" in capsys.readouterr().err
 
 
 def test_seeds_alone_are_the_axis_and_numbers_of_the_integrator_are_no_measure():
