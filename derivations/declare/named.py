@@ -46,7 +46,7 @@ def numbers(table: Mapping[str, Any], begin: float = 0.0) -> tuple[Number, ...]:
     """
     found = []
     moving = {one.name: one for one in changing(table)}
-    constant = {name: _default(entry) for name, entry in table.items() if isinstance(_default(entry), int | float)}
+    constant = _constants(table)
     for name, given in table.items():
         entry = given if isinstance(given, Mapping) else {"default": given}
         word = re.fullmatch(r"[A-Za-z]\w{0,39}", name, re.ASCII) and not keyword.iskeyword(name)
@@ -98,6 +98,11 @@ def _default(entry: Any) -> Any:
     return entry.get("default") if isinstance(entry, Mapping) else entry
 
 
+def _constants(table: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of [parameters] that do not change, by name."""
+    return {name: float(v) for name, entry in table.items() if isinstance(v := _default(entry), int | float)}
+
+
 def changing(table: Mapping[str, Any]) -> tuple[schedules.Schedule, ...]:
     """Return the schedules of the shared numbers that change in time: expressions in t, or pairs.
 
@@ -105,7 +110,7 @@ def changing(table: Mapping[str, Any]) -> tuple[schedules.Schedule, ...]:
     and units know nothing.
     """
     found = []
-    constant = {name: float(v) for name, entry in table.items() if isinstance(v := _default(entry), int | float)}
+    constant = _constants(table)
     for name, entry in table.items():
         given, per_unit = _default(entry), isinstance(entry, Mapping) and "per" in entry
         if per_unit or not isinstance(given, str | list):

@@ -1,5 +1,6 @@
 """Values of training that change, and the rates of memories, at a flat state (`arrays`)."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,10 +27,8 @@ class ValuesInTime:
 
     def values(self, y: Any, a: Arguments, view: View) -> dict[str, Any]:
         """The values at a state, by name."""
-        if self.pieces:  # values of pieces that are not in force are computed as well
-            with np.errstate(all="ignore"):
-                found = self.written["values"](y[-1], a.switches, a.numbers, self.state(y, a, view))
-        else:
+        # Values of pieces that are not in force are computed as well.
+        with np.errstate(all="ignore") if self.pieces else contextlib.nullcontext():
             found = self.written["values"](y[-1], a.switches, a.numbers, self.state(y, a, view))
         return {one.name: value + 0.0 * y[-1] for one, value in zip(self.changing, found, strict=True)}
 

@@ -16,7 +16,9 @@ SHARED = (
 )  # fmt: skip
 """The functions of `odesim.sgd.loops` that steps of all models call."""
 STEPS = ("batch_steps", "single_steps")
-SCALAR_STEPS = ("squared_norms", "replace", "scalar_batch_steps", "scalar_single_steps")
+SCALAR_SHARED = ("squared_norms", "replace", "add_rows")
+"""Those of `odesim.sgd.scalar_loops` that all steps of models with trained numbers call."""
+SCALAR_STEPS = ("scalar_batch_steps", "scalar_single_steps")
 """Those of `odesim.sgd.scalar_loops` that take the place of `STEPS` in a model with trained numbers."""
 LENGTH_STEPS = ("fill_normal", "chi_squared", "add_outside", "length_batch_steps", "length_single_steps")
 """Those of `odesim.sgd.length_loops`, where coefficients read the length of a sample."""
@@ -79,8 +81,8 @@ def compile_numba(model: Model) -> dict[str, Callable[..., Any]]:
 
     chosen = [f"odesim.sgd.loops:{name}" for name in SHARED]
     if isinstance(model, ScalarModel):
-        own = SCALAR_STEPS[:2] if model.lengths or model.velocities else SCALAR_STEPS
-        chosen += [f"odesim.sgd.scalar_loops:{name}" for name in own]
+        steps = () if model.lengths or model.velocities else SCALAR_STEPS
+        chosen += [f"odesim.sgd.scalar_loops:{name}" for name in (*SCALAR_SHARED, *steps)]
         chosen += [f"odesim.sgd.velocity_loops:{name}" for name in VELOCITY_STEPS] if model.velocities else []
         chosen += [f"odesim.sgd.length_loops:{name}" for name in LENGTH_STEPS] if model.lengths else []
         stem = f"compressed_{model.stem}"

@@ -35,6 +35,15 @@ def replace(scalars, moved):
     return good
 
 
+def add_rows(rows, first, totals):
+    """Add the sum over samples of every row from `first` on to `totals`."""
+    for r in range(totals.size):
+        total = 0.0
+        for c in range(rows.shape[1]):
+            total += rows[first + r, c]
+        totals[r] += total
+
+
 def scalar_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
     """`steps` steps with batches of at least two samples, in blocks; returns False at a non-finite state.
 
@@ -58,11 +67,7 @@ def scalar_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
             labels = draw(rng.random((uniforms, size)), rng.standard_normal((normals, size)), *now)
             rows = coefficients(X @ y, labels, vv, scalars, *now)
             C = rows[:trained]
-            for r in range(further):
-                total = 0.0
-                for c in range(size):
-                    total += rows[trained + r, c]
-                means[r] += total
+            add_rows(rows, trained, means)
             collect(C, y, done, G, S, outer)
             done += size
         for r in range(further):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from odesim.sgd.loops import collect, finite, outside, triangularise
-from odesim.sgd.scalar_loops import replace, squared_norms
+from odesim.sgd.scalar_loops import add_rows, replace, squared_norms
 
 coefficients: Callable[..., np.ndarray]
 accelerate: Callable[..., tuple[tuple, tuple, np.ndarray, np.ndarray]]
@@ -66,11 +66,7 @@ def velocity_steps(X, scalars, steps, form, step_size, rng, numbers):
             labels = draw(rng.random((uniforms, size)), rng.standard_normal((normals, size)), *now)
             rows = coefficients(X[:n] @ y, labels, vv, held, *now)
             C = rows[:trained]
-            for r in range(further):
-                mean = 0.0
-                for c in range(size):
-                    mean += rows[trained + r, c]
-                means[r] += mean
+            add_rows(rows, trained, means)
             collect(C, y, done, G, S, outer)
             done += size
         for r in range(further):
