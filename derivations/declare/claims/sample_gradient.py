@@ -65,13 +65,13 @@ class Samples:
     label: float
 
 
-def moments(initial: Initial, seed: int) -> Moments:
-    """Return the means over independent samples at a state, batch by batch."""
-    count = frame_of(initial)[0].shape[1]
-    equal, made = np.full(POINTS, 1 / POINTS), []
+def moments(initial: Initial, seed: int, doublings: int = 0) -> Moments:
+    """Return the means over independent samples at a state, batch by batch, from POINTS 2^doublings points in each."""
+    axes, count = frame_of(initial)[0].shape[1], POINTS * 2**doublings
+    equal, made = np.full(count, 1 / count), []
     for k in range(BATCHES):
-        points = _normals(count + len(initial.parameters.declaration.force), [seed, 5, k])
-        made.append(_means(initial, _drawn(initial, points[:, :count]), points[:, count:], equal))
+        points = _normals(axes + len(initial.parameters.declaration.force), count, [seed, 5, k])
+        made.append(_means(initial, _drawn(initial, points[:, :axes]), points[:, axes:], equal))
     return Moments(*(np.array(each) for each in zip(*made, strict=True)))
 
 
@@ -244,12 +244,12 @@ def _of_looks(initial: Initial) -> dict[str, Any]:
     return {"look": given[0], "moving": speeds.of_vectors(now)} if given else {}
 
 
-def _normals(dimension: int, seed: list[int]) -> np.ndarray:
-    """Return standard normal points (POINTS, dimension) of one scrambled Sobol sequence."""
+def _normals(dimension: int, count: int, seed: list[int]) -> np.ndarray:
+    """Return standard normal points (count, dimension) of one scrambled Sobol sequence."""
     from scipy.special import ndtri
     from scipy.stats import qmc
 
-    points = qmc.Sobol(dimension, rng=np.random.default_rng(seed)).random(POINTS)
+    points = qmc.Sobol(dimension, rng=np.random.default_rng(seed)).random(count)
     return ndtri(np.clip(points, 1e-16, 1 - 1e-16))
 
 

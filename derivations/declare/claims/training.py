@@ -9,7 +9,7 @@ from derivations.broken import once
 from derivations.claim import Claim
 from derivations.contract import System
 from derivations.declare import episodes
-from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon, small_dimension
+from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon, small_dimension, start_of_sgd
 from derivations.declare.system import rows
 from derivations.declare.tiers import settled
 from derivations.laws import Agrees, All
@@ -159,7 +159,7 @@ def small_steps(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.
     """
     system, until, steps = lab.system, horizon(lab.system), point["steps"]
     d, names = small_dimension(system.parameters()), [b.name for b in rows(system.parameters()).moving]
-    asked = {"seed": seed, "until": until, "save_points": 2, "d": d}
+    asked = {"seed": seed, "until": until, "save_points": 2, "d": d, **start_of_sgd(system.parameters())}
     exact = settled(system.parameters()) == "exact"
     options = [{"rtol": 1e-9}] if exact else [{"points": FINE, "sample_seed": 1 + k} for k in range(TIMES)]
     flows = [lab.integrate(**each, **asked) for each in options]

@@ -16,6 +16,8 @@ from odesim.store.files import EVIDENCE, read_json
 Key = tuple[str, str]
 LEAST = 2
 """A single case has no picture: the number itself is in the text."""
+LISTED = 200
+"""Runs of one table on a page at most. A claim may read ten thousand runs, whose rows would be most of the page."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,8 +65,9 @@ def evidence_of(folder: Path, prefix: str) -> Evidence:
         runs = {str(digest): dict(request) for digest, request in content["runs"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, OSError):
         raise UsageError(f"{path} is damaged: it does not hold evidence as `odesim verify` writes it") from None
-    anchors = {digest: f"{prefix}-{digest}" for digest in runs}
-    return Evidence(samples, anchors, _tables(runs, prefix))
+    tables = _tables(runs, prefix)
+    anchors = {digest: f"{prefix}-{digest}" for table in tables for digest, _ in table.rows}
+    return Evidence(samples, anchors, tables)
 
 
 def _tables(runs: Mapping[str, Mapping[str, Any]], prefix: str) -> tuple[Table, ...]:
@@ -79,13 +82,15 @@ def _tables(runs: Mapping[str, Mapping[str, Any]], prefix: str) -> tuple[Table, 
 
 def _table(title: str, prefix: str, number: int, runs: Mapping[str, Mapping[str, str]]) -> Table:
     shared, differing = parted(list(runs.values()))
+    listed = list(runs.items())[:LISTED]
     return Table(
         title=title,
         anchor=f"{prefix}s-{number}",
         place=prefix,
         common=tuple(shared.items()),
         header=tuple(name.removeprefix("parameters.") for name in differing),
-        rows=tuple((digest, tuple(run.get(name, "–") for name in differing)) for digest, run in runs.items()),
+        rows=tuple((digest, tuple(run.get(name, "–") for name in differing)) for digest, run in listed),
+        count=len(runs),
     )
 
 
@@ -95,6 +100,8 @@ def flat(content: Mapping[str, Any]) -> dict[str, str]:
     A system is told by its name: the page may be read by others, and its reference may be a path of this machine.
     """
     told = {n: last_name(value) if n.rpartition(".")[2] == "system" else value for n, value in rows_of(content)}
+    # A request states its tier, and its parameters state it again.
+    told = {n: v for n, v in told.items() if n == (bare := n.removeprefix("parameters.")) or told.get(bare) != v}
     return {name: value if len(value) <= 60 else f"{value[:57]}..." for name, value in told.items()}
 
 

@@ -71,9 +71,9 @@ class ClaimSection:
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Requests or runs side by side: what they share once, and a row of what differs for each, with its digest.
+    """Table of requests or runs: settings common to all, and one row per run with the settings that differ.
 
-    The row of a digest is found at `place`-DIGEST.
+    The row of a digest has the anchor `place`-DIGEST.  A long table has rows for the first of its `count` runs only.
     """
 
     title: str
@@ -82,6 +82,7 @@ class Table:
     common: Rows
     header: tuple[str, ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]
+    count: int
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,6 +13,7 @@ import derivations
 from odesim.cli import main
 from odesim.errors import UsageError
 from odesim.show import report
+from odesim.show.report import evidence
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8cfc0000003010100c9fe92ef"
@@ -351,3 +352,16 @@ def test_no_line_of_a_sentence_ends_inside_a_power_or_a_number():
     assert str(typeset("at most -1.5e-09 of it")) == 'at most <span class="number">-1.5e-09</span> of it'
     assert str(typeset("see 1e of e-9")) == "see 1e of e-9"
     assert "<mn>.97725</mn>" in typeset("1 - .97725^{JC}")
+
+
+def test_a_long_table_of_runs_is_cut_and_says_so(tmp_path):
+    count = evidence.LISTED + 1
+    request = {"system": "liao", "method": "flow", "tier": "exact", "parameters": {"tier": "exact", "d": 10}}
+    content = {"samples": [], "runs": {f"{k:012x}": {**request, "seed": k} for k in range(count)}}
+    (tmp_path / "evidence.json").write_text(json.dumps(content))
+    found = evidence.evidence_of(tmp_path, "run")
+    (table,) = found.tables
+    assert (table.count, len(table.rows), table.header) == (count, evidence.LISTED, ("seed",))
+    assert [name for name, _ in table.common if "tier" in name] == ["tier"]
+    links = found.links({"evidence": [f"{0:012x}", f"{count - 1:012x}"]})
+    assert [link.anchor for link in links] == ["run-000000000000", ""]
