@@ -92,14 +92,19 @@ def _page(name: str, rows: list[dict[str, Any]], graded: Mapping[str, Any]) -> l
     lines += [f"**Grade: {graded['name']}**, because {graded['because']}.", ""]
     if graded["against"]:
         lines += [f"Published claims that are refuted: {', '.join(graded['against'])}.", ""]
-    lines += ["## What holds", "", f"Of {len(rows)} forms of {len({r['claim'] for r in rows})} claims: {said}.", ""]
+    lines += [
+        "## Verdicts",
+        "",
+        f"The paper has {len({r['claim'] for r in rows})} claims with {len(rows)} forms. Their verdicts: {said}.",
+        "",
+    ]
     for answer, title in (("refuted", "Refuted"), ("inconclusive", "Open"), ("confirmed", "Confirmed")):
         chosen = [row for row in rows if row["answer"] == answer]
         if chosen:
             lines += [
                 f"## {title}",
                 "",
-                *table(("claim", "place", "statement", "found"), _lines(chosen, statements)),
+                *table(("claim", "place", "statement", "measured"), _lines(chosen, statements)),
                 "",
             ]
     lines += [
