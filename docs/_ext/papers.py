@@ -98,6 +98,7 @@ def _page(name: str, rows: list[dict[str, Any]], graded: Mapping[str, Any]) -> l
         f"The paper has {len({r['claim'] for r in rows})} claims with {len(rows)} forms. Their verdicts: {said}.",
         "",
     ]
+    lines += ["*(ours)* marks statements and constants that odesim derived and that the paper does not contain.", ""]
     for answer, title in (("refuted", "Refuted"), ("inconclusive", "Open"), ("confirmed", "Confirmed")):
         chosen = [row for row in rows if row["answer"] == answer]
         if chosen:

@@ -258,7 +258,7 @@ CLAIMS = (
         control=break_measure(functools.partial(escape, norm=1.001)),
         rungs=(3, 4, 8, 9),
         variants=(
-            Variant("printed", {"form": "printed"}, "As displayed: 1 / gamma2(t) = 1 / gamma2(0) - t.", "refuted"),
+            Variant("printed", {"form": "printed"}, "As printed: 1 / gamma2(t) = 1 / gamma2(0) - t.", "refuted"),
             Variant(
                 "corrected",
                 {"form": "corrected"},
@@ -295,7 +295,8 @@ CLAIMS = (
     ),
     Claim(
         id="lem-7",
-        statement="With all overlaps of size eps the gradient projections equal the lemma's terms up to O(eps^3).",
+        statement="If all overlaps are of size eps, the gradient projections equal the terms of the lemma up to "
+        "O(eps^3).",
         source=at("Lemma 7"),
         measure=lemma_7,
         law=at_least(dict.fromkeys(FAMILIES, 3), "eps"),
