@@ -360,8 +360,8 @@ CLAIMS = (
     ),
     Claim(
         id="lem-22",
-        statement="E h_i^2 = 6 E pi^2 + O(dr^2); E h_i h_j = O(dr^3) for nearly orthogonal and E h_i^2 + O(dr) for "
-        "aligned experts.",
+        statement="E h_i^2 = 6 E pi^2 + O(dr^2). For nearly orthogonal experts E h_i h_j = O(dr^3), and for "
+        "aligned experts E h_i h_j = E h_i^2 + O(dr).",
         source=at("Lemma 22"),
         measure=products,
         law=All(

@@ -228,8 +228,8 @@ CLAIMS = (
     ),
     claim(
         "mc-4.5",
-        "c classes, joint training: T = .. c^4 steps (and N = .. c^8 samples) suffice; the flow is that of mc-4.2 with "
-        "gates 1/l.",
+        "c classes, joint training: T = .. c^4 steps (and N = .. c^8 samples) suffice. The flow is the flow of "
+        "mc-4.2 with gates 1/l.",
         "Appendix M",
         classes,
         Power(4.0, over="c", margin=0.1, bound="at most", meaning="flow", error=1e-5, short=COPIES),

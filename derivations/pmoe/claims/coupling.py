@@ -161,9 +161,8 @@ CLAIMS = (
     ),
     claim(
         "lem-K.1",
-        "The data are linearly separable if and only if n - 1 < beta* = min |b|_1/2 over sum b q = o1 - o2, sum b = "
-        "0 (ours; "
-        "every composition being possible).",
+        "The data are linearly separable if and only if n - 1 < beta* = min |b|_1/2 over sum b q = o1 - o2, sum "
+        "b = 0 (ours, if every composition is possible).",
         "Lemma K.1",
         separable,
         Proven("the criterion"),

@@ -179,7 +179,8 @@ CLAIMS = (
         rungs=(2, 9),
         variants=(
             Variant(
-                "main", identity="both pulls are means over the generator, 2 (0.95) - 1 and 1; the router adds them"
+                "main",
+                identity="both attractions are means over the generator, 2 (0.95) - 1 and 1, and the router adds them",
             ),
         ),
     ),

@@ -198,8 +198,8 @@ def share_claim(id: str, mode: str, who: str) -> Claim:
     """Lemma G.2, H.2 or I.2."""
     return claim(
         id,
-        f"{who}: at the start a share of at least c/(p sqrt delta) of the neurons has |P_r| >= v/(L p sqrt delta); the "
-        "bound is loose: the share stays of order one.",
+        f"{who}: at the start a share of at least c/(p sqrt delta) of the neurons has |P_r| >= v/(L p sqrt delta). "
+        "This bound is loose, because the share stays of order one.",
         f"Lemma {id[4:]}",
         start_share,
         Bounded(low=1.0, meaning="share of large gradients times p sqrt(delta)"),

@@ -194,7 +194,7 @@ CLAIMS = (
     ),
     claim(
         "lem-E.2",
-        "|w_s(0)| <= 1/n^2 with high probability; |w_s(0)| n^2 -> 1/log n.",
+        "|w_s(0)| <= 1/n^2 with high probability, and |w_s(0)| n^2 -> 1/log n.",
         "Lemma E.2",
         initial_norms,
         All({"probability": Bounded(low=0.0, margin=0.01), "size": Equals(1.0, relative=0.05)}),
