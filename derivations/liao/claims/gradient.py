@@ -286,7 +286,7 @@ def inner_claim(number: int) -> Claim:
     return Claim(
         id=f"eq-A3-{number}",
         statement=f"The display for the inner product of grad_{of}_i L with {along}_j (equation {number} of eight)"
-        + (" is wrong as printed: 1/b_j^2 and I3_ij instead of 1/b_i^2 and I3_ji." if wrong else " is exact as printed."),
+        + (". As printed it has 1/b_j^2, I3_ij instead of 1/b_i^2, I3_ji." if wrong else " is exact as printed."),
         source=at(f"Appendix A.3, inner product {number}"),
         measure=functools.partial(inner_product, number=number),
         law=AGREE,
