@@ -8,7 +8,7 @@ from typing import Any
 
 from entries import PAGES, told
 from papers import papers
-from written import cell, only, page, table
+from written import cell, only, page, prose, table
 
 NUMBERS = {"error_final": "error", "best_cosines": "best cosines", "predicted_times": "predicted times"}
 
@@ -38,7 +38,13 @@ def _rows(name: str, facts: Mapping[str, Any]) -> Iterable[tuple[str, ...]]:
     """The lines of an entry in the table of all; one without a claim of its own says what stands in its place."""
     entry = f"[`{name}`](gallery/{name}.md)"
     for at, claim in enumerate(facts["claims"]):
-        yield ("" if at else entry, claim["statement"], _predicted(claim), _number(claim["estimate"]), claim["answer"])
+        yield (
+            "" if at else entry,
+            prose(claim["statement"]),
+            _predicted(claim),
+            _number(claim["estimate"]),
+            claim["answer"],
+        )
     if not facts["claims"]:
         yield entry, "only the generated claims", "", "", ""
 
@@ -63,7 +69,7 @@ def _page(name: str, facts: Mapping[str, Any]) -> list[str]:
     declared = system.parameters.declaration
     source = f"[{declared.source}]({declared.link})" if declared.link else declared.source
     paper = f", *{declared.paper}*" if declared.paper else ""
-    lines = [f"# {system.title}", "", f"`{name}` · {source}{paper}", "", system.about, ""]
+    lines = [f"# {system.title}", "", f"`{name}` · {source}{paper}", "", prose(system.about), ""]
     lines += [f"```{{image}} {name}.png", f":alt: {cell(facts['alt'])}", "```", ""]
     lines += [_caption(name, facts), ""]
     lines += [f"**Grade: {facts['grade']['name']}**, because {cell(facts['grade']['because'])}.", ""]
@@ -72,8 +78,8 @@ def _page(name: str, facts: Mapping[str, Any]) -> list[str]:
         rows = [
             (
                 f"`{c['claim']}`",
-                c["statement"],
-                c["published"] or "no (derived for this gallery)",
+                prose(c["statement"]),
+                prose(c["published"]) or "no (derived for this gallery)",
                 _predicted(c),
                 _number(c["estimate"]),
                 c["answer"],
@@ -81,6 +87,8 @@ def _page(name: str, facts: Mapping[str, Any]) -> list[str]:
             for c in facts["claims"]
         ]
         lines += ["## Claims and verdicts", "", *table(head, rows), ""]
+        if any(c["seen"] for c in facts["claims"]):
+            lines += ["The measurements would detect these deviations from the claims:", ""]
         lines += [f"- `{c['claim']}`: {c['seen'][0]}." for c in facts["claims"] if c["seen"]]
         lines += ["", "```console", f"$ odesim verify --system {name}", "```", ""]
         lines += [
