@@ -1,5 +1,7 @@
 """Vectors of given inner products: the factor of a Gram matrix that random draws are made with."""
 
+import itertools
+
 import numpy as np
 
 DEPENDENT = 1e-12
@@ -35,6 +37,22 @@ def root(gram: np.ndarray) -> np.ndarray:
         if column[0] > least:
             found[j:, j] = column / np.sqrt(column[0])
     return found
+
+
+def lower_product(lower: np.ndarray, columns: np.ndarray, parts: int = 8) -> np.ndarray:
+    """Return L y for a lower triangular L (n, n) and y (n, N), without most of the products with zeros above it.
+
+    The rows are taken in `parts`; those of a part need the entries of y up to its last row only.
+
+    >>> lower_product(np.array([[1.0, 0.0], [2.0, 3.0]]), np.array([[1.0], [1.0]]))
+    array([[1.],
+           [5.]])
+    """
+    product = np.empty((len(lower), columns.shape[1]))
+    edges = np.linspace(0, len(lower), parts + 1).astype(int)
+    for first, last in itertools.pairwise(edges):
+        np.matmul(lower[first:last, :last], columns[:last], out=product[first:last])
+    return product
 
 
 def thin_root(gram: np.ndarray) -> np.ndarray:

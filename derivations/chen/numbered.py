@@ -1,18 +1,18 @@
 """The numbered statements of the paper, and why those have no claim that have none."""
 
 STATEMENTS: dict[str, str] = {
-    "Definition 3.1": "the data: checked by the tests of `sample` and by thm-4.1",
+    "Definition 3.1": "defines the data, which the tests of `sample` and the claim thm-4.1 check",
     "Theorem 4.1": "",
     "Theorem 4.2": "",
     "Lemma 5.1": "",
     "Lemma 5.2": "",
     "Lemma C.1": "",
-    "Remark C.2": "names densities of the routing noise: lem-C.1 is measured for the uniform one",
+    "Remark C.2": "names densities of the routing noise; lem-5.1 and lem-C.1 are measured for several of them",
     "Lemma C.3": "",
     "Lemma C.4": "",
     "Lemma D.1": "",
     "Lemma D.2": "",
-    "Definition D.3": "the feature and signal that an expert sees best: lem-D.4 is about it",
+    "Definition D.3": "defines the feature and signal with the largest overlap of an expert; lem-D.4 is about them",
     "Lemma D.4": "",
     "Lemma D.5": "",
     "Lemma E.1": "",

@@ -20,9 +20,14 @@ from derivations.kawata.gate import neuron_terms
 from derivations.kawata.initial import expert_of, full_gram
 from derivations.kawata.parameters import ACTIVATIONS
 from derivations.kawata.shifted import shifted
-from derivations.vectors import root
+from derivations.vectors import lower_product, root
 
-BLOCK = 20_000
+BLOCK, CHUNK = 20_000, 2_000
+"""Samples that are drawn at once, and samples whose features are computed at once.
+
+The features of a whole block of 960 neurons take 150 MB, and computing them takes three times as long: the time goes
+into new memory.
+"""
 TERMS = 150
 """Degree of the last term of a Mehler series: for ReLU at equal directions 3e-5 of E sigma^2 is left out."""
 
@@ -30,7 +35,7 @@ TERMS = 150
 def blocks(
     initial: Initial, samples: int, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """(features (N, B), labels y (B,), noiseless target (B,), cluster (B,)) of fresh samples, block after block."""
+    """(features (N, B), labels y (B,), noiseless target (B,), cluster (B,)) of fresh samples, chunk after chunk."""
     p, c = initial.parameters, initial.constants
     gram = full_gram(initial.state, c)
     factor, N, C = root(gram), p.neurons, p.C
@@ -43,17 +48,19 @@ def blocks(
         labels = model.draw(rng.random((2, size)), rng.standard_normal((1, size)), *args)
         y = rng.standard_normal((factor.shape[1], size))
         y += factor[N : N + 2 * C + 1].T @ model.mean(labels, *args)
-        fields = factor @ y
         cluster = labels[:C].argmax(axis=0)
-        if gated:
-            active = fields[N + 2 * C + 1 :][expert] >= 0.0
-        elif p.M > 1 and p.routing == "perfect":
-            active = cluster[None] == (expert % C)[:, None]
-        else:
-            active = np.ones((N, size), bool)
-        features = active * model.activation(fields[:N] + c["b"][:, None], c["sigma"], kind) / p.J
-        noisy = model.label(fields, labels, N, C, links, s)
-        yield features, noisy, noisy - labels[C + 1], cluster
+        for begin in range(0, size, CHUNK):
+            chosen = slice(begin, begin + CHUNK)
+            fields, of_chosen = lower_product(factor, y[:, chosen]), cluster[chosen]
+            if gated:
+                active = fields[N + 2 * C + 1 :][expert] >= 0.0
+            elif p.M > 1 and p.routing == "perfect":
+                active = of_chosen[None] == (expert % C)[:, None]
+            else:
+                active = np.ones((N, 1), bool)
+            features = active * model.activation(fields[:N] + c["b"][:, None], c["sigma"], kind) / p.J
+            noisy = model.label(fields, labels[:, chosen], N, C, links, s)
+            yield features, noisy, noisy - labels[C + 1, chosen], of_chosen
         done += size
 
 

@@ -344,7 +344,8 @@ def table(trials: int = TRIALS) -> str:
         shares = dataclasses.astuple(rates(design, trials))
         lines.append(f"| {design.name} | " + " | ".join(f"{100 * value:.3g} %" for value in shares) + " |")
     error = math.sqrt(0.05 * 0.95 / trials)
-    return "\n".join([*lines, "", f"{trials} data sets each; a share of 5 % is known to +-{100 * error:.1f} %."])
+    note = f"Every row has {trials} data sets. A share of 5 % therefore has a standard error of {100 * error:.1f} %."
+    return "\n".join([*lines, "", note])
 
 
 if __name__ == "__main__":

@@ -29,5 +29,6 @@ def of_cases(count: int, what: str) -> Sensitivity:
     'one of them beyond the bound, or exceptions in 12 % of random cases, would have been seen'
     """
     share = intervals.hidden(count)
-    exceptions = f", or exceptions in {100 * share:.2g} % of random cases," if count > 1 else ""
+    percent = float(f"{100 * share:.2g}")  # two digits, and 100 instead of 1e+02
+    exceptions = f", or exceptions in {percent:g} % of random cases," if count > 1 else ""
     return Sensitivity("share of cases", share, f"{what}{exceptions} would have been seen")

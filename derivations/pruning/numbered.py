@@ -6,7 +6,7 @@ STATEMENTS: dict[str, str] = {
     "Theorem 4.3": "",
     "Lemma 4.4": "",
     "Theorem 4.5": "",
-    "Definition C.1": "important experts: a name; p_1 is a readout",
+    "Definition C.1": "defines important experts by p_1, which runs save",
     "Lemma D.1": "",
     "Lemma E.1": "",
     "Lemma E.2": "",
@@ -14,6 +14,6 @@ STATEMENTS: dict[str, str] = {
     "Lemma E.4": "",
     "Lemma E.5": "",
     "Lemma E.6": "",
-    "Lemma F.1": "the full version of Lemma 4.2: lem-4.2-i, lem-4.2-ii",
-    "Lemma H.1": "the full version of Lemma 4.4: lem-4.4-i, lem-4.4-iii",
+    "Lemma F.1": "states the full version of Lemma 4.2; see lem-4.2-i, lem-4.2-ii",
+    "Lemma H.1": "states the full version of Lemma 4.4; see lem-4.4-i, lem-4.4-iii",
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from entries import PAGES, told
 from papers import papers
-from written import cell, only, page, table
+from written import cell, only, page, prose, table
 
 NUMBERS = {"error_final": "error", "best_cosines": "best cosines", "predicted_times": "predicted times"}
 
@@ -24,7 +24,7 @@ def write(workers: int, sgd: bool) -> list[str]:
     for name, facts in every.items():
         page(PAGES / f"{name}.md", _page(name, facts))
     rows = [row for name, facts in every.items() for row in _rows(name, facts)]
-    head = ("entry", "claim", "predicted", "found", "answer")
+    head = ("model", "claim", "predicted", "measured", "verdict")
     page(PAGES / "table.txt", table(head, rows))
     of_papers, grades_of_papers = papers()
     grades = {name: facts["grade"] for name, facts in every.items()} | grades_of_papers
@@ -38,9 +38,15 @@ def _rows(name: str, facts: Mapping[str, Any]) -> Iterable[tuple[str, ...]]:
     """The lines of an entry in the table of all; one without a claim of its own says what stands in its place."""
     entry = f"[`{name}`](gallery/{name}.md)"
     for at, claim in enumerate(facts["claims"]):
-        yield ("" if at else entry, claim["statement"], _predicted(claim), _number(claim["estimate"]), claim["answer"])
+        yield (
+            "" if at else entry,
+            prose(claim["statement"]),
+            _predicted(claim),
+            _number(claim["estimate"]),
+            claim["answer"],
+        )
     if not facts["claims"]:
-        yield entry, "no number: the claims that are generated for it", "", "", ""
+        yield entry, "only the generated claims", "", "", ""
 
 
 def _grades(grades: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -52,8 +58,8 @@ def _grades(grades: Mapping[str, Mapping[str, Any]]) -> list[str]:
     order = sorted(grades, key=lambda name: (list(MEANINGS).index(grades[name]["name"]), name))
     rows = [(f"[`{name}`](gallery/{name}.md)", grades[name]["name"], grades[name]["because"]) for name in order]
     meanings = [f"- *{name}*: {meaning}." for name, meaning in MEANINGS.items()]
-    head = ("entry", "grade", "because")
-    return [f"Of {len(grades)} entries and papers: {said}.", "", *meanings, "", *table(head, rows)]
+    head = ("model or paper", "grade", "reason")
+    return [f"Of {len(grades)} models and papers: {said}.", "", *meanings, "", *table(head, rows)]
 
 
 def _page(name: str, facts: Mapping[str, Any]) -> list[str]:
@@ -63,47 +69,50 @@ def _page(name: str, facts: Mapping[str, Any]) -> list[str]:
     declared = system.parameters.declaration
     source = f"[{declared.source}]({declared.link})" if declared.link else declared.source
     paper = f", *{declared.paper}*" if declared.paper else ""
-    lines = [f"# {system.title}", "", f"`{name}` · {source}{paper}", "", system.about, ""]
+    lines = [f"# {system.title}", "", f"`{name}` · {source}{paper}", "", prose(system.about), ""]
     lines += [f"```{{image}} {name}.png", f":alt: {cell(facts['alt'])}", "```", ""]
     lines += [_caption(name, facts), ""]
     lines += [f"**Grade: {facts['grade']['name']}**, because {cell(facts['grade']['because'])}.", ""]
     if facts["claims"]:
-        head = ("claim", "statement", "printed in the source", "predicted", "found", "answer")
+        head = ("claim", "statement", "printed in the source", "predicted", "measured", "verdict")
         rows = [
             (
                 f"`{c['claim']}`",
-                c["statement"],
-                c["published"] or "no: derived here",
+                prose(c["statement"]),
+                prose(c["published"]) or "no (derived for this gallery)",
                 _predicted(c),
                 _number(c["estimate"]),
                 c["answer"],
             )
             for c in facts["claims"]
         ]
-        lines += ["## The claims, and what comes out", "", *table(head, rows), ""]
+        lines += ["## Claims and verdicts", "", *table(head, rows), ""]
+        if any(c["seen"] for c in facts["claims"]):
+            lines += ["The measurements would detect these deviations from the claims:", ""]
         lines += [f"- `{c['claim']}`: {c['seen'][0]}." for c in facts["claims"] if c["seen"]]
         lines += ["", "```console", f"$ odesim verify --system {name}", "```", ""]
         lines += [
-            "This adds the claims that are generated for every declaration: back ends, integrators, drift, SGD.",
+            "This command also tests the claims that odesim generates for every declaration "
+            "(back ends, integrators, drift, SGD).",
             "",
         ]
     path = f"../../derivations/gallery/{name}.toml"
     lines += ["## The declaration", "", f"```{{literalinclude}} {path}", ":language: toml", "```", ""]
     lines += ["## What to change", "", *_changes(name, facts), ""]
-    lines += ["## The equations", "", f"As `odesim derive --system {name} --format latex` prints them.", ""]
+    lines += ["## The equations", "", f"`odesim derive --system {name} --format latex` prints these equations.", ""]
     return [*lines, facts["equations"]]
 
 
 def _caption(name: str, facts: Mapping[str, Any]) -> str:
-    said = "Lines: the flow. Dashed: the numbers of the claims. "
+    said = "Solid lines show the flow. Dashed lines show the numbers of the claims. "
     again = " --stage all" if facts["stages"] else ""
     if facts["sgd"]:
         made = sorted(set(facts["sgd"]))
-        said += "Bands: from the least to the largest of 4 replicas of compressed SGD, exact in law ("
+        said += "Bands show the range of 4 replicas of compressed SGD, which has exactly the distribution of SGD ("
         said += "; ".join(made) + ")."
     elif facts["warning"]:
-        said += f"No band: {facts['warning']}."
-    return f"*{said.strip()} The flow again: `odesim integrate --system {name}{again}`.*"
+        said += f"There is no band of SGD, for this reason: {facts['warning']}."
+    return f"*{said.strip()} This command computes the flow: `odesim integrate --system {name}{again}`.*"
 
 
 def _changes(name: str, facts: Mapping[str, Any]) -> list[str]:
@@ -113,7 +122,7 @@ def _changes(name: str, facts: Mapping[str, Any]) -> list[str]:
         option = f"`--preset {run['preset']}`" if run["preset"] else "(defaults)"
         rows.append((option, f"`{asked}`" if asked else "", run["meaning"], _outcome(run["numbers"])))
     example = next((run["preset"] for run in facts["runs"] if run["preset"]), None)
-    lines = table(("preset", "the same", "what it shows", "at the end"), rows)
+    lines = table(("preset", "same as", "effect", "final values"), rows)
     if example:
         lines += ["", "```console", f"$ odesim integrate --system {name} --preset {example}", "```"]
     return lines

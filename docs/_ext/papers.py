@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from written import DOCS, page, table
+from written import DOCS, page, prose, table
 
 PAGES = DOCS / "gallery"
 ROW = re.compile(
@@ -77,7 +77,7 @@ def _page(name: str, rows: list[dict[str, Any]], graded: Mapping[str, Any]) -> l
     from odesim.evidence.verification import claims_of
 
     system = derivations.system(name)
-    statements = {claim.id: claim.statement for claim in claims_of(system)}
+    statements = {(claim.id, form.name): _stated(claim, form) for claim in claims_of(system) for form in claim.variants}
     counts = Counter(row["answer"] for row in rows)
     lines = [
         f"# {system.title}",
@@ -92,14 +92,20 @@ def _page(name: str, rows: list[dict[str, Any]], graded: Mapping[str, Any]) -> l
     lines += [f"**Grade: {graded['name']}**, because {graded['because']}.", ""]
     if graded["against"]:
         lines += [f"Published claims that are refuted: {', '.join(graded['against'])}.", ""]
-    lines += ["## What holds", "", f"Of {len(rows)} forms of {len({r['claim'] for r in rows})} claims: {said}.", ""]
+    lines += [
+        "## Verdicts",
+        "",
+        f"The paper has {len({r['claim'] for r in rows})} claims with {len(rows)} forms. Their verdicts: {said}.",
+        "",
+    ]
+    lines += ["*(ours)* marks statements and constants that odesim derived and that the paper does not contain.", ""]
     for answer, title in (("refuted", "Refuted"), ("inconclusive", "Open"), ("confirmed", "Confirmed")):
         chosen = [row for row in rows if row["answer"] == answer]
         if chosen:
             lines += [
                 f"## {title}",
                 "",
-                *table(("claim", "place", "statement", "found"), _lines(chosen, statements)),
+                *table(("claim", "place", "statement", "measured"), _lines(chosen, statements)),
                 "",
             ]
     lines += [
@@ -110,10 +116,17 @@ def _page(name: str, rows: list[dict[str, Any]], graded: Mapping[str, Any]) -> l
     return [*lines, "```"]
 
 
-def _lines(rows: Iterable[Mapping[str, Any]], statements: Mapping[str, str]) -> Iterable[tuple[str, ...]]:
+def _stated(claim: Any, form: Any) -> str:
+    """The statement of a claim, followed by that of the form, if the form has one."""
+    stated = prose(claim.statement)
+    return f"{stated} *In this form:* {prose(form.statement)}" if form.statement else stated
+
+
+def _lines(rows: Iterable[Mapping[str, Any]], statements: Mapping[Any, str]) -> Iterable[tuple[str, ...]]:
     for row in rows:
         form = f", {row['variant']}" if row["variant"] else ""
-        yield f"`{row['claim']}`{form}", row["place"], statements.get(row["claim"], ""), row["cells"][1]
+        stated = statements.get((row["claim"], row["variant"] or "main"), "")
+        yield f"`{row['claim']}`{form}", row["place"], stated, row["cells"][1]
 
 
 def _figure(name: str) -> list[str]:
@@ -126,5 +139,5 @@ def _figure(name: str) -> list[str]:
         figure = path.stem.removeprefix(f"{name}-")
         ((_, _, module),) = figures.modules(name, figure)
         lines += [f"```{{image}} ../images/papers/{path.name}", f":alt: {figure} of {name}", "```", ""]
-        lines += [f"*{module.CAPTION} `odesim figures --system {name} --only {figure}`.*", ""]
+        lines += [f"*{prose(module.CAPTION)} `odesim figures --system {name} --only {figure}`.*", ""]
     return lines

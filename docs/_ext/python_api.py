@@ -56,10 +56,10 @@ def page() -> Iterator[str]:
     yield from (
         "# Python",
         "",
-        "Everything that `import odesim` offers. Times are in the unit of a stage's clock, which",
+        "This page lists all public names of odesim. Times are in the unit of the clock of a stage, which",
     )
     yield from (
-        "`run.clock` names; shapes are given as (time, expert, teacher). [Words of the field](../glossary.md).",
+        "`run.clock` states. Shapes are written as (time, expert, teacher). [Glossary](../glossary.md).",
         "",
     )
     for heading, names in GROUPS:
@@ -67,7 +67,7 @@ def page() -> Iterator[str]:
         for name in names:
             yield from (*directive(name, getattr(odesim, name)), "")
         yield from ("```", "")
-    yield from ("## What functions return beside these", "", "```{eval-rst}")
+    yield from ("## Other types that functions return", "", "```{eval-rst}")
     for path in RETURNED:
         module, _, name = path.rpartition(".")
         yield from (*described(path, getattr(importlib.import_module(module), name)), "")
@@ -79,7 +79,7 @@ def names_table(odesim: Any, names: tuple[str, ...]) -> list[str]:
     from written import table
 
     rows = ((f"{{py:obj}}`odesim.{name}`", first_sentence(getattr(odesim, name))) for name in names)
-    return table(("name", "what it is"), rows)
+    return table(("name", "meaning"), rows)
 
 
 def first_sentence(named: Any) -> str:

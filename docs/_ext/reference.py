@@ -43,7 +43,7 @@ def _commands() -> Iterator[str]:
     from odesim.cli.examples import EXAMPLES
 
     root: Any = get_command(app)
-    yield from ("# Commands", "", f"{root.help} `odesim COMMAND --help` prints the same.", "")
+    yield from ("# Commands", "", f"{root.help} `odesim COMMAND --help` prints this text.", "")
     for name, command in root.commands.items():
         yield from (f"## odesim {name}", "", _lines(command.help), "")
         rows = [_parameter(parameter) for parameter in command.params]
@@ -80,7 +80,7 @@ def _systems() -> Iterator[str]:
     from derivations.contract.described import domain
     from odesim.cli.inform import describe
 
-    yield from ("# Parameters of the systems", "", "As `odesim systems NAME` lists them.", "")
+    yield from ("# Parameters of the systems", "", "`odesim systems NAME` prints these lists.", "")
     for name in derivations.folders():
         told = describe(derivations.system(name))
         yield from (f"## {name}", "", f"{told['title']}. [The system](../systems/{name}.md).", "")
@@ -88,13 +88,13 @@ def _systems() -> Iterator[str]:
         yield from (*table(("parameter", "domain", "default", "meaning"), rows), "")
         if told["presets"]:
             sets = [(f"`{k}`", " ".join(f"`{n}={v}`" for n, v in p.items())) for k, p in told["presets"].items()]
-            yield from (*table(("preset", "sets"), sets), "")
+            yield from (*table(("preset", "values"), sets), "")
         tiers = [
-            (f"`{stage['name']}`", f"`{tier['name']}`", tier["kind"], tier["validity"], tier["neglects"] or "nothing")
+            (f"`{stage['name']}`", f"`{tier['name']}`", tier["kind"], tier["validity"], tier["neglects"] or "none")
             for stage in told["stages"]
             for tier in stage["tiers"]
         ]
-        yield from (*table(("stage", "tier", "kind", "where it holds", "neglects"), tiers), "")
+        yield from (*table(("stage", "tier", "kind", "validity", "neglected terms"), tiers), "")
 
 
 def _errata() -> Iterator[str]:
@@ -103,7 +103,8 @@ def _errata() -> Iterator[str]:
     from odesim.show.report.errata import errata
 
     yield from ("# Errata of the papers", "")
-    yield "Each names the claim or test that shows it: `odesim verify --system NAME --explain CLAIM`."
+    yield "Each erratum names the claim or test that shows it."
+    yield "`odesim verify --system NAME --explain CLAIM` describes a claim."
     for name in derivations.folders():
         system = derivations.system(name)
         yield from ("", f"(errata-{name})=", "", f"## {name}: {system.source.authors}, {system.source.venue}", "")
@@ -115,7 +116,8 @@ def _json() -> Iterator[str]:
     """The keys of every `--json` and of the JSON files in folders, from commands that are run."""
     made = remembered("json", sources("reference"), lambda folder: _shapes())
     yield from ("# JSON", "")
-    yield "What `--json` prints is one object; its keys, from the commands named. `null` is what is not finite."
+    yield "`--json` prints one JSON object. The tables list the keys for the named commands."
+    yield "Numbers that are not finite are `null`."
     for title, rows in made.items():
         yield from ("", f"## {title}", "", *table(("key", "type"), rows))
 
@@ -137,7 +139,7 @@ def _shapes() -> dict[str, Any]:
         for path in sorted(Path(place).rglob("*.json")):
             folder, file = path.relative_to(place).parts[0], path.name
             if "cells" not in path.parts:
-                found[f"{file}, left by odesim {LEFT[folder]}"] = _shape(json.loads(path.read_text("utf-8")))
+                found[f"{file}, written by odesim {LEFT[folder]}"] = _shape(json.loads(path.read_text("utf-8")))
     return found
 
 

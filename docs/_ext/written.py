@@ -56,6 +56,11 @@ def cell(text: object) -> str:
     return str(text).replace("|", "\\|").replace("\n", " ")
 
 
+def prose(text: str) -> str:
+    """Plain text as Markdown: an asterisk, as in w*, begins no emphasis."""
+    return text.replace("*", "\\*")
+
+
 def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
     """A Markdown table."""
     head = list(head)

@@ -9,13 +9,14 @@ from figures.chen._shared import COLOURS, STEP
 from odesim.show.figures import Table
 
 CAPTION = (
-    "A qualitative picture, after figure 1 of the paper: test examples in a plane by t-SNE (of their patches side by "
-    "side; one embedding for all panels), coloured by the expert that sees them under routing noise; dots are positive "
-    "and crosses negative examples. Cubic experts above, linear ones below, at the start, after 60 and 500 epochs of "
-    "the released protocol without early stopping, with four experts and four clusters. Differences from the paper: "
-    "training has fresh routing noise in every epoch where its notebook freezes it, noise patches have their own size "
-    "and not three times it, and there are no decision boundaries. Positions mean nothing beyond neighbourhood; the "
-    "numbers are dispatch entropy and test accuracy."
+    "Test examples in a plane by t-SNE of their patches (one embedding for all panels), after figure 1 of the "
+    "paper. The colour is the expert that gets the example under routing noise. Dots are positive and crosses "
+    "negative examples. The upper row shows cubic experts and the lower row linear experts, at the start and after "
+    "60 and 500 epochs of the released protocol without early stopping, with four experts and four clusters. There "
+    "are three differences from the paper. Training has new routing noise in every epoch, but the notebook of the "
+    "paper keeps the noise fixed. Noise patches have their own size, which is three times as large in the paper. "
+    "There are no decision boundaries. Only neighbourhoods in the plane have a meaning. The numbers are dispatch "
+    "entropy and test accuracy."
 )
 CLAIMS = ("lin-vs-nonlin",)
 EPOCHS = (0, 60, 500)

@@ -9,8 +9,9 @@ from figures.chen._shared import COLOURS, STEP, released
 from odesim.show.figures import Table
 
 CAPTION = (
-    "Dispatch entropy under routing noise along training (released protocol, no early stopping, fresh noise in every "
-    "epoch where the paper has it frozen): mean over seeds, 1.96 standard errors; dots: the released records."
+    "Dispatch entropy under routing noise during training (released protocol, no early stopping). The noise is new "
+    "in every epoch, but fixed in the paper. Lines are means over seeds with 1.96 standard errors. Dots are the "
+    "released records."
 )
 CLAIMS = ("lin-vs-nonlin",)
 EPOCHS = (0, 10, 25, 50, 75, 100, 150, 200, 300, 400, 500)

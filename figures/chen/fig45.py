@@ -11,7 +11,8 @@ from odesim.show.figures import Table
 
 CAPTION = (
     "Largest overlaps of the filters and of the routers with features (solid) and centres (dashed), one colour for "
-    "each expert. Cubic experts pick features and their routers centres; linear experts and routers mix both."
+    "each expert. Cubic experts learn features and their routers learn centres. Linear experts and their routers "
+    "learn both."
 )
 CLAIMS = ("prop-E.9", "lem-E.14")
 KINDS = ("cubic", "linear")

@@ -7,10 +7,11 @@ from figures.chen._shared import CEILINGS, COLOURS, columns, label_bars, pair, r
 from odesim.show.figures import Table
 
 CAPTION = (
-    "Test accuracy (with routing noise, as in the released code) and dispatch entropy in the four settings: ours with "
-    "the standard deviation over seeds, the paper's beside it (single experts without one), the ceiling of single "
-    "experts as a line, and, dotted, the accuracy of a linear single expert without weights on the centres, 65 % in "
-    "settings 1 and 2 and 75 % in settings 3 and 4. Mixtures have 8 experts of 16 filters, singles 128 or 512 filters."
+    "Test accuracy (with routing noise, as in the released code) and dispatch entropy in the four settings. The "
+    "values of odesim have the standard deviation over seeds. The values of the paper are next to them (for single "
+    "experts without a deviation). The solid line is the largest possible accuracy of a single expert. The dotted "
+    "line is the accuracy of a linear single expert without weights on the centres, 65 % in settings 1 and 2 and "
+    "75 % in settings 3 and 4. Mixtures have 8 experts of 16 filters, single experts have 128 or 512 filters."
 )
 CLAIMS = ("thm-4.1", "thm-4.1-overlap", "moe-vs-single", "lin-vs-nonlin", "lin-75")
 FILTERS = 128

@@ -7,8 +7,8 @@ from figures.chen._shared import columns, label_bars, pair, released, spread
 from odesim.show.figures import Table
 
 CAPTION = (
-    "Test accuracy of linear mixtures with load balancing (coefficient 1e-4) and of cubic ones without it: "
-    "means and standard deviations over seeds, ours and the paper's."
+    "Test accuracy of linear mixtures with load balancing (coefficient 1e-4) and of cubic mixtures without load "
+    "balancing. The values of odesim and of the paper are means and standard deviations over seeds."
 )
 CLAIMS = ("lb-not-key",)
 PAPER = {"linear": ((93.81, 1.02), (89.20, 2.20), (95.12, 0.58), (92.50, 1.55)),

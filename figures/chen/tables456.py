@@ -9,8 +9,9 @@ from figures.chen._shared import released
 from odesim.show.figures import Table
 
 CAPTION = (
-    "Share of the test examples of each cluster (rows) at each expert (columns), under routing noise: before training, "
-    "after training cubic experts (one expert for a cluster), and linear ones (mixed). Setting 1, released protocol."
+    "Share of the test examples of each cluster (rows) at each expert (columns), under routing noise: before "
+    "training, after training of cubic experts (one expert for each cluster), and after training of linear experts "
+    "(mixed). Setting 1, released protocol."
 )
 CLAIMS = ("lin-vs-nonlin", "thm-4.2-router", "starve")
 

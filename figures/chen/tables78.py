@@ -7,8 +7,8 @@ from figures.chen._shared import CEILINGS, COLOURS, columns, label_bars, pair
 from odesim.show.figures import Table
 
 CAPTION = (
-    "Test accuracy of single experts (128 filters, Adam) by activation: ours, the paper's, and the ceiling; one "
-    "training each, the paper gives no deviation."
+    "Test accuracy of single experts (128 filters, Adam) by activation: values of odesim, values of the paper, and "
+    "the largest possible accuracy. There is one training run for each value, and the paper gives no deviation."
 )
 CLAIMS = ("thm-4.1", "thm-4.1-overlap", "moe-vs-single")
 PAPER = {

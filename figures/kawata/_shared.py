@@ -13,9 +13,9 @@ HALF = 0.5**0.5
 LINK = ((0, 0, 0, HALF, 0, HALF), (0, 0, 0, HALF, HALF), (0, 0, 0, 1.0))
 """f_1 = (h_3 + h_5)/sqrt 2, f_2 = (h_3 + h_4)/sqrt 2, g = h_3: the paper's links with normalised polynomials."""
 PUBLISHED = (
-    "The paper's sizes (d = 200, C = 2, 8 experts of 500 neurons, T1 = 3.5e6, T3 = 1e7 steps at rate 1) by gradient "
-    "flow in place of SGD, which at rate 1 lets fewer neurons take off; rho = 4 and biases in [-1.5, 1.5] are ours, as "
-    "the paper does not say."
+    "The sizes are those of the paper (d = 200, C = 2, 8 experts of 500 neurons, T1 = 3.5e6, T3 = 1e7 steps at "
+    "rate 1). The runs are gradient flow instead of SGD, because fewer neurons grow under SGD at rate 1. The paper "
+    "does not state rho and the biases; here rho = 4 and the biases are in [-1.5, 1.5]."
 )
 
 

@@ -9,11 +9,11 @@ from figures.kawata._shared import COLOURS
 from odesim.show.figures import Table
 
 CAPTION = (
-    "Test error E(F - f*)^2 over E f*^2 after Phase IV, one point per seed with the median and its 95 % interval "
-    "(population flow, Phase IV from 40,000 samples; vanilla: as many neurons, for the time of Phase III); below the "
-    "dotted line, the share of the global task, no network that is blind to it can come. Right: how often, after "
-    "Phase II, a sample of an expert's own and of the other cluster activates it, and the share of neurons that are on "
-    "the global task after Phase III."
+    "Left: test error E(F - f*)^2 over E f*^2 after Phase IV, one point per seed with the median and its 95 % "
+    "interval (population flow, Phase IV from 40,000 samples). The vanilla network has as many neurons and trains "
+    "for the time of Phase III. The dotted line is the share of the global task. A network that does not learn the "
+    "global task stays above this line. Right: how often, after Phase II, a sample of its own cluster and a sample "
+    "of the other cluster activate an expert, and the share of neurons that learn the global task in Phase III."
 )
 PUBLISHED = "d = 1e12, k* = 4, C = 2, 12 experts of 80 neurons."
 QUICK = False  # with few neurons and small d the routed network has not separated the clusters, and vanilla wins

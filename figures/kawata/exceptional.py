@@ -9,8 +9,8 @@ from figures.kawata._shared import COLOURS
 from odesim.show.figures import Request
 
 CAPTION = (
-    "The share of vanilla neurons that align with the cancelled global task, k* = 4, with 95 % intervals; lines: "
-    "d^{-|C_j|/(2(k*-2))} through the last point. By Theorem 4.3 there should be none."
+    "Share of vanilla neurons that align with the cancelled global task, k* = 4, with 95 % intervals. The lines "
+    "are d^{-|C_j|/(2(k*-2))} through the last point. According to Theorem 4.3 this share is zero."
 )
 CLAIMS = ("thm43-frac", "thm-4.3")
 

@@ -9,9 +9,9 @@ from figures.kawata._shared import COLOURS
 from odesim.show.figures import Request
 
 CAPTION = (
-    "The 25 % quantile (with the band from 10 to 40 %) of the time at which neurons find the global task, k* = 4, no "
-    "local task: not cancelled, cancelled between two clusters, cancelled and ReLU without bias. Lines: "
-    "predicted powers."
+    "The 25 % quantile (with the band from 10 to 40 %) of the time at which neurons find the global task, k* = 4, "
+    "without a local task. The three cases are a global task that is not cancelled, a task that is cancelled "
+    "between two clusters, and a cancelled task with ReLU without bias. Lines are the predicted powers."
 )
 CLAIMS = ("hidden-ie",)
 FORMS = (

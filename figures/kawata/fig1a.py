@@ -8,7 +8,8 @@ import numpy as np
 from figures.kawata._shared import PUBLISHED, TASKS, by_expert, experiment, heat
 
 CAPTION = (
-    "Figure 1(a): neurons of each expert whose overlap with a task exceeds the largest initial one, after Phase I."
+    "Figure 1(a): number of neurons of each expert whose overlap with a task exceeds the largest initial overlap, "
+    "after Phase I."
 )
 __all__ = ["CAPTION", "CLAIMS", "PUBLISHED", "draw", "needs"]
 CLAIMS = ("lem-4.9", "lem-C.6", "t1-common")

@@ -8,9 +8,9 @@ import numpy as np
 from figures.kawata._shared import PUBLISHED, experiment, heat
 
 CAPTION = (
-    "Figure 1(b): cosines of the gate vectors with tasks and means after one population step, and P(active) by "
-    "cluster. Dots: the mean that the gate of an expert points to, where it is active on some cluster in half of the "
-    "samples at least."
+    "Figure 1(b): cosines of the gate vectors with tasks and means after one population step, and the probability "
+    "that an expert is active, by cluster. A dot marks the mean to which the gate of an expert points, if the "
+    "expert is active for at least half of the samples of some cluster."
 )
 __all__ = ["CAPTION", "CLAIMS", "PUBLISHED", "draw", "needs"]
 CLAIMS = ("lem-4.10", "lem-C.15", "lem-C.14")

@@ -8,9 +8,10 @@ import numpy as np
 from figures.kawata._shared import PUBLISHED, TASKS, by_expert, experiment, heat
 
 CAPTION = (
-    "Figure 2: |overlap| of the neurons of one expert per cluster with the three tasks after Phase III. In the paper "
-    "no neuron of these experts is aligned with the task of the other cluster; here some are, where the gate of the "
-    "expert is active on that cluster now and then. Their share is written above each panel."
+    "Figure 2: |overlap| of the neurons of one expert per cluster with the three tasks after Phase III. In the "
+    "paper no neuron of these experts is aligned with the task of the other cluster. Here some neurons are aligned "
+    "with it, because the gate of the expert is sometimes active on the other cluster. The number above each panel "
+    "is the share of these neurons."
 )
 __all__ = ["CAPTION", "CLAIMS", "PUBLISHED", "draw", "needs"]
 CLAIMS = ("lem-C.21", "sep")

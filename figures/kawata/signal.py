@@ -10,9 +10,9 @@ from figures.kawata._shared import COLOURS
 from odesim.show.figures import Request
 
 CAPTION = (
-    "The share of neurons whose overlap with a task has reached 0.5 by time t, k* = 4, s = (1, -1), beta = (1, 1): "
-    "behind a (perfect) gate the global task takes as long as a local one, without it far longer. Bands: 95 %"
-    " intervals."
+    "Share of neurons whose overlap with a task has reached 0.5 by time t, k* = 4, s = (1, -1), beta = (1, 1). "
+    "With a (perfect) gate the global task takes as long as a local task. Without a gate it takes far longer. "
+    "Bands are 95 % intervals."
 )
 CLAIMS = ("sep", "lem-C.21", "thm-4.3")
 

@@ -10,8 +10,8 @@ from figures.liao._shared import experiment, label, sizes
 from odesim.show.figures import Request
 
 CAPTION = (
-    "Final overlaps of every student with every teacher, routers left and experts right of each pair, students "
-    "sorted by the teacher they are nearest to (the paper's Figure 1, both initialisations)."
+    "Final overlaps of every student with every teacher. In each pair of panels routers are left and experts "
+    "right. Students are sorted by their nearest teacher (the paper's Figure 1, both initialisations)."
 )
 CLAIMS = ("fig-1",)
 

@@ -9,8 +9,9 @@ from figures.liao._shared import COLOURS, experiment, label, sizes
 from odesim.show.figures import Request
 
 CAPTION = (
-    "Matched pairs along the flow (routers solid, experts dashed), the loss, the smallest overlap of two students "
-    "and the number of anti-aligned pairs (the paper's Figure 2, both initialisations; the lowest panel is ours)."
+    "Matched pairs along the flow (routers solid, experts dashed), the loss, the smallest overlap of two students, "
+    "and the number of anti-aligned pairs (the paper's Figure 2, both initialisations). The paper does not have "
+    "the lowest panel."
 )
 CLAIMS = ("fig-2", "fig-1")
 

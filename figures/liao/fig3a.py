@@ -9,8 +9,8 @@ from figures.liao._shared import COLOURS
 from odesim.show.figures import Table
 
 CAPTION = (
-    "E pi'(z1) pi'''(z2) of the logistic gate against the covariance of z1 and z2: the exact curve and Monte Carlo "
-    "estimates with two standard errors; it is negative everywhere (the paper's Figure 3, left)."
+    "E pi'(z1) pi'''(z2) of the logistic gate as a function of the covariance of z1 and z2: the exact curve, and "
+    "Monte Carlo estimates with two standard errors. The value is negative everywhere (the paper's Figure 3, left)."
 )
 CLAIMS = ("fig-3a",)
 

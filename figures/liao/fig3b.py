@@ -9,8 +9,9 @@ from figures.liao._shared import COLOURS
 from odesim.show.figures import Table
 
 CAPTION = (
-    "E pi^2 and E pi'^2 of the logistic gate. The paper's caption tests E pi^2 >= 1.1 E pi'^2; what the proof needs is "
-    "2 E pi^2 >= 1.1 (6 E pi'^2), which also holds (the paper's Figure 3, right, with the inequality that is needed)."
+    "E pi^2 and E pi'^2 of the logistic gate. The caption in the paper tests E pi^2 >= 1.1 E pi'^2. The proof "
+    "needs 2 E pi^2 >= 1.1 (6 E pi'^2), which also holds (the paper's Figure 3, right, with the inequality of the "
+    "proof)."
 )
 CLAIMS = ("fig-3b",)
 

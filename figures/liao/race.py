@@ -11,8 +11,9 @@ from figures.liao._shared import COLOURS, INITS, label, parameters, sizes
 from odesim.show.figures import Request
 
 CAPTION = (
-    "The best expert overlap with each teacher and the smallest overlap of two students, time in units of sqrt(d). "
-    "Vertical lines: captures (solid) and annihilations (dotted) as the race in the limit of large d predicts them."
+    "Best expert overlap with each teacher, and smallest overlap of two students, with time in units of sqrt(d). "
+    "Vertical lines are the times of captures (solid) and annihilations (dotted) that the race in the limit of "
+    "large d predicts."
 )
 CLAIMS = ("own-2", "own-5", "thm-1a")
 

@@ -11,8 +11,9 @@ from figures.liao._shared import COLOURS, parameters
 from odesim.show.figures import Request
 
 CAPTION = (
-    "When the last teacher is recovered, router and expert, from the orthogonal initialisation, against d. Below: the "
-    "same over the fitted law C sqrt(d); rivals with a logarithm are fitted to the same medians and drawn over it too."
+    "Upper panel: time at which the last teacher is recovered, for router and expert, from the orthogonal "
+    "initialisation, as a function of d. Lower panel: this time divided by the fitted law C sqrt(d). Rival laws "
+    "with a logarithm are fitted to the same medians and drawn in the lower panel too."
 )
 CLAIMS = ("thm-1d",)
 LAG = 5.49

@@ -11,8 +11,9 @@ from figures.liao._shared import COLOURS, INITS
 from odesim.show.figures import Table
 
 CAPTION = (
-    "The probability that all teachers are captured, with 95 % Clopper-Pearson bands, and the mean fraction captured "
-    "(thin), against the number m of students, in the limit of large d, for both initialisations."
+    "Probability that all teachers are captured, with 95 % Clopper-Pearson bands, and mean fraction of captured "
+    "teachers (thin lines), as functions of the number m of students, in the limit of large d, for both "
+    "initialisations."
 )
 CLAIMS = ("claim-m",)
 WIDTHS = (5, 7, 10, 14, 20, 28, 40, 56, 80, 112)

@@ -8,12 +8,10 @@ from typing import Any
 from odesim.show.figures import Request, Stored, Table
 
 CAPTION = (
-    "Left: frequency of Assumption 4.4 at flow 600, with 95 % intervals, "
-    "against the routers' displacement over their initial size sigma_r "
-    "(router "
-    "speed from 1e-5 to 1 times the paper's 1/m); the dotted line is its probability at the start. Right: route "
-    "values of "
-    "one expert in joint training: irrelevant patterns (grey) slide on one common value."
+    "Left: frequency of Assumption 4.4 at the flow time 600, with 95 % intervals, as a function of the "
+    "displacement of the routers divided by their initial size sigma_r (router speed from 1e-5 to 1 times the "
+    "paper's 1/m). The dotted line is the probability at the start. Right: route values of one expert in joint "
+    "training. Irrelevant patterns (grey) slide on one common value."
 )
 CLAIMS = ("asm-4.4", "asm-4.4-init", "joint-equalise", "sliding")
 

@@ -6,10 +6,10 @@ from typing import Any
 from odesim.show.figures import Stored, Table
 
 CAPTION = (
-    "Flow (step size times neurons times steps) until v = 1/(1 + exp(y f)) has fallen to 0.1 on average, at infinite "
-    "width "
-    "from random responses, against the number of patches that an expert sees (n = 64, p = 8; the CNN sees all n). The "
-    "exponents 2 (separate, CNN, sharp gates) and 4 (uniform gates) are those of the closed form."
+    "Flow time (step size times neurons times steps) until v = 1/(1 + exp(y f)) has fallen to 0.1 on average, at "
+    "infinite width from random responses, as a function of the number of patches of an expert (n = 64, p = 8; the "
+    "CNN gets all n). The exponents 2 (separate, CNN, sharp gates) and 4 (uniform gates) follow from the closed "
+    "form."
 )
 CLAIMS = ("thm-F.3", "thm-F.6", "thm-4.5", "thm-F.5")
 

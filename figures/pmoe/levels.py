@@ -6,11 +6,10 @@ from typing import Any
 from odesim.show.figures import Stored, Table
 
 CAPTION = (
-    "Root mean square difference of the experts' responses between two levels of description along flow 60, against "
-    "the "
-    "number of neurons m (separate training, n = 12, p = 6, l = 3, random patterns): network to pseudo network "
-    "(L0-L1), and "
-    "pseudo network to infinite width (L1-L2). Medians and 10-90 % bands over seeds; the line is m^(-1/2)."
+    "Root mean square difference of the responses of the experts between two tiers along the flow time 60, as a "
+    "function of the number of neurons m (separate training, n = 12, p = 6, l = 3, random patterns): network and "
+    "pseudo network (L0-L1), and pseudo network and infinite width (L1-L2). Medians and 10-90 % bands over seeds; "
+    "the line is m^(-1/2)."
 )
 CLAIMS = ("kernel-limit", "lem-G.1-width")
 

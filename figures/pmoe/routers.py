@@ -7,11 +7,9 @@ from odesim.show.figures import Stored, Table
 
 CAPTION = (
     "Left, the setting of Figure 8 (n = 16, p = 8): share of samples whose o1 is among the l patches of expert 1, "
-    "routers "
-    "trained on N_r samples; medians and 10-90 % intervals over draws. Patterns at right angles stand in for MNIST "
-    "digits, where "
-    "the paper finds 95 % at N_r = 300, l = 4. Right: N_r for 90 % success against n, independent and class-balanced "
-    "samples."
+    "for routers trained on N_r samples; medians and 10-90 % intervals over draws. Orthogonal patterns replace "
+    "MNIST digits, for which the paper finds 95 % at N_r = 300, l = 4. Right: N_r for 90 % success as a function "
+    "of n, for independent and for class-balanced samples."
 )
 CLAIMS = ("lem-4.1", "lem-4.1-tight", "lem-4.1-law")
 

@@ -6,13 +6,10 @@ from typing import Any
 from odesim.show.figures import Stored, Table
 
 CAPTION = (
-    "Accuracy on tests where a spurious pattern is independent of the label, against how often it agreed with the "
-    "label in "
-    "training (2000 samples, n = 16, p = 8, flow 2000, pseudo network): CNN, separate training with l = 1, joint "
-    "training "
-    "with l = 6. In place of CelebA. The separate router follows the spurious pattern in proportion to its "
-    "agreement, but at "
-    "l = 1 keeps o1 and o2 alone."
+    "Accuracy on tests in which a spurious pattern is independent of the label, as a function of its agreement "
+    "with the label in training (2000 samples, n = 16, p = 8, flow time 2000, pseudo network): CNN, separate "
+    "training with l = 1, joint training with l = 6. Patterns replace CelebA. The separate router learns the "
+    "spurious pattern in proportion to its agreement, but at l = 1 it selects only o1 and o2."
 )
 CLAIMS = ("spur-1", "spur-2")
 

@@ -6,9 +6,9 @@ from typing import Any
 from odesim.show.figures import Table
 
 CAPTION = (
-    "Parameters (millions), share of parameters in three quarters of the experts and multiply-adds saved by "
-    "pruning them, "
-    "counted from the published sizes, beside the paper's numbers (which mix variants of 8 and 32 experts)."
+    "Parameters (millions), share of parameters in three quarters of the experts, and multiply-adds saved by "
+    "pruning these experts. The numbers follow from the published sizes and are shown with those of the paper "
+    "(which mix variants of 8 and 32 experts)."
 )
 CLAIMS = ("parameter-count", "flops-linear")
 

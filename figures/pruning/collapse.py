@@ -10,8 +10,9 @@ from odesim.flow import solve
 from odesim.show.figures import Table
 
 CAPTION = (
-    "The gap between task and irrelevant logits against scaled time (t/2) sqrt(eta_r eta_e m_+ (1 + 1/N)), for several "
-    "rates and numbers of neurons (markers) and l = 5, 10, 30: one curve per l; dashed: the late law 2 log tau."
+    "Gap between task and irrelevant logits as a function of the scaled time (t/2) sqrt(eta_r eta_e m_+ (1 + "
+    "1/N)), for several rates and numbers of neurons (markers) and l = 5, 10, 30. There is one curve per l. The "
+    "dashed line is the law 2 log tau at late times."
 )
 CLAIMS = ("collapse", "t-star", "late-log")
 CASES = ((1e-5, 1e-3, 10), (1e-3, 1e-4, 10), (1e-7, 1e-2, 40))

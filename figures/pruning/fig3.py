@@ -9,13 +9,13 @@ from figures.pruning._shared import COLOURS
 from odesim.show.figures import Request
 
 CAPTION = (
-    "Synthetic experiment (tiny random weights; rates of our own, the exact recursion). Left: router norms, head sign "
-    "+1 in blue and -1 in orange. Right: the router of the largest norm and that of the smallest as images, a cell "
-    "for the projection on every pattern, the two task patterns first."
+    "Synthetic experiment (tiny random weights, rates chosen by odesim, the exact recursion). Left: router norms, "
+    "head sign +1 in blue and -1 in orange. Right: the routers with the largest and the smallest norm as images. "
+    "Each cell is the projection on one pattern, and the two task patterns come first."
 )
 PUBLISHED = (
-    "The paper's sizes: d = 200, n = 100, k = 20, l = 5, 300 steps. Few routers grow, along the task pattern of their "
-    "sign or the other."
+    "The paper's sizes: d = 200, n = 100, k = 20, l = 5, 300 steps. Few routers grow, and each of them grows along "
+    "one of the two task patterns."
 )
 CLAIMS = ("lem-4.1-iv", "lem-4.2-ii")
 

@@ -10,10 +10,10 @@ from odesim.flow import solve
 from odesim.show.figures import Table
 
 CAPTION = (
-    "Enumerated test accuracy against the share of experts pruned in each sign group, 7 + 7 experts (2 "
-    "important, "
-    "1 mis-signed, 1 weak, 3 neutral): mean over seeds, band 10 to 90 %. Left: without, right: with post-pruning "
-    "fine-tuning for T'. Informed criteria keep full accuracy; a random choice does not."
+    "Enumerated test accuracy as a function of the share of pruned experts in each sign group, 7 + 7 experts (2 "
+    "important, 1 mis-signed, 1 weak, 3 neutral): mean over seeds, band 10 to 90 %. The left panel is without "
+    "post-pruning fine-tuning, and the right panel with post-pruning fine-tuning for T'. Informed criteria keep "
+    "full accuracy, but a random choice does not."
 )
 CLAIMS = ("thm-4.3", "thm-4.5", "criteria", "random-prune")
 

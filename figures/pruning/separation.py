@@ -9,8 +9,9 @@ from figures.pruning._shared import COLOURS
 from odesim.show.figures import Table
 
 CAPTION = (
-    "The time of a mis-signed expert over that of a correctly signed one, against the number N of irrelevant patterns: "
-    "one repeated pattern per input (exactly sqrt(N), line), n = 6 and n = d/2 independent tokens."
+    "Time of a mis-signed expert divided by the time of a correctly signed expert, as a function of the number N "
+    "of irrelevant patterns: one repeated pattern per input (exactly sqrt(N), line), n = 6 and n = d/2 independent "
+    "tokens."
 )
 CLAIMS = ("mis-sign-ratio", "mis-sign-iid")
 

@@ -16,6 +16,10 @@ from odesim.evidence.verification import claims_of
 
 NUMBER = r"(?:[A-Z]\.)?\d+(?:\.\d+)*"
 KINDS = "Theorem|Lemma|Proposition|Corollary|Definition|Assumption|Claim|Remark|Condition|Fact"
+COLUMNS = (
+    "Every row is one form of a claim, or the reason why a statement has no claim. *Detectable deviation* is a",
+    "deviation from the claim that the measurement would detect ([how a claim is decided](../verdicts.md)).",
+)
 NAMED = re.compile(rf"\b({KINDS})s? ({NUMBER}(?:(?:, | and ){NUMBER})*)")
 
 
@@ -48,13 +52,14 @@ def table(system: System, verdicts: Sequence[Mapping[str, Any]]) -> str:
     by_claim: dict[str, list[Mapping[str, Any]]] = {}
     for verdict in verdicts:
         by_claim.setdefault(str(verdict["claim"]), []).append(verdict)
-    head = ["| statement | claim | answer | predicted | found | would have been seen |", "|---|---|---|---|---|---|"]
-    lines = [f"# {system.name}: every numbered statement", "", *head]
+    names = "| statement | claim | verdict | predicted | measured | detectable deviation |"
+    head = [names, "|---|---|---|---|---|---|"]
+    lines = [f"# {system.name}: every numbered statement", "", *COLUMNS, "", *head]
     for name, claims in covered.items():
         rows = [row for claim in claims for row in _rows(name, by_claim.get(claim, []))]
         lines += rows or [f"| {name} | | | | | {reasons[name]} |"]
     numbered = {claim for claims in covered.values() for claim in claims}
-    lines += ["", "## What has no number: equations, figures, sections, and our own", "", *head]
+    lines += ["", "## Claims without a numbered statement", "", *head]
     for claim in claims_of(system):
         if claim.id not in numbered:
             lines += _rows(claim.source.place, by_claim.get(claim.id, []))

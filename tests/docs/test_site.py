@@ -123,7 +123,7 @@ def test_the_table_of_grades_counts_them_and_begins_with_the_best():
         "beta": grade([{**verdict, "reproduces": "law"}]).record(),
     }
     lines = gallery._grades(found)
-    assert lines[0] == "Of 3 entries and papers: 1 *number reproduced*, 1 *law reproduced*, 1 *qualitative*."
+    assert lines[0] == "Of 3 models and papers: 1 *number reproduced*, 1 *law reproduced*, 1 *qualitative*."
     rows = [line for line in lines if line.startswith("| [`")]
     assert [row.split("`")[1] for row in rows] == ["zeta", "beta", "alpha"]
     assert "it states no claim" in rows[-1] and "eq. (7)" in rows[0]

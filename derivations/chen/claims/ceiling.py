@@ -115,7 +115,7 @@ def linear_accuracy(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 CLAIMS = (
     claim(
         "thm-4.1",
-        "Where alpha and gamma share a law, every patchwise additive F has error at least 1/8.",
+        "If alpha and gamma have the same distribution, every patchwise additive F has error at least 1/8.",
         "Theorem 4.1",
         four_points,
         All(
@@ -131,7 +131,7 @@ CLAIMS = (
     ),
     claim(
         "thm-4.1-tight",
-        "The bound 1/8 is attained, at every K.",
+        "The bound 1/8 is attained for every K.",
         "Theorem 4.1",
         tight_error,
         Equals(0.125, absolute=1e-15, meaning="exact error of the extremal function", error=0.0),
@@ -141,8 +141,8 @@ CLAIMS = (
     ),
     claim(
         "thm-4.1-overlap",
-        "For general laws the bound is (1/8) int int min(f_a(s) f_g(t), f_a(t) f_g(s)): 0.075 in "
-        "settings 1 and 2, a ceiling of 92.5 %, and it is attained.",
+        "For general distributions the bound is (1/8) int int min(f_a(s) f_g(t), f_a(t) f_g(s)). In settings 1 "
+        "and 2 this is 0.075, so the largest accuracy is 92.5 %. The bound is attained.",
         "Theorem 4.1",
         overlap_error,
         Equals(0.075, absolute=1e-12, meaning="error", error=1e-14),
@@ -162,8 +162,8 @@ CLAIMS = (
     ),
     claim(
         "lin-75",
-        "A linear single expert without centre weights has accuracy 3/4 where alpha and gamma share a law, "
-        "and 1/2 + P(alpha > gamma)/2 for equal weights in general.",
+        "A linear single expert without centre weights has accuracy 3/4 if alpha and gamma have the same "
+        "distribution. With equal weights its accuracy is 1/2 + P(alpha > gamma)/2 in general.",
         "Section 6",
         linear_accuracy,
         Equals(0.75, absolute=0.004, meaning="accuracy"),

@@ -144,11 +144,11 @@ def flips_in_training(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 SUM_NAMES = ("y beta^3", "y eps gamma^3", "alpha^3")
 STAYS = (Form("no fall", exponent=0.0),)
-SUMS = "the rms of a sum of n independent terms of the generator; what it does to gradients is claim lem-E.5"
+SUMS = "the rms of a sum of n independent terms of the generator; claim lem-E.5 measures its effect on gradients"
 CLAIMS = (
     claim(
         "lem-D.1",
-        "Sums over a cluster of y beta^3 and y eps gamma^3, and of alpha^3 less its mean, are O(sqrt n).",
+        "The sums over a cluster of y beta^3, of y eps gamma^3, and of alpha^3 - E[alpha^3] are O(sqrt n).",
         "Lemma D.1",
         cluster_sum,
         Power(0.5, over="n", margin=0.03, meaning="rms of the sum"),
@@ -169,7 +169,10 @@ CLAIMS = (
         break_number(),
         rungs=(2, 8, 9),
         variants=(
-            Variant("scaling", identity="inner products of Gaussian vectors of variance 1/d, as they are drawn"),
+            Variant(
+                "scaling",
+                identity="inner products of noise patches, which are drawn as Gaussian vectors of variance 1/d",
+            ),
             Variant(
                 "bounds",
                 {"bounds": True},
@@ -182,7 +185,8 @@ CLAIMS = (
     ),
     claim(
         "lem-D.4a",
-        "The relative top gap of every expert is at least delta/(3 M J^2 K^2) with probability 1 - delta/3.",
+        "For every expert the relative gap between the two largest overlaps is at least delta/(3 M J^2 K^2) with "
+        "probability 1 - delta/3.",
         "Lemma D.4",
         gap_holds,
         Probability(low=1 - 0.1 / 3, meaning="gaps are as large", visible=0.02),
@@ -215,8 +219,8 @@ CLAIMS = (
     ),
     claim(
         "nflip",
-        "Sampling noise of the class weights C_k changes an expert's profession with a probability that falls "
-        "like n^(-1/2), 5.6 % at n = 16000 in setting 3.",
+        "Sampling noise of the class weights C_k changes the feature that an expert learns. The probability of a "
+        "change falls like n^(-1/2), and is 5.6 % at n = 16000 in setting 3.",
         "Section 5",
         flips,
         Power(
@@ -254,7 +258,7 @@ CLAIMS = (
             Variant(
                 "training, rate",
                 {"training": True, "observed": True},
-                "In training the share falls like n^(-1/2) too.",
+                "In training the share of changed experts also falls like n^(-1/2).",
                 "inconclusive",
                 law=Power(
                     -0.5,

@@ -202,8 +202,8 @@ def power_law(q: float) -> Any:
 CLAIMS = (
     claim(
         "lem-E.3",
-        "At T_1 overlaps are of order sigma_0^(1/2), outputs and |q - 1/2| of order sigma_0^(3/2), routers of "
-        "order at most sigma_0^(3/2); sharply sigma_0^2.",
+        "At T_1 overlaps are of order sigma_0^(1/2), and outputs and |q - 1/2| are of order sigma_0^(3/2). "
+        "Routers are of order at most sigma_0^(3/2), and their sharp order is sigma_0^2.",
         "Lemma E.3",
         size_at_end,
         Power(0.5, over="sigma_0", margin=0.1, meaning="size at T_1"),
@@ -227,7 +227,7 @@ CLAIMS = (
     ),
     claim(
         "lem-E.4",
-        "At T_1 routing is uniform up to O(sigma_0^(3/2)); sharply sigma_0^2.",
+        "At T_1 routing is uniform up to O(sigma_0^(3/2)). The sharp order is sigma_0^2.",
         "Lemma E.4",
         size_at_end,
         Power(1.5, over="sigma_0", margin=0.1, bound="at least", meaning="max |p - 1/M|"),
@@ -238,7 +238,7 @@ CLAIMS = (
     ),
     claim(
         "lem-E.6",
-        "Until T_1 every loser stays of order sigma_0, at feat(0)/(1 - feat(0)/max).",
+        "Until T_1 every losing feature stays of order sigma_0, at feat(0)/(1 - feat(0)/max).",
         "Lemma E.6",
         loser,
         Power(1.0, over="sigma_0", margin=0.06, meaning="typical loser at T_1"),
@@ -259,8 +259,8 @@ CLAIMS = (
     ),
     claim(
         "explore-invariants",
-        "1/x - 1/x' is conserved along the race for all overlaps of an expert (ours); in training "
-        "its drift falls like n^(-1/2).",
+        "For all overlaps x, x' of an expert, 1/x - 1/x' is conserved while the features compete (ours). In "
+        "training its drift falls like n^(-1/2).",
         "Lemma E.6",
         invariant,
         Vanishes(1e-8, meaning="relative drift"),
@@ -281,7 +281,7 @@ CLAIMS = (
     ),
     claim(
         "explore-collapse",
-        "x/sigma_0 against tau/sigma_0 is one curve for all sigma_0, M and laws (ours).",
+        "x/sigma_0 as a function of tau/sigma_0 is one curve for all sigma_0, M and distributions (ours).",
         "Lemma E.5",
         collapse,
         Vanishes(1e-4, meaning="distance from the race over its largest value"),
@@ -295,8 +295,8 @@ CLAIMS = (
     ),
     claim(
         "lem-E.7",
-        "An expert's gradient reaches sigma_0^1.8 at a time of order sigma_0^0.9 / eta; the paper's exponent "
-        "0.8 is an upper bound.",
+        "An expert's gradient reaches sigma_0^1.8 at a time of order sigma_0^0.9 / eta. The paper's exponent 0.8 "
+        "is an upper bound.",
         "Lemma E.7",
         rise_time,
         Power(0.9, over="sigma_0", margin=0.02, meaning="T^(m) eta"),
@@ -328,7 +328,7 @@ CLAIMS = (
     ),
     claim(
         "lem-E.8",
-        "On [T_1/2, T_1] (ends and middle) the winner follows x* = tau + O(sigma_0).",
+        "On [T_1/2, T_1] (measured at the ends and in the middle) the winning feature follows x* = tau + O(sigma_0).",
         "Lemma E.8",
         lead,
         Power(1.0, over="sigma_0", margin=0.06, meaning="|x* - tau|"),
@@ -338,7 +338,7 @@ CLAIMS = (
     ),
     claim(
         "lem-5.2",
-        "At T_1 an expert has error o(1) on its own cluster, and Omega(1/K) on the others.",
+        "At T_1 an expert has error o(1) on its own cluster, and error Omega(1/K) on the other clusters.",
         "Lemma 5.2",
         part_of_errors("others"),
         Power(-1.0, over="K", margin=0.1, bound="at least", meaning="error on the others", short="M and J grow with K"),
@@ -352,7 +352,7 @@ CLAIMS = (
             Variant(
                 "own",
                 {"own": True},
-                "The error on its own cluster falls with sigma_0, at least like its fourth root.",
+                "The error of an expert on its own cluster falls with sigma_0, at least like sigma_0^(1/4).",
                 law=Power(
                     0.25,
                     over="sigma_0",
@@ -369,8 +369,8 @@ CLAIMS = (
     ),
     claim(
         "act-race",
-        "For sigma = sign(z)|z|^q overlaps of an expert separate if q > 2, keep their ratio at q = 2, and "
-        "equalise below (ours); ReLU and GELU race like linear experts.",
+        "For sigma = sign(z)|z|^q the overlaps of an expert separate if q > 2, keep their ratio if q = 2, and "
+        "equalise if q < 2 (ours). ReLU and GELU behave like linear experts.",
         "Section 5.1",
         concentration,
         power_law(3.0),

@@ -132,8 +132,8 @@ AMPLITUDES = tuple({"n": 2000, "a": a} for a in (0.003, 0.01, 0.03, 0.1, 0.3))
 CLAIMS = (
     claim(
         "lem-E.1",
-        "The routers' gradients sum to zero, so that sum_m theta_m stays zero; not in the released protocol, "
-        "whose multiplier is the noisy logit.",
+        "The gradients of the routers sum to zero, so sum_m theta_m stays zero. This fails in the released "
+        "protocol, whose multiplier is the noisy logit.",
         "Lemma E.1",
         router_sum,
         Vanishes(1e-12, meaning="|sum theta|/max |theta|"),
@@ -142,7 +142,12 @@ CLAIMS = (
         rungs=(1, 5, 9),
         variants=(
             Variant("paper", {"variant": "paper"}),
-            Variant("released", {"variant": "released"}, "The same for the released protocol.", "refuted"),
+            Variant(
+                "released",
+                {"variant": "released"},
+                "The gradients of the routers sum to zero in the released protocol.",
+                "refuted",
+            ),
         ),
         erratum="errata-10",
     ),
@@ -159,15 +164,23 @@ CLAIMS = (
     ),
     claim(
         "eq-E.2",
-        "The mean gradient of a router over the routing noise; the multiplier l' is that of the selected "
-        "expert, inside the sum.",
+        "In the mean gradient of a router over the routing noise, the multiplier l' is that of the selected "
+        "expert, and stands inside the sum.",
         "Lemma E.2, equation (E.2)",
         against_formula,
         Agrees(0.05, "gradient", "half of what a factor off by a tenth changes"),
         grid({"of": "routers"}),
         break_measure(lambda lab, point, seed: against_formula(lab, {**point, "factor": 1.1}, seed)),
         rungs=(2, 6, 9),
-        variants=(Variant("corrected"), Variant("printed", {"printed": True}, "l' outside the sum.", "refuted")),
+        variants=(
+            Variant("corrected"),
+            Variant(
+                "printed",
+                {"printed": True},
+                "In the mean gradient of a router the multiplier l' stands outside the sum.",
+                "refuted",
+            ),
+        ),
         erratum="errata-5",
     ),
     claim(
@@ -207,8 +220,8 @@ CLAIMS = (
     ),
     claim(
         "lem-E.2",
-        "Sample gradients deviate from their mean over the routing noise by O(n^(-1/2) a^2) (experts) and "
-        "O(n^(-1/2) a^3) (routers) at overlaps of size a.",
+        "Sample gradients deviate from their mean over the routing noise. At overlaps of size a the deviation is "
+        "O(n^(-1/2) a^2) for experts and O(n^(-1/2) a^3) for routers.",
         "Lemma E.2",
         fluctuation,
         Power(-0.5, over="n", margin=0.03, meaning="rms deviation"),

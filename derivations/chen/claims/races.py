@@ -85,7 +85,7 @@ SIZES = over("sigma_0", 1e-5, 1e-4, 1e-3, seeds=20)
 CLAIMS = (
     claim(
         "lem-E.7-flow",
-        "The exact flow's gradient reaches sigma_0^1.8 at the time of the closed form, which lem-E.7 measures.",
+        "In the exact flow the gradient reaches sigma_0^1.8 at the time of the closed form in lem-E.7.",
         "Lemma E.7",
         rise,
         Equals(1.0, absolute=0.02, meaning="time in the flow over that of the closed form"),
@@ -95,7 +95,8 @@ CLAIMS = (
     ),
     claim(
         "lem-E.7-winner",
-        "From then to T_1 the winner has at least 1 - sigma_0^0.1 of the norm of its expert's gradient.",
+        "From the time at which the gradient reaches sigma_0^1.8 until T_1, the winning feature has at least a "
+        "part 1 - sigma_0^0.1 of the norm of the gradient of its expert.",
         "Lemma E.7",
         dominance,
         Bounded(low=0.0, visible=0.05, meaning="part less 1 - sigma_0^0.1", because="a tenth of it"),
@@ -106,8 +107,8 @@ CLAIMS = (
     ),
     claim(
         "lem-5.2-event",
-        "An expert is wrong on another cluster where the feature noise is its own feature with the wrong sign, which "
-        "has the probability 1/(2 (K - 1)): the error elsewhere is Omega(1/K).",
+        "An expert is wrong on another cluster if the feature noise is its own feature with the wrong sign. This "
+        "has the probability 1/(2 (K - 1)), so the error on other clusters is Omega(1/K).",
         "Lemma 5.2",
         wrong_elsewhere,
         Equals(1.0, absolute=0.02, meaning="P(wrong | that event)", because="1 - 1/d at d = 50"),

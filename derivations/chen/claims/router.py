@@ -60,7 +60,8 @@ CLAIMS = (
     ),
     claim(
         "group2",
-        "The two-variable reduction follows training on 8000 examples: D within 3 % up to 0.5 (ours).",
+        "The reduction to two variables describes training on 8000 examples: the contrast D agrees within 3 % up "
+        "to D = 0.5 (ours).",
         "Lemma E.17",
         training_against_pair,
         Typical(
@@ -76,7 +77,7 @@ CLAIMS = (
     ),
     claim(
         "sstar",
-        "With a frozen router specialists stop at s* = c* M^(1/3) (ours).",
+        "With a frozen router specialised experts stop growing at s* = c* M^(1/3) (ours).",
         "Lemma E.12",
         plateau,
         Power(1 / 3, over="M", margin=0.01, meaning="s*", error=1e-5, short="experts cost M^2"),
@@ -102,8 +103,8 @@ CLAIMS = (
     ),
     claim(
         "rho-law",
-        "The contrast reaches 1/2 at a time ~ c^(-1/4), rho = c M^2 (ours); a router that is too slow lets the "
-        "specialists stall at s*.",
+        "For rho = c M^2 the contrast reaches 1/2 at a time ~ c^(-1/4) (ours). If the router is too slow, the "
+        "specialised experts stop growing at s*.",
         "Section 5.2",
         half_time,
         Power(-0.25, over="c", margin=0.02, meaning="time of D = 1/2 from strength 0", error=1e-5, shift=-1e-3),
@@ -122,7 +123,8 @@ CLAIMS = (
     ),
     claim(
         "prop-E.9",
-        "Until T_2 outputs depend on features, and every group gets its share (logits depend on centres: lem-E.14).",
+        "Until T_2 outputs depend on features, and every group gets its share of the examples. (That logits "
+        "depend on centres is lem-E.14.)",
         "Proposition E.9",
         centre_output,
         Power(3.0, over="sigma_0", margin=0.3, meaning="output from centres", short="smaller outputs drown in noise"),
@@ -152,7 +154,7 @@ CLAIMS = (
     ),
     claim(
         "lem-E.12",
-        "Until T_2 specialists follow s = tau + O(sigma_0).",
+        "Until T_2 the overlap of specialised experts is s = tau + O(sigma_0).",
         "Lemma E.12",
         specialist_lead,
         Power(1.0, over="sigma_0", margin=0.06, meaning="|s - tau|"),
@@ -164,7 +166,7 @@ CLAIMS = (
             Variant(
                 "beyond it",
                 {"frozen": True},
-                "The same at every time.",
+                "The overlap of specialised experts is s = tau + O(sigma_0) at every time.",
                 "refuted",
                 law=Bounded(low=0.9, meaning="s/tau"),
                 sweep={"quick": grid()},
@@ -174,7 +176,7 @@ CLAIMS = (
     ),
     claim(
         "lem-E.14",
-        "Routers pick up features only through sampling noise: max <theta, v>/D ~ n^(-1/2).",
+        "Routers learn features only through sampling noise: max <theta, v>/D ~ n^(-1/2).",
         "Lemma E.14",
         contamination,
         Power(-0.5, over="n", margin=0.1, meaning="max <theta, v>/D", no_log_rival=MEANS),
@@ -187,7 +189,7 @@ CLAIMS = (
     claim(
         "lem-E.16",
         "Within a group differences grow as exp(kappa D), kappa = (M^2/(M-1) + 1 - |M_k|/M) E[beta^2]/E[beta] "
-        "(the constant is ours): they stay small until T_2, not to the end of training.",
+        "(the constant is ours). They stay small until T_2, but not until the end of training.",
         "Lemma E.16",
         growth_rate,
         Equals(1.0, absolute=0.05, meaning="growth rate over kappa", error=1e-3),
@@ -208,7 +210,7 @@ CLAIMS = (
             Variant(
                 "to the end",
                 {"when": "end"},
-                "The imbalance stays small to the end of training.",
+                "The differences within a group stay small until the end of training.",
                 "refuted",
                 law=Bounded(high=0.05, meaning="imbalance"),
                 sweep={"quick": grid()},
@@ -217,8 +219,8 @@ CLAIMS = (
     ),
     claim(
         "lem-E.17",
-        "Outside its group an expert's router falls at the rate E[beta] E[alpha^3] tau^3 |M_k|/(2 K M^3) (the "
-        "constant is ours).",
+        "For a cluster outside its group, the router of an expert falls at the rate E[beta] E[alpha^3] tau^3 "
+        "|M_k|/(2 K M^3) (the constant is ours).",
         "Lemma E.17",
         outer_drift,
         Power(3.0, over="s", margin=0.05, meaning="drift", error=1e-6, toward="small"),
@@ -253,8 +255,8 @@ CLAIMS = (
     ),
     claim(
         "lem-E.18",
-        "At T_2 the contrast is E[beta] E[alpha^3] M^-8/(8 K) at rho = M^2, so that routers outside the group "
-        "lie below by Omega(K^-1 M^-9) |M_k|.",
+        "At T_2 and rho = M^2 the contrast is E[beta] E[alpha^3] M^-8/(8 K). Routers outside the group are "
+        "therefore lower by Omega(K^-1 M^-9) |M_k|.",
         "Lemma E.18",
         contrast_at_end,
         Equals(1.0, absolute=0.01, meaning="D over its law", error=1e-5),
@@ -273,7 +275,7 @@ CLAIMS = (
     ),
     claim(
         "p3-closure",
-        "Training on three patches approaches the exact flow's recursion like n^(-1/2) (ours).",
+        "Training on three patches approaches the recursion of the exact flow like n^(-1/2) (ours).",
         "Algorithm 1",
         closure,
         Power(-0.5, over="n", margin=0.1, meaning="relative distance", no_log_rival=MEANS),
@@ -284,7 +286,8 @@ CLAIMS = (
     ),
     claim(
         "starve",
-        "Experts out of reach of every example stay exactly where they are, and their number only grows (ours).",
+        "If no example can be routed to an expert, the expert stays exactly constant. The number of such experts "
+        "never falls (ours).",
         "Lemma C.4",
         starving,
         All(
@@ -301,7 +304,7 @@ CLAIMS = (
     ),
     claim(
         "load",
-        "Experts of a group share their load early; later one of them takes it all (ours).",
+        "Early in training the experts of a group share the examples. Later one of them gets all examples (ours).",
         "Lemma E.16",
         loads,
         Bounded(high=0.05, meaning="relative difference of loads"),

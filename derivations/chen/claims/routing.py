@@ -153,7 +153,8 @@ TANH = "largest |pi_m - pi_m'|/tanh(|h_m - h_m'|/2)"
 CLAIMS = (
     claim(
         "route-exact",
-        "The routing law under Unif[0,1] noise is the piecewise polynomial integral (R1), with its Jacobian.",
+        "With routing noise uniform on [0, 1], the routing probabilities and their Jacobian are integrals of a "
+        "piecewise polynomial.",
         "Section 3, Algorithm 1",
         exactness,
         All(
@@ -169,7 +170,8 @@ CLAIMS = (
     ),
     claim(
         "lem-5.1",
-        "The routing law is Lipschitz: |p - p'|_inf <= kappa M^2 |h - h'|_inf, kappa = 1.",
+        "The routing probabilities p are Lipschitz in the logits h: |p - p'|_inf <= kappa M^2 |h - h'|_inf, with "
+        "kappa = 1.",
         "Lemma 5.1",
         per_square(steepness),
         Bounded(high=1.0, meaning=RATIO + "/M^2"),
@@ -180,7 +182,7 @@ CLAIMS = (
     ),
     claim(
         "lem-C.1",
-        "The same for noise of any density at most kappa: normal and exponential noise (uniform noise: lem-5.1).",
+        "The bound of lem-5.1 holds for noise of any density at most kappa, here for normal and exponential noise.",
         "Lemma C.1",
         any_noise,
         Bounded(high=1.0, meaning=RATIO + "/(kappa M^2)"),
@@ -191,7 +193,7 @@ CLAIMS = (
     ),
     claim(
         "lem-5.1-sharp",
-        "The Lipschitz constant is 2 kappa, whatever M, and is attained.",
+        "The Lipschitz constant is 2 kappa for every M, and is attained.",
         "Lemma 5.1",
         steepness,
         Bounded(2 - 1e-9, 2 + 1e-9, meaning=RATIO, because="at equal logits, to rounding"),
@@ -223,7 +225,7 @@ CLAIMS = (
     ),
     claim(
         "lem-C.3-sharp",
-        "|p_m - p_m'| <= 2 |h_m - h_m'|, attained.",
+        "|p_m - p_m'| <= 2 |h_m - h_m'|, and the bound is attained.",
         "Lemma C.3",
         spread,
         Bounded(2 - 1e-9, 2 + 1e-9, meaning="largest |p_m - p_m'|/|h_m - h_m'|", because="to rounding"),
@@ -244,7 +246,7 @@ CLAIMS = (
     ),
     claim(
         "lem-E.10b",
-        "The gate of a chosen expert is at least 1/(e M); sharply, 1/(1 + e (M - 1)).",
+        "The gate of a chosen expert is at least 1/(e M). The sharp bound is 1/(1 + e (M - 1)).",
         "Lemma E.10",
         chosen_gate,
         Bounded(1 - 1e-12, 1 + 1e-12, meaning="smallest gate times 1 + e (M - 1)", because="attained, to rounding"),
@@ -254,7 +256,7 @@ CLAIMS = (
     ),
     claim(
         "lem-E.11",
-        "Softmax gates are Lipschitz: |pi - pi'|_inf <= (1/2) |h - h'|_inf, attained.",
+        "Softmax gates are Lipschitz: |pi - pi'|_inf <= (1/2) |h - h'|_inf, and the bound is attained.",
         "Lemma E.11",
         functools.partial(steepness, law=softmax),
         Bounded(0.5 - 1e-9, 0.5 + 1e-9, meaning="largest |pi - pi'|/|h - h'|", because="attained, to rounding"),
@@ -290,7 +292,8 @@ CLAIMS = (
     ),
     claim(
         "lem-F.1",
-        "Of N normals the two largest are within a factor 1 - G with probability at most G N^2.",
+        "Among N normal numbers the two largest are within a factor 1 - G of each other with probability at most "
+        "G N^2.",
         "Lemma F.1",
         near_ties,
         All(
@@ -303,7 +306,8 @@ CLAIMS = (
     ),
     claim(
         "lem-F.2",
-        "In the normalised tensor-power race a loser ends below y_0 (1 + 1/G).",
+        "In the normalised tensor-power iteration a losing coordinate with the initial value y_0 ends below y_0 "
+        "(1 + 1/G), where G is the relative lead of the winning coordinate.",
         "Lemma F.2",
         tensor_race,
         Bounded(high=1.0, meaning="y_T/(y_0 (1 + 1/G))"),
@@ -325,7 +329,7 @@ CLAIMS = (
     ),
     claim(
         "lem-E.13",
-        "On eps = +-y a cubic expert has y f = sum_j alpha^3 <w_j, v_k>^3 +- gamma^3 <w_j, v_k'>^3.",
+        "For samples with eps = +-y a cubic expert has y f = sum_j alpha^3 <w_j, v_k>^3 +- gamma^3 <w_j, v_k'>^3.",
         "Lemma E.13",
         cubic_identity,
         Proven("the cubic identity"),

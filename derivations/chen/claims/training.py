@@ -162,7 +162,8 @@ SOME = {"quick": over("d", 16, 25, 40, 64, seeds=20), "full": LARGER}
 FEW = Variant(
     "M = 8",
     {"M": 8},
-    "With 8 experts, fewer than the theorem asks for, at most four runs in five reach that: clusters are left without.",
+    "With 8 experts, fewer than the theorem requires, at most four of five runs have a test error below 1 %, "
+    "because some clusters have no expert.",
     law=Probability(
         high=0.8,
         meaning="test error below 1 %",
@@ -173,7 +174,13 @@ FEW = Variant(
     control=break_setting(M=24),
 )
 NAMED = Variant("M = 24", {"M": 24}, expected="inconclusive")
-LOADED = Variant("M = 24, by load", {"M": 24, "by": "load"}, "The same, experts grouped by what they get.")
+LOADED = Variant(
+    "M = 24, by load",
+    {"M": 24, "by": "load"},
+    "99 % of the examples of covered clusters go to the "
+    "experts of their group. Here experts are grouped "
+    "by the examples that they get.",
+)
 SIDE = {"visible": math.inf, "because": "which side it is on"}
 CLAIMS = (
     claim(
@@ -192,7 +199,7 @@ CLAIMS = (
             Variant(
                 "M = 24, below 1 %",
                 {"M": 24, "wrong": 0.01},
-                "The same of a training error below 1 %, M = 24.",
+                "Algorithm 1 reaches a training error below 1 % with probability 1 - o(1), M = 24.",
                 law=Tends(last=OFTEN, meaning="training error below 1 %"),
             ),
         ),
@@ -201,7 +208,8 @@ CLAIMS = (
     ),
     claim(
         "thm-4.2-test",
-        "Its test error is o(1) with probability 1 - o(1): below 1 % the more often the larger d, without noise.",
+        "The test error is o(1) with probability 1 - o(1): the share of runs with a test error below 1 % "
+        "(without noise) grows with d.",
         "Theorem 4.2",
         happens(final("accuracy"), low=0.99),
         Tends(last=OFTEN, meaning="test error below 1 %"),
@@ -214,8 +222,9 @@ CLAIMS = (
     ),
     claim(
         "thm-4.2-groups",
-        "Every expert that gets examples classifies its own cluster, with at most 1 % of errors, the more often the "
-        "larger d; in the proof that of its largest initial overlap.",
+        "Every expert that gets examples classifies its own cluster with at most 1 % of errors. The share of "
+        "such runs grows with d. In the proof the own cluster of an expert is that of its largest initial "
+        "overlap.",
         "Theorem 4.2",
         happens(own_error, high=0.01),
         Tends(last=OFTEN, meaning="no expert worse than 1 %"),
@@ -231,8 +240,9 @@ CLAIMS = (
     ),
     claim(
         "thm-4.2-router",
-        "99 % of the examples of covered clusters go to the experts of their group, the more often the larger d; in "
-        "the proof those whose largest initial overlap is with their cluster.",
+        "99 % of the examples of covered clusters go to the experts of their group. The share of such runs grows "
+        "with d. In the proof the group of a cluster has the experts whose largest initial overlap is with this "
+        "cluster.",
         "Theorem 4.2",
         happens(purity, low=0.99),
         Tends(last=OFTEN, meaning="99 % of the examples at their group"),
@@ -267,7 +277,7 @@ CLAIMS = (
     ),
     claim(
         "moe-vs-single",
-        "The mixture passes the ceiling of 7/8 that no single expert passes.",
+        "The accuracy of the mixture exceeds 7/8, the largest accuracy of a single expert.",
         "Section 6, Table 1",
         final("accuracy"),
         Typical(low=0.875, meaning="test accuracy", **SIDE),
@@ -281,7 +291,7 @@ CLAIMS = (
                 Variant(
                     f"single {name}",
                     {"single": True, "activation": name, "setting": 3},
-                    f"A single {name} expert stays below 7/8.",
+                    f"The accuracy of a single {name} expert stays below 7/8.",
                     law=Typical(high=0.875, meaning="best test accuracy", **SIDE),
                     sweep={"quick": TABLE},
                     control=control,
@@ -297,7 +307,7 @@ CLAIMS = (
     ),
     claim(
         "lin-vs-nonlin",
-        "Linear mixtures keep a high dispatch entropy; cubic ones do not.",
+        "Linear mixtures keep a high dispatch entropy. Cubic mixtures do not.",
         "Section 6, Table 1",
         final("entropy"),
         Typical(low=1.0, meaning="dispatch entropy"),
@@ -316,7 +326,7 @@ CLAIMS = (
             Variant(
                 "accuracy",
                 {"lag": True},
-                "Linear mixtures are less accurate, in the typical run.",
+                "In the typical run linear mixtures are less accurate than cubic mixtures.",
                 law=Typical(low=0.0, meaning="accuracy of cubic minus linear", **SIDE),
                 control=break_setting(exchanged=True),
                 sweep={"quick": grid({"activation": "linear", "setting": 1, **FINE}, seeds=15)},
@@ -325,7 +335,7 @@ CLAIMS = (
     ),
     claim(
         "lb-not-key",
-        "Load balancing does not bring linear mixtures to the accuracy of cubic ones.",
+        "Load balancing does not raise the accuracy of linear mixtures to that of cubic mixtures.",
         "Section 6, Table 9",
         with_balance,
         Typical(high=0.97, meaning="accuracy of balanced linear mixtures"),
@@ -338,7 +348,8 @@ CLAIMS = (
     ),
     claim(
         "ngd-key",
-        "Normalised gradients keep the experts' strengths together; plain descent lets them run apart.",
+        "With normalised gradients the strengths of the experts stay similar. With plain gradient descent they "
+        "become different.",
         "Section 4.2, Key technique 3",
         speeds,
         Bounded(high=2.0, meaning="largest over smallest strength"),

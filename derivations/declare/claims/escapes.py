@@ -41,7 +41,7 @@ def from_a_saddle(parameters: Any) -> bool:
 
 
 def escape_claim(system: System) -> Claim:
-    text = "The time in which SGD finds the teacher from random starts has the law of an escape from a saddle"
+    text = "The time in which SGD from random starts finds the teacher has the predicted distribution of escape times"
     law = Agrees(0.1, "share of runs", "times that are a quarter longer differ by more")
     return generated_claim(system, "escape", text, escapes, law, once({"d": DIMENSION, "seeds": RUNS}), 0.25, (8,))
 

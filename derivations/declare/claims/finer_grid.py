@@ -43,6 +43,6 @@ def _distance(found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray
 
 def finer_grid_claim(system: System) -> Claim:
     """The claim that drift and second-order term are means of the motion by samples after their looks."""
-    text = "Drift and second-order term are means of a sample's motion after its looks, by automatic differentiation"
+    text = "Drift and second-order term are means over steps of SGD after virtual steps, by automatic differentiation"
     law = Vanishes(1e-8, meaning="relative difference")
     return generated_claim(system, "finer-grid", text, finer_grid, law, once({}, seeds=2), 1e-4, (2,))

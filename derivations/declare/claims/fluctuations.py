@@ -65,7 +65,7 @@ def claims(system: System) -> tuple[Claim, ...]:
 
 
 def _covariance(system: System) -> Claim:
-    text = "The covariance of a step of SGD is that of its increments, sample by sample"
+    text = "The computed covariance of a step of SGD equals the covariance of simulated steps"
     law = Agrees(0.1, "correlation", "a tenth of the variances")
     return generated_claim(system, "covariance", text, covariance, law, once({}), 0.25, (8,))
 

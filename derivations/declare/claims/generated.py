@@ -133,7 +133,7 @@ def _largest(derivative: Rates, expected: Rates, at: Rows, twist: float) -> floa
 
 
 def _gradient(system: System) -> Claim:
-    text = "The flow is minus the gradient of its own loss, by central differences in weight space"
+    text = "The flow is minus the gradient of its loss, by central differences of the weights"
     return generated_claim(
         system, "gradient", text, gradient, Vanishes(1e-6, meaning="relative difference"), once({}, seeds=2), 1e-3, (2,)
     )
@@ -241,9 +241,9 @@ def by_parameter(system: System, margin: float, because: str, scalars: bool = Tr
 def _drift(system: System) -> Claim:
     text = "The drift is minus the mean gradient of the loss of a sample, by automatic differentiation"
     if system.parameters().declaration.rules:
-        text = "The drift is minus the mean motion by a sample, as rules and automatic differentiation say it"
+        text = "The drift is the mean step of SGD by the rules, where gradients come from automatic differentiation"
     if system.parameters().declaration.look is not None:
-        text = "The drift is minus the mean motion by a sample after its looks, by automatic differentiation"
+        text = "The drift is the mean step of SGD after virtual steps, by automatic differentiation"
     margin = drift_margin(system.parameters())
     law = by_parameter(system, margin, "far below any wrong factor or sign")
     return generated_claim(system, "drift", text, drift, law, once({}, seeds=2), 2 * margin, (2, 6))
@@ -261,11 +261,11 @@ def own_points(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0
 
 
 def _own_points(system: System) -> Claim:
-    said = "the derivative is that of the sample's loss, by automatic differentiation"
+    said = "the derivative equals that by automatic differentiation of the loss"
     if system.parameters().declaration.rules:
-        said = "the motion is that by the sample, as rules and automatic differentiation say it"
+        said = "the step is that of the rules, where gradients come from automatic differentiation"
     if system.parameters().declaration.look is not None:
-        said = "the motion is that by the sample after its looks, by automatic differentiation"
+        said = "the step is that after virtual steps, by automatic differentiation"
     text = f"At every point of tier sampled {said}"
     law = Vanishes(1e-8, meaning="relative difference")
     return generated_claim(system, "own-points", text, own_points, law, once({}, seeds=2), 1e-4, (2,))

@@ -49,8 +49,8 @@ def _law(system: System, k: int) -> Claim:
     if farthest * 30 > 0.1:
         points = [{"overlap": farthest * x} for x in (1.0, 1.4, 2.0, 2.8)]
     power = float(min(0, 2 - k))
-    text = f"{leading.law(k)}: as the overlap m0 = 1/sqrt(d) of the start falls the time is "
-    said = {1: "the same", 2: f"longer by the same amount for every factor {FARTHER:g}"}
+    text = f"{leading.law(k)}. As the initial overlap m0 = 1/sqrt(d) falls, this time is "
+    said = {1: "constant", 2: f"longer by the same amount for every division of m0 by {FARTHER:g}"}
     rivals = [power - 0.5, power + 0.5] if k < 3 else [power - 1.0, power + 1.0]
     law = Power(
         power, over="overlap", margin=0.05, error=1e-4, toward="small", meaning="time" if k != 2 else "added time",
@@ -59,8 +59,8 @@ def _law(system: System, k: int) -> Claim:
     )  # fmt: skip
     measure = added if k == 2 else time
     return Claim(
-        id="leading-law", statement=text + said.get(k, f"m0^{power:g}"), source=system.source.at("generated"),
-        measure=measure, law=law, sweep={"quick": grid(*points)},
+        id="leading-law", statement=text + said.get(k, f"proportional to m0^{power:g}"),
+        source=system.source.at("generated"), measure=measure, law=law, sweep={"quick": grid(*points)},
         control=break_measure(functools.partial(measure, twist=1.0)), rungs=(3,), derived=True,
     )  # fmt: skip
 

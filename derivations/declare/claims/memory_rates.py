@@ -33,7 +33,7 @@ def claims(system: System) -> tuple[Claim, ...]:
     declared = system.parameters().declaration
     if not declared.memories or declared.limit == "batch":  # the drift of giant steps has their memories
         return ()
-    text = "Memories move at their rates, with squared gradients of samples by automatic differentiation"
+    text = "Memories change at their rates, where squared gradients come from automatic differentiation"
     law = All({one.name: Agrees(MARGIN, because="far below any wrong factor") for one in declared.memories})
     return (generated_claim(system, "memories", text, motion, law, once({}, seeds=2), 2 * MARGIN, (2, 6)),)
 

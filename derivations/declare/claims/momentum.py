@@ -45,7 +45,7 @@ def accelerated(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.
 
 
 def momentum_claim(system: System) -> Claim:
-    text = "SGD with momentum beta follows the limit of the step over 1 - beta; that of the step itself is refuted"
+    text = "SGD with momentum beta follows the limit with the step divided by 1 - beta, not the limit with the step"
     margin = min(0.15, system.parameters().momentum / 3)
     law = Agrees(margin, "motion", "a third at most of what is missing without the factor")
     return generated_claim(system, "momentum", text, accelerated, law, once({}, seeds=2), 1.0, (8,))

@@ -17,7 +17,7 @@ ABOVE, ABOVE_WEIGHTS = (0, 1, 2, 3, 4), (-25 / 12, 4, -3, 4 / 3, -1 / 4)
 
 
 def derivatives_claim(system: System) -> Claim:
-    text = "The derivatives of the final loss by every parameter are those of differences of flows"
+    text = "The derivatives of the final loss by every parameter equal finite differences between flows"
     law = Vanishes(1e-5, meaning="relative difference")
     return generated_claim(system, "gradient-differences", text, slopes, law, once({}), 1e-3, (3,))
 

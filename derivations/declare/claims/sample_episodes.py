@@ -62,6 +62,6 @@ def whole_claim(system: System) -> Claim:
     """The claim that the drift is the mean motion by whole episodes."""
     from derivations.declare.claims import generated
 
-    text = "The drift is minus the mean motion by whole episodes, successes first and then the reward of all"
+    text = "The drift is the mean step of SGD over whole simulated episodes"
     law = generated.by_parameter(system, 0.1, "far below any wrong factor or sign")
     return generated_claim(system, "episodes", text, whole, law, once({}, seeds=2), 0.3, (2, 6))

@@ -132,7 +132,7 @@ def trained(lab: Any, method: str, step: float, batch: int, steps: int, seeds: i
 
 
 def microscope_claim(system: System) -> Claim:
-    text = "Training of weight vectors in d dimensions and of their Gram matrix have the same law"
+    text = "SGD of weight vectors in d dimensions and SGD of their Gram matrix have the same distribution"
     law = All(
         {
             "motion": Agrees(0.05, "motion", "a twentieth of what a few steps move"),
@@ -192,6 +192,6 @@ def error_of(ends: np.ndarray) -> float:
 
 
 def small_step_claim(system: System) -> Claim:
-    text = "SGD tends to the flow as its step falls: extrapolated to step 0 it agrees with the flow"
+    text = "SGD tends to the flow as the step falls: an extrapolation of SGD to step 0 agrees with the flow"
     law = Agrees(0.1, "motion", "a tenth of what the flow moves by")
     return generated_claim(system, "small-step", text, small_steps, law, once({"steps": 16}, seeds=2), 0.2, (7,))

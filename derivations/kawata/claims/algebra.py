@@ -185,9 +185,9 @@ CLAIMS = (
         "alpha-tilde", "The coefficient of Appendix C equals alpha_i(rho nu + b) of Appendix B.", at("Appendix C.1"),
         tilde, Vanishes(1e-9, refuted_above=1e-3), once(), break_measure(functools.partial(tilde, order=1)), (1, 2, 9),
         variants=(
-            Variant("series", {"form": "series"}, "As the series over the unshifted coefficients."),
-            Variant("printed", {"form": "printed"}, "As (1/sqrt i!) E[sigma' He_i].", "refuted"),
-            Variant("corrected", {"form": "corrected"}, "As (1/sqrt i!) E[sigma' He_{i-1}]."),
+            Variant("series", {"form": "series"}, "The coefficient is the series over the unshifted coefficients."),
+            Variant("printed", {"form": "printed"}, "The coefficient is (1/sqrt i!) E[sigma' He_i].", "refuted"),
+            Variant("corrected", {"form": "corrected"}, "The coefficient is (1/sqrt i!) E[sigma' He_{i-1}]."),
         ),
         control_variant="corrected", erratum="errata-2",
     ),

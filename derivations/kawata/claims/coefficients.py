@@ -74,7 +74,7 @@ def loss_of_neurons(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 DECADES = {"quick": Grid(tuple({"d": 4**k} for k in range(4, 9)), 6)}
 BIASES = (
     Variant("generic", {"b": -0.5}, "ReLU with bias -1/2.", law=Power(-0.5, margin=0.02, meaning="mean difference")),
-    Variant("biasless", {"b": 0.0}, "ReLU without bias, where alpha_{k+1} = 0: order 1/d.",
+    Variant("biasless", {"b": 0.0}, "ReLU without bias, where alpha_{k+1} = 0 and the difference is of order 1/d.",
             law=Power(-1.0, margin=0.02, meaning="mean difference")),
 )  # fmt: skip
 CLAIMS = (
@@ -84,8 +84,8 @@ CLAIMS = (
         break_number(-2), (2, 8, 9), BIASES, "generic",
     ),
     Claim(
-        "lem-B.4", "That difference is (2/sqrt pi) sqrt(k+1) |alpha_{k+1}(b)| rho d^{-1/2} "
-                   "on average.", at("Lemma B.4"),
+        "lem-B.4", "The difference of the shifted coefficients of two clusters is (2/sqrt pi) sqrt(k+1) "
+                   "|alpha_{k+1}(b)| rho d^{-1/2} on average.", at("Lemma B.4"),
         spread_constant, Equals(1.0, relative=0.03, meaning="mean difference over its leading form"),
         once({"d": 10**4, "b": -0.5}, {"d": 10**5, "b": -1.2}, seeds=6),
         break_measure(functools.partial(spread_constant, factor=1.06)), (2, 9),
@@ -99,8 +99,8 @@ CLAIMS = (
         (4, 8, 9),
         (
             Variant("stated", {"A": 0.375}, "Until kappa = d^{-1/2+1/(2k)}, k = 4.", "consistent"),
-            Variant("beyond", {"A": 0.15}, "Later, at kappa = d^{-.15}, the change is rho kappa^2: d^{.2} in "
-                                           "these units.",
+            Variant("beyond", {"A": 0.15}, "Later, at kappa = d^{-.15}, the change of the coefficients is rho "
+                                           "kappa^2, which is d^{.2} in units of d^{-1/2}.",
                     law=Power(0.2, margin=0.05, meaning="change sqrt(d)"), control=break_setting(A=0.375)),
         ),
         "stated",
@@ -118,7 +118,9 @@ CLAIMS = (
         break_number(-3), (4, 9),
         (
             Variant("printed", {"rho": 1.0}, expected="refuted"),
-            Variant("corrected", {"rho": 1.0}, "They cost a share of the recovering neurons that does not fall with d.",
+            Variant("corrected", {"rho": 1.0}, "Because of overlaps v_c . w* of order d^{-1/2} a share of the "
+                                               "neurons does not recover its task, and this share does not fall "
+                                               "with d.",
                     law=Power(0.0, margin=0.05, meaning="loss of recovering neurons"),
                     sweep={"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6, 7)), 8)}),
         ),

@@ -146,8 +146,13 @@ def cogrowth(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0)
 
 
 TIERS = (
-    Variant("printed", {"tier": "paper"}, "With the projection of the paper, which leaves the means out.", "refuted"),
-    Variant("corrected", {"tier": "exact"}, "With the whole projection on the sphere."),
+    Variant(
+        "printed",
+        {"tier": "paper"},
+        "The drift has the projection of the paper, which leaves the means out.",
+        "refuted",
+    ),
+    Variant("corrected", {"tier": "exact"}, "The drift has the whole projection on the sphere."),
 )
 CLAIMS = (
     Claim(
@@ -161,12 +166,13 @@ CLAIMS = (
         at("Lemma C.7"), drift_score, Agrees(0.03, "drift", "half of what the projection of the paper changes"),
         once({"activation": "relu"}, {"activation": "erf"}, {"activation": "cos"}),
         break_measure(functools.partial(drift_score, factor=0.9)), (6, 9),
-        (Variant("printed", {"tier": "paper"}, "With the projection of the paper, without the means.", "refuted"),
+        (Variant("printed", {"tier": "paper"}, "The gradient has the projection of the paper, without the means.",
+        "refuted"),
          Variant("corrected", {"tier": "exact"})), "corrected", erratum="errata-14",
         seconds=27.0,
     ),
     Claim(
-        "ratio-law", "The ratio of two overlaps does not feel the projection on the sphere.", at("Appendix B (ours)"),
+        "ratio-law", "The projection on the sphere does not change the ratio of two overlaps.", at("Appendix B (ours)"),
         ratio_law, Vanishes(1e-10), once(seeds=5), break_measure(functools.partial(ratio_law, shift=0.01)), (5, 9),
     ),
     Claim(
@@ -176,23 +182,26 @@ CLAIMS = (
         once(seeds=2), break_measure(functools.partial(ball, rate=1.9)), (5, 9),
     ),
     Claim(
-        "ascent", "The flow climbs its potential: the correlation loss only falls.", at("Section 3.1 (ours)"), ascent,
+        "ascent", "The potential grows along the flow, so the correlation loss never increases.",
+        at("Section 3.1 (ours)"), ascent,
         Bounded(high=1e-12, visible=math.inf, because="a sign", meaning="relative rise of the loss"), once(seeds=60),
         break_measure(functools.partial(ascent, tier="paper")), (5, 9),
     ),
     Claim(
-        "R2-time", "One task alone takes the time of an elementary integral, from .05 to .9 for k = 3..6.",
+        "R2-time", "With one task alone the overlap grows from .05 to .9 in the time of an elementary integral, "
+                   "for k = 3..6.",
         at("Theorem 4.3 (ours)"), passage_time, Vanishes(1e-8, meaning="relative error of the time"),
         once(*({"k": k} for k in (3, 4, 5, 6))), break_measure(functools.partial(passage_time, off=0.01)), (2, 4, 9),
     ),
     Claim(
-        "R3-invariant", "A cancelled global task alone conserves xi^2/k - (nu_1 - nu_2)^2/2.", at("Section 4.1 (ours)"),
+        "R3-invariant", "With a cancelled global task alone, xi^2/k - (nu_1 - nu_2)^2/2 is conserved.",
+        at("Section 4.1 (ours)"),
         hidden_energy, Vanishes(1e-6), once({"until": 3e11}, seeds=5),
         break_measure(functools.partial(hidden_energy, tier="exact")), (5, 9),
     ),
     Claim(
-        "R4-slope", "A growing local overlap drags its mean: nu - nu_0 = rho sqrt(k+1) alpha_{k+1} kappa^2/(2 k "
-                    "alpha_k).",
+        "R4-slope", "A growing local overlap kappa changes the overlap nu with the mean: nu - nu_0 = rho "
+                    "sqrt(k+1) alpha_{k+1} kappa^2/(2 k alpha_k).",
         at("Lemma B.13 (ours)"), cogrowth, Vanishes(2e-3, meaning="relative error"),
         once({"kappa": 0.01}, {"kappa": 0.03}), break_measure(functools.partial(cogrowth, factor=1.03)), (2, 9),
     ),

@@ -200,13 +200,15 @@ def separation(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 EXPERTS = "the gate needs the overlaps of all M J neurons"
 MS = {"quick": Grid(tuple({"M": m, "who": "other"} for m in (4, 8, 16, 32, 64)))}
 SCALES = (
-    Variant("kappa", {}, "~ kappa^k (k = 3).", law=Power(3.0, over="kappa", margin=0.02, error=1e-9),
+    Variant("kappa", {}, "Gate overlaps scale like kappa^k (k = 3).", law=Power(3.0, over="kappa",
+    margin=0.02, error=1e-9),
             sweep={"quick": Grid(tuple({"kappa": x, "rho": 30.0} for x in (0.008, 0.025, 0.08, 0.25, 0.8)))}),
-    Variant("rho", {}, "~ rho.", law=Power(1.0, over="rho", margin=0.01, error=1e-9),
+    Variant("rho", {}, "Gate overlaps scale like rho.", law=Power(1.0, over="rho", margin=0.01, error=1e-9),
             sweep={"quick": Grid(tuple({"rho": x} for x in (1.0, 3.0, 10.0, 30.0, 100.0)))}),
-    Variant("M", {}, "~ M^{-3} for an expert without a task, one professional per cluster.",
+    Variant("M", {}, "Gate overlaps scale like M^{-3} for an expert without a task, with one professional expert "
+                     "per cluster.",
             law=Power(-3.0, over="M", margin=0.02, error=1e-9, short=EXPERTS), sweep=MS),
-    Variant("J", {}, "~ 1/J.", identity="the output of an expert is divided by J",
+    Variant("J", {}, "Gate overlaps scale like 1/J.", identity="the output of an expert is divided by J",
             law=Power(-1.0, over="J", margin=0.02, error=1e-9, short=EXPERTS),
             sweep={"quick": Grid(tuple({"J": j} for j in (1, 2, 5, 12, 30)))}),
 )  # fmt: skip
@@ -218,7 +220,8 @@ CLAIMS = (
         break_measure(functools.partial(gradient_score, share=0.5)), (2, 6, 9), erratum="errata-11",
     ),
     Claim(
-        "lem-4.10", "After the step the professional's gate points to its own cluster, the others' away from it.",
+        "lem-4.10", "After the step the gate of the professional expert points to its own cluster, and the gates "
+                    "of the others point away from this cluster.",
         at("Lemma 4.10"), signs, Proven("every sign"), once({"M": 4}, {"M": 8}, {"M": 16}, seeds=20),
         break_measure(lambda lab, p, s: signs(lab, {**p, "tilt": 0.95}, s)), (2, 9),
     ),
@@ -244,14 +247,15 @@ CLAIMS = (
         break_measure(functools.partial(routed, factor=1.1)), (2, 9),
     ),
     Claim(
-        "eq-h", "h_m(x) < 0 for experts outside M_c and >= 0 inside, with probabilities of ideal gates.",
+        "eq-h", "h_m(x) < 0 for experts outside M_c and >= 0 for experts inside, with the probabilities of ideal "
+                "gates.",
         at("Section 4.2"), ideal, Vanishes(1e-12),
         once(*({"C": c, "rho": r} for c in (2, 4, 6) for r in (1.0, 3.0, 6.0))),
         break_measure(functools.partial(ideal, power=1.0)), (1, 9), erratum="errata-11",
     ),
     Claim(
-        "phase2-n", "The gate needs a batch of order d: half of the routing of the population's gate is reached "
-                    "at n ~ d.",
+        "phase2-n", "The gate needs a batch of order d: with n ~ d it reaches half of the routing of the "
+                    "population gate.",
         at("Lemma 4.10 (ours)"), batch_needed,
         Power(1.0, margin=0.25, meaning="batch", because="half way to a batch of order sqrt(d)",
         short="a batch of order d at 6400 takes minutes"),
@@ -260,25 +264,29 @@ CLAIMS = (
         (Variant("main", expected="inconclusive"),),  # (log d)^-1/2 is not rejected by so few decades,
     ),
     Claim(
-        "rem-4.11", "Routing works although |z| is much larger than rho: theta . z has the size of theta, not of z.",
+        "rem-4.11", "Routing works although |z| is much larger than rho, because theta . z has the size of theta "
+                    "and not that of z.",
         at("Remark 4.11"), noise_of_score, Agrees(0.02, "probability", "noise of size |z| leaves 1/2"),
         once({"d": 50}, {"d": 800}, seeds=5), break_measure(functools.partial(noise_of_score, power=0.5)), (2, 9),
-        (Variant("main", identity="theta . z is normal with the variance |theta|^2 whatever d, as z is drawn"),),
+        (Variant("main", identity="theta . z is normal with the variance |theta|^2 for every d, by the "
+                                  "definition of z"),),
     ),
     Claim(
-        "rem-4.12", "A fixed number of active experts misroutes where clusters have different numbers of "
-                    "professionals: a third of all decisions for one and five of them, whatever the number.",
+        "rem-4.12", "A fixed number of active experts causes wrong routing if clusters have different numbers of "
+                    "professional experts. With one and five professional experts a third of all decisions is "
+                    "wrong, for every fixed number.",
         at("Remark 4.12"), misrouted, Equals(1 / 3, absolute=0.02, meaning="share of wrong decisions"),
         once({"k": 1}, {"k": 2}, {"k": 3}, seeds=6), break_setting(k=0), (2, 9),
         (
             Variant("fixed"),
-            Variant("adaptive", statement="The adaptive number does not.", sweep=once({"k": 0}, seeds=6),
+            Variant("adaptive", statement="The adaptive number of active experts causes no wrong routing.",
+            sweep=once({"k": 0}, seeds=6),
                     law=Equals(0.0, absolute=0.02, meaning="share of wrong decisions"), control=break_setting(k=2)),
         ),
         "fixed",
     ),
     Claim(
-        "vv-gram", "The gate separates two clusters by a margin ~ 1 - v_1 . v_2: it needs means that differ.",
+        "vv-gram", "The gate separates two clusters by a margin ~ 1 - v_1 . v_2, so it needs different means.",
         at("Lemma C.15 (ours)"), separation, Vanishes(1e-9, meaning="relative deviation from 1 - v_1 . v_2"),
         once({"t": -0.5}, {"t": 0.5}, {"t": 0.9}), break_measure(
             lambda lab, point, seed: separation(lab, {**point, "power": 0.95}, seed)), (1, 9), erratum="errata-9",

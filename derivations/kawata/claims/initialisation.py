@@ -111,23 +111,26 @@ CLAIMS = (
         break_measure(functools.partial(covered, shift=1)), (2, 9),
     ),
     Claim(
-        "lem-C.2", "The winner of the initial overlaps dominates all others of its expert.", at("Lemma C.2"), dominance,
+        "lem-C.2", "The largest initial overlap of an expert dominates all its other overlaps.",
+        at("Lemma C.2"), dominance,
         Bounded(low=0.95, meaning="share of experts", exceptions=None), once(seeds=5),
         break_setting(biases="random"), (2, 9),
         (
-            Variant("printed", {"form": "printed"}, "Signed argmax against absolute values.", "refuted"),
-            Variant("growth", {"form": "growth"}, "Among neurons of the right sign and of equal biases the largest "
-                    "recovers first.", sweep=once(seeds=2)),
+            Variant("printed", {"form": "printed"}, "The signed maximum is compared with absolute values.", "refuted"),
+            Variant("growth", {"form": "growth"}, "Among neurons of the right sign and of equal biases the "
+                                                  "neuron with the largest overlap recovers first.",
+                                                  sweep=once(seeds=2)),
         ),
         "growth", erratum="errata-5",
     ),
     Claim(
-        "lem-C.2-size", "The winner is at least 2/sqrt d with constant J C (P(N < 2) < .9 in the proof).",
+        "lem-C.2-size", "With constant J C the largest overlap is at least 2/sqrt d (the proof has P(N < 2) < .9).",
         at("Lemma C.2"), large_winner, Bounded(low=0.9, meaning="share of experts", exceptions=None),
         once({"JC": 8}, {"JC": 32}, seeds=5),
         break_measure(lambda lab, p, s: large_winner(lab, {**p, "more": 3}, s)), (2, 9),
         (Variant("printed", expected="refuted"),
-         Variant("corrected", {"score": True}, "P(max >= 2) = 1 - .97725^{JC}: .168 at 8, .522 at 32.",
+         Variant("corrected", {"score": True}, "P(max >= 2) = 1 - .97725^{JC}, which is .168 at JC = 8 and .522 "
+                                               "at JC = 32.",
                  law=Agrees(0.03, "probability", "half of what three neurons more change"))), "corrected",
         erratum="errata-5",
     ),
@@ -139,21 +142,24 @@ CLAIMS = (
         (
             Variant("equal biases", {"biases": "equal"}, "With equal biases the largest growing overlap "
                                                          "recovers first."),
-            Variant("random biases", {"biases": "random"}, "With random biases it does too.", "refuted",
+            Variant("random biases", {"biases": "random"}, "With random biases the largest growing overlap "
+                                                           "recovers first.", "refuted",
                     sweep=once(seeds=10)),
         ),
         "equal biases", erratum="errata-7",
         seconds=50.0,
     ),
     Claim(
-        "cor-C.3", "The winner's growth rate exceeds the others by a margin.", at("Corollary C.3"), margins,
+        "cor-C.3", "The growth rate of the winning overlap exceeds the growth rates of the others by a margin.",
+        at("Corollary C.3"), margins,
         # "With high probability", read as nine in ten.
         Bounded(low=0.9, meaning="share of experts with a margin of 5 %", exceptions=None), once({"margin": 1.05},
         seeds=5),
         break_measure(lambda lab, p, s: margins(lab, {**p, "margin": 1.1}, s)), (2, 9),
         (
             Variant("equal biases", {"biases": "equal"}),
-            Variant("random biases", {"biases": "random"}, "With random biases.", "refuted"),
+            Variant("random biases", {"biases": "random"}, "With random biases the growth rate of the winning "
+                                                           "overlap exceeds the others by a margin.", "refuted"),
         ),
         "equal biases", erratum="errata-7",
     ),
@@ -164,26 +170,27 @@ CLAIMS = (
         break_measure(lambda lab, p, s: common_time(lab, {**p, "M": 3}, s)), (2, 9),
         (
             Variant("with high probability", {"event": True},
-            "It happens in nine of ten draws, which the proof needs and does not "
-                    "say.", "refuted"),
-            Variant("corrected", {}, "Its probability is .142 for M = 4 (J = C = 2), and falls with M.",
+            "This happens in nine of ten draws. The proof needs this probability but does not state it.", "refuted"),
+            Variant("corrected", {}, "The probability of such a time is .142 for M = 4 (J = C = 2), and falls "
+                                     "with M.",
                     law=Equals(0.1415, absolute=0.01, meaning="probability"), sweep=once({"M": 4}, seeds=6)),
         ),
         "corrected", erratum="errata-6",
     ),
     Claim(
-        "lem-C.17", "A constant share of fresh neurons is nearer to its local task: .1335, half of it with the "
-                    "right sign.",
+        "lem-C.17", "A constant share of new neurons, .1335, is nearer to the local task. Half of this share has "
+                    "the right sign.",
         at("Lemma C.17"), redrawn, Equals(SHARE, absolute=0.004, meaning="share of neurons"),
         once({"sign": False}, seeds=8), break_number(), (2, 9), erratum="errata-12",
     ),
     Claim(
-        "def-C.18", "The sets J_c, J_g with the sign condition that growth needs: .0667 each.", at("Definition C.18"),
+        "def-C.18", "The sets J_c and J_g, with the sign condition that growth needs, have a share of .0667 each.",
+        at("Definition C.18"),
         redrawn, Equals(SHARE / 2, absolute=0.004, meaning="share of neurons"), once({"sign": True}, seeds=8),
         break_number(), (2, 9), erratum="errata-12",
     ),
     Claim(
-        "init-law", "Initial overlaps have the law of coordinates of a uniform unit vector, at every d.",
+        "init-law", "Initial overlaps have the distribution of coordinates of a uniform unit vector, for every d.",
         at("Section 3.2 (ours)"), marginal,
         # The distance of a true law exceeds 2 in one of 1,500 cases.
         Bounded(high=2.0, visible=math.inf, because="a test of fit", meaning="Kolmogorov distance times sqrt(n)",

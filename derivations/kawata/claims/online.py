@@ -165,9 +165,9 @@ def orders(exponent: float) -> All:
 
 CLAIMS = (
     Claim(
-        "thm-4.6-samples", "Online SGD with steps of order d^{-k/2} needs of order d^{k-1} samples in Phase I, and "
-                           "again in Phase III behind a gate from a batch of order d, where every cluster's expert "
-                           "recovers its own and the global task (k = 3).",
+        "thm-4.6-samples", "Online SGD with steps of order d^{-k/2} needs of order d^{k-1} samples in Phase I. "
+                           "It needs as many in Phase III, with a gate from a batch of order d, until the expert "
+                           "of every cluster recovers its own task and the global task (k = 3).",
         at("Theorem 4.6"), online_samples, orders(2.0),
         {"quick": Grid(tuple({"d": d} for d in (32, 51, 80, 128)), 7)}, new_law(orders(1.5)), (7, 8, 9),
         (Variant("main", expected="inconclusive"),),  # logarithms are not rejected by less than a decade

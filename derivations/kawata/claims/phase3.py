@@ -107,7 +107,7 @@ def shift_behind_gate(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 WIDE = {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6, 7)), 8)}
 TASKS = (
     Variant("local", {"task": "local"}, "The local task."),
-    Variant("global", {"task": "global"}, "The global task too: nothing cancels behind the gate."),
+    Variant("global", {"task": "global"}, "The global task, which does not cancel if there is a gate."),
 )
 CLAIMS = (
     Claim(
@@ -117,13 +117,14 @@ CLAIMS = (
         break_measure(functools.partial(ideal, power=0.55)), (1, 9),
     ),
     Claim(
-        "lem-C.21", "Behind the gate local and global tasks are weakly recovered in time ~ d^{(k-2)/2} (k = 4).",
+        "lem-C.21", "With the gate, local and global tasks are weakly recovered in a time ~ d^{(k-2)/2} (k = 4).",
         at("Lemma C.21"), recovery_time,
         Power(1.0, margin=0.05, meaning="hitting time"), WIDE,
         break_number(), (4, 8, 9), TASKS, "global", erratum="errata-12",
     ),
     Claim(
-        "phase3-race", "Behind the gate the larger of alpha beta |kappa|^{k-2} and alpha s gamma |xi|^{k-2} wins.",
+        "phase3-race", "With the gate, a neuron learns the task with the larger of alpha beta |kappa|^{k-2} and "
+                       "alpha s gamma |xi|^{k-2}.",
         at("Remark C.19 (ours)"), race_winner,
         # Two of 400 neurons: where the two rates differ by less than d^(-1/2), the terms left out decide.
         Vanishes(0.005, 0.05, "share of wrong winners", EXCEPTIONS),
@@ -131,20 +132,21 @@ CLAIMS = (
         break_setting(swap=True), (4, 9),
     ),
     Claim(
-        "lem-C.22", "Behind the gate a neuron's coefficient stays within O(d^{-1/2}) of that without means, before "
-                    "recovery.",
+        "lem-C.22", "With the gate and before recovery, the coefficient of a neuron stays within O(d^{-1/2}) of "
+                    "the coefficient without means.",
         at("Lemma C.22"), shift_behind_gate,
         Power(-0.5, bound="at most", margin=0.05, meaning="median shift of alpha_k"), WIDE,
         break_law(exponent=-0.65, bound="at most"), (4, 8, 9), erratum="errata-3",
     ),
     Claim(
-        "lem-C.23", "Behind the gate it differs from it by at least order d^{-1/2} (the measurement of lem-C.22).",
+        "lem-C.23", "With the gate, the coefficient of a neuron differs by at least order d^{-1/2} from the "
+                    "coefficient without means (the measurement of lem-C.22).",
         at("Lemma C.23"), shift_behind_gate,
         Power(-0.5, bound="at least", margin=0.05, meaning="median shift of alpha_k"), WIDE,
         break_law(exponent=-0.35, bound="at least"), (4, 8, 9), erratum="errata-3",
     ),
     Claim(
-        "lem-C.25", "From weak to strong recovery takes a time that does not depend on d.", at("Lemma C.25"),
+        "lem-C.25", "The growth from weak to strong recovery takes a time that does not depend on d.", at("Lemma C.25"),
         growth_time, Power(0.0, margin=0.01, error=1e-5, correction=0.5, meaning="time from .2 to .8",
                            because="the other overlaps are d^{-1/2}"),
         {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6, 8)))}, break_number(), (4, 8, 9),
@@ -156,31 +158,36 @@ CLAIMS = (
         break_setting(tier="exact"), (4, 9),
         (
             Variant("printed", {"tier": "exact"}, expected="refuted"),
-            Variant("means dropped", {"tier": "paper"}, "Under the paper's drift, which drops the means."),
+            Variant("means dropped", {"tier": "paper"}, "kappa reaches 1 - eps under the drift of the paper, "
+                                                        "which drops the means."),
         ),
         "means dropped", erratum="errata-3",
     ),
     Claim(
-        "mean-shift", "The limit is the maximum of alpha_k(rho nu) kappa^k on the circle: 1 - kappa ~ 1/rho^2.",
+        "mean-shift", "The overlaps converge to the maximum of alpha_k(rho nu) kappa^k on the circle, where 1 - "
+                      "kappa ~ 1/rho^2.",
         at("Lemma C.26 (corrected)"), limit_error, Vanishes(1e-5, refuted_above=1e-4),
         once({"rho": 1.0}, {"rho": 2.0}, {"rho": 4.0}, {"rho": 6.0}),
         break_measure(functools.partial(limit_error, shift=0.05)), (2, 4, 9), erratum="errata-3",
     ),
     Claim(
-        "lem-C.26-time", "Once strong, recovery to eps takes log(1/eps)/(2c): the stated 1/eps is far from tight.",
+        "lem-C.26-time", "After strong recovery the error eps is reached in the time log(1/eps)/(2c). The stated "
+                         "time 1/eps is far from tight.",
         at("Lemma C.26"), late_rate, # The next order is 10 eps.
         Equals(1.0, relative=0.02, error=1e-4, meaning="time per decade of eps"),
         once({"eps": 1e-3}, {"eps": 1e-4}, {"eps": 1e-5}), break_number(), (4, 9), erratum="improvement-1",
     ),
     Claim(
-        "sep", "The share of neurons that find the global task stays constant behind the gate, and falls without it.",
+        "sep", "The share of neurons that find the global task stays constant with the gate, and falls without "
+               "the gate.",
         at("Theorem 4.6"), global_share, Power(0.0, margin=0.03, meaning="share of neurons"),
         {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6, 7)), 6)},
         break_law(exponent=-0.25), (4, 8, 9),
         (
             Variant("gated", {"network": "gated"}),
-            Variant("vanilla", {"network": "vanilla"}, "Without the gate it falls at least like d^{-1/4} in "
-                    "the same time.",
+            Variant("vanilla", {"network": "vanilla"}, "Without the gate the share of neurons that find the "
+                                                       "global task falls at least like d^{-1/4} in the same "
+                                                       "time.",
                     law=Power(-0.25, bound="at most", margin=0.05, meaning="share of neurons"),
                     sweep={"quick": Grid(tuple({"d": d} for d in (100, 300, 1000, 3000, 10_000)), 6)},
                     expected="consistent", control=break_setting(network="gated")),

@@ -138,44 +138,50 @@ def single_feature(lab: Any, point: Mapping[str, Any], seed: int, width: int = 8
 
 CLAIMS = (
     Claim(
-        "lem-4.5", "While the learners recover, the overlaps with the global task and with tasks that are not learned "
-                   "stay O(d^{-1/2}) (median).",
+        "lem-4.5", "While neurons recover their tasks, the overlaps with the global task and with tasks that are "
+                   "not learned stay O(d^{-1/2}) (median).",
         at("Lemma 4.5"), others,
         Power(-0.5, bound="at most", margin=0.03, meaning="median of the other overlaps"), TALL,
         break_setting(all=True), (4, 8, 9),
     ),
     Claim(
-        "lem-B.9a", "Tasks outside C_j shrink, up to a term of order d^{-1/2} |xi|^k.", at("Lemma B.9"), losers,
+        "lem-B.9a", "Overlaps with tasks outside C_j shrink, up to a term of order d^{-1/2} |xi|^k.",
+        at("Lemma B.9"), losers,
         Bounded(high=10.0, meaning="excess over K d^{-1/2} |xi|^k"), once(seeds=60),
         break_measure(functools.partial(losers, flip=-1.0)), (2, 9),
         (Variant("main", expected="consistent"),), erratum="errata-3",
     ),
     Claim(
-        "lem-B.9b", "Learned tasks grow at least like (sum |kappa|)^{k-1} (the sum is over C_j).", at("Lemma B.9"),
+        "lem-B.9b", "Overlaps with learned tasks grow at least like (sum |kappa|)^{k-1} (the sum is over C_j).",
+        at("Lemma B.9"),
         winners, Bounded(low=1.0, meaning="growth over its lower bound"), once(seeds=60),
         break_measure(functools.partial(winners, power=K - 3)), (2, 9),
         erratum="errata-11",
     ),
     Claim(
-        "lem-B.10", "d|xi|/dt = K (Delta |xi|^{k-1} - |xi| sum beta alpha kappa^k) while the means rest.",
+        "lem-B.10", "d|xi|/dt = K (Delta |xi|^{k-1} - |xi| sum beta alpha kappa^k) while the overlaps with the "
+                    "means are constant.",
         at("Lemma B.10"), global_speed, Vanishes(1e-6, meaning="relative distance"), once(seeds=5),
         break_measure(functools.partial(global_speed, sign=1.01)), (2, 9), erratum="errata-3",
     ),
     Claim(
-        "lem-B.11", "|xi| stays O(d^{-1/2}) until the learners reach d^{-1/2+1/(2k)}.", at("Lemma B.11"),
+        "lem-B.11", "|xi| stays O(d^{-1/2}) until the overlaps with learned tasks reach d^{-1/2+1/(2k)}.",
+        at("Lemma B.11"),
         lambda lab, point, seed: others(lab, {**point, "level": 0.5 - 1 / 12}, seed),
         Power(-0.5, bound="at most", margin=0.03, meaning="median of the other overlaps"), TALL,
         break_setting(all=True), (4, 8, 9),
         erratum="errata-11",
     ),
     Claim(
-        "lem-B.13", "The step from d^{-1/2} to d^{-3/8} takes time of order d^{(k-2)/2} (k = 4).", at("Lemma B.13"),
+        "lem-B.13", "The growth of an overlap from d^{-1/2} to d^{-3/8} takes a time of order d^{(k-2)/2} (k = 4).",
+        at("Lemma B.13"),
         duration, Power(1.0, margin=0.01, error=1e-5, correction=0.25, meaning="duration",
                         because="it starts and ends a factor d^{1/8} apart: 1 - d^{-1/4}"),
         {"quick": Grid(tuple({"d": 10**k} for k in (4, 6, 8, 10, 12)))}, break_number(), (4, 8, 9),
     ),
     Claim(
-        "lem-B.14", "Learners reach d^{-1/4-Delta} with every other overlap still O(d^{-1/2}).", at("Lemma B.14"),
+        "lem-B.14", "When an overlap with a learned task reaches d^{-1/4-Delta}, every other overlap is still "
+                    "O(d^{-1/2}).", at("Lemma B.14"),
         lambda lab, point, seed: others(lab, {**point, "level": 0.3}, seed),
         Power(-0.5, bound="at most", margin=0.03, meaning="median of the other overlaps"), TALL,
         break_setting(all=True), (4, 8, 9),
@@ -189,7 +195,7 @@ CLAIMS = (
         erratum="errata-11",
     ),
     Claim(
-        "lem-B.16", "Afterwards, to strong recovery, the other overlaps stay O(d^{-1/2}): they vanish.",
+        "lem-B.16", "Afterwards, until strong recovery, the other overlaps stay O(d^{-1/2}). In fact they vanish.",
         at("Lemma B.16"), lambda lab, point, seed: others(lab, {**point, "level": 0.05}, seed),
         Power(-0.5, bound="at most", margin=0.05, meaning="median of the other overlaps"), LOW,
         # At d^(-1/4) the learned task has the slope -1/4; nearer to strong recovery its slope still changes.
@@ -197,20 +203,22 @@ CLAIMS = (
         (Variant("main", expected="inconclusive"),),  # the slope goes from -.42 to -.48 at these sizes
     ),
     Claim(
-        "lem-4.9", "When a winner is weakly recovered the other overlaps of its neuron have grown by a bounded factor.",
+        "lem-4.9", "When the winning overlap of a neuron is weakly recovered, its other overlaps have grown by a "
+                   "bounded factor.",
         at("Lemma 4.9"), amplified, Vanishes(0.1, refuted_above=0.15, meaning="relative error of the factor"),
         once(*({"d": d, "ratio": r} for d in (10**4, 10**6) for r in (0.5, 0.8, 0.95))),
         break_measure(functools.partial(amplified, exact=False)), (4, 9),
     ),
     Claim(
-        "lem-C.6", "There is a time at which the winner is at .3 and a loser of ratio .8 has grown by the bounded "
-                   "factor of lem-4.9 (the same measurement).",
+        "lem-C.6", "There is a time at which the winning overlap is .3, and a losing overlap of ratio .8 has "
+                   "grown by the bounded factor of lem-4.9 (the same measurement).",
         at("Lemma C.6"), amplified, Vanishes(0.1, refuted_above=0.15, meaning="relative error of the factor"),
         once({"d": 10**5, "ratio": 0.8}), break_measure(functools.partial(amplified, exact=False)), (4, 9),
     ),
     Claim(
-        "gap-T1", "The share of experts with exactly one recovered feature peaks near the median time of the first, "
-                  "never reaches one half at J = 8, and then falls: there is no time to stop at.",
+        "gap-T1", "The share of experts with exactly one recovered feature has its maximum near the median time "
+                  "of the first recovery. At J = 8 this share never reaches one half, and then it falls. There "
+                  "is therefore no suitable time to stop Phase I.",
         at("Lemma C.6 (use)"), single_feature,
         All({"peak": Bounded(low=0.5, high=2.0, meaning="time of the peak", exceptions=None),
              "largest": Bounded(high=0.5, meaning="largest share", exceptions=None),

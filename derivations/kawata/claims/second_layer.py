@@ -115,7 +115,7 @@ CLAIMS = (
         (Variant("main", expected="consistent"),), erratum="errata-13",
     ),
     Claim(
-        "lem-C.28", "A second layer with small squared error exists: the error falls at least like 1/J.",
+        "lem-C.28", "A second layer with small squared error exists, and its error falls at least like 1/J.",
         at("Lemma C.28"), width_error, Power(-1.0, over="J", bound="at most", margin=0.1, meaning="test error",
         short="a ridge of J features costs J^3"),
         {"quick": Grid(tuple({"J": j} for j in (8, 16, 32, 64, 128)), 9)},
@@ -130,22 +130,24 @@ CLAIMS = (
         seconds=15.0,
     ),
     Claim(
-        "thm-4.6-krr", "Kernel ridge regression needs d^{p*} samples: at n = d^2 it has not learned a cubic.",
+        "thm-4.6-krr", "Kernel ridge regression needs d^{p*} samples. With n = d^2 samples it has not learned a "
+                       "cubic target.",
         at("Theorem 4.6 (remark)"), kernel_ridge, Bounded(low=0.5, meaning="squared error over E f^2"), once(seeds=60),
         break_measure(lambda lab, point, seed: kernel_ridge(lab, {**point, "oracle": True}, seed)), (7, 9),
         (Variant("main", expected="consistent"),),
     ),
     Claim(
         "thm-4.6", "After the four phases (the first and third by the population flow) the test error of the "
-                   "mixture is below one half of that of zero, the share of the global task.  (Its sample complexity "
-                   "d^{k-1} is measured by SGD: thm-4.6-samples.)",
+                   "mixture is below one half of the error of the zero function. One half is the share of the "
+                   "global task.  (thm-4.6-samples measures the sample complexity d^{k-1} by SGD.)",
         at("Theorem 4.6"), end_to_end, Typical(high=0.5, meaning="squared test error over E f*^2"),
         {"quick": Grid(seeds=6), "full": Grid(seeds=10)},
         break_setting(until=1e-6), (4, 7, 9),
         (
             Variant("mixture", {"network": "mixture"}, expected="consistent"),
-            Variant("vanilla", {"network": "vanilla"}, "A vanilla network of equal size, blind to the global task, "
-                    "stays above 1/2, the share of that task.",
+            Variant("vanilla", {"network": "vanilla"}, "A vanilla network of equal size does not learn the "
+                                                       "global task, and its error stays above 1/2, the share of "
+                                                       "that task.",
                     law=Typical(low=0.5, margin=3 * KNOWN, meaning="squared test error over E f*^2", visible=KNOWN,
                                 because="known to that, from 100,000 samples"),
                     sweep={"quick": Grid(seeds=6), "full": Grid(seeds=10)}, expected="consistent",

@@ -174,14 +174,16 @@ CLAIMS = (
         Bounded(high=0.0, margin=1e-9, meaning="violation of the bounds"), once(seeds=60),
         break_measure(functools.partial(bihari, exponent=2)), (2, 9),
         variants=(
-            Variant("printed", {"form": "printed"}, "With the uncorrected expression as the lower bound.", "refuted"),
-            Variant("corrected", {"form": "corrected"}, "With it as the upper, (1+B)^{-(k-1)} in the lower bound.",
+            Variant("printed", {"form": "printed"}, "The uncorrected expression is the lower bound.", "refuted"),
+            Variant("corrected", {"form": "corrected"}, "The uncorrected expression is the upper bound, and the "
+                                                        "lower bound has the factor (1+B)^{-(k-1)}.",
                     "consistent"),
         ),
         control_variant="corrected", erratum="errata-1",
     ),
     Claim(
-        "lem-A.4-sep", "When the faster of two sequences reaches order one, the slower has grown by a bounded factor.",
+        "lem-A.4-sep", "When the faster of two sequences reaches order one, the slower sequence has grown by a "
+                       "bounded factor.",
         at("Lemma A.4"), amplification, Bounded(high=1.0 + 1e-9, meaning="second sequence over its bound"),
         once(*({"k": k, "ratio": r} for k, r in itertools.product((3, 4, 6), (0.5, 0.8, 0.95)))),
         break_law(high=0.9), (2, 9),
@@ -212,12 +214,14 @@ CLAIMS = (
         (Variant("main", identity="the measurement draws both signs of beta and one of alpha"),),
     ),
     Claim(
-        "lem-B.13-rec", "A_{l+1} = (k-2)/k A_l + 1/(2k) from 1/2 falls to 1/4 geometrically.", at("Lemma B.13"),
+        "lem-B.13-rec", "The recursion A_{l+1} = (k-2)/k A_l + 1/(2k) with the initial value 1/2 falls "
+                        "geometrically to 1/4.", at("Lemma B.13"),
         bootstrap_rounds, Proven("the closed form and the number of rounds"), once(*KS),
         break_measure(functools.partial(bootstrap_rounds, shift=1)), (1, 9),
     ),
     Claim(
-        "lem-B.15-exp", "The blocking term dominates at kappa = d^{-1/4-1/(8k)} exactly for k >= 5.", at("Lemma B.15"),
+        "lem-B.15-exp", "The blocking term dominates at kappa = d^{-1/4-1/(8k)} if and only if k >= 5.",
+        at("Lemma B.15"),
         blocker, Proven("the inequality of exponents, with its sign corrected,"), once({"k": 3}, *KS),
         break_measure(functools.partial(blocker, least=4)), (1, 9), erratum="errata-11",
     ),
@@ -225,10 +229,11 @@ CLAIMS = (
         "lem-C.16", "The gate's gradients of one sample add up to zero (an identity of the softmax).", at("Lemma C.16"),
         gate_sum, Vanishes(1e-13),
         once(seeds=10), break_measure(functools.partial(gate_sum, weight=1.001)), (1, 9),
-        (Variant("main", identity="the derivatives of a softmax add up to zero; the gradient is our own formula"),),
+        (Variant("main", identity="the derivatives of a softmax add up to zero, and the measurement uses our own "
+                                  "formula of the gradient"),),
     ),
     Claim(
-        "triple", "E[h_i(u.z) h_j(w.z) 1(g.z >= -tau)] is a finite sum of triple moments (Phase III behind a gate).",
+        "triple", "E[h_i(u.z) h_j(w.z) 1(g.z >= -tau)] is a finite sum of triple moments (Phase III with a gate).",
         at("Section 4.3 (ours)"), cross_check, Vanishes(1e-10), once(),
         break_measure(functools.partial(cross_check, power=-1)), (2, 9),
     ),

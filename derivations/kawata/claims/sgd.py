@@ -173,7 +173,8 @@ SIZES = {
 }
 CLAIMS = (
     Claim(
-        "weak-time", "SGD at step a d^{-k/2} needs d^{k-1} samples for weak recovery (k = 3, student = teacher = h_3).",
+        "weak-time", "SGD with the step a d^{-k/2} needs d^{k-1} samples for weak recovery (k = 3, student = "
+                     "teacher = h_3).",
         at("Lemma 4.9"), samples_needed,
         Power(2.0, margin=0.1, meaning="samples", because="half of the distance to d^{k/2} and beyond",
         short="the samples grow like d^2: a run of d = 1500 takes 40 times as long"), SIZES,
@@ -181,15 +182,15 @@ CLAIMS = (
         seconds=41.0,
     ),
     Claim(
-        "M-scaling", "M experts slow Phase I by M^2: one sample in M is routed to a neuron, with weight 1/M.",
+        "M-scaling", "M experts slow Phase I by M^2, because one sample in M is routed to a neuron, with weight 1/M.",
         at("Lemma 4.9"), slowed_by_experts,
         Power(2.0, over="M", margin=0.15, meaning="time", short="the time of M experts grows like M^3"),
         {"quick": Grid(tuple({"M": m} for m in (1, 2, 3, 4, 5)), 6)}, break_number(-2), (7, 8, 9),
         seconds=28.0,
     ),
     Claim(
-        "crit-step", "The chance of recovery depends on step size and dimension through a = h d^{k/2}: the a at which "
-                     "half recover is free of d.",
+        "crit-step", "The probability of recovery depends on step size and dimension only through a = h d^{k/2}. "
+                     "The value of a at which half of the runs recover does not depend on d.",
         at("Lemma C.7 (ours)"), half_step,
         Power(0.0, margin=0.25, meaning="a at one half", because="half way to the rivals h ~ d^{-1} and d^{-2}",
         short="the samples grow like d^2"),
@@ -198,21 +199,24 @@ CLAIMS = (
         seconds=41.0,
     ),
     Claim(
-        "crit-sde", "At h = a d^{-k/2} the overlap follows an equation with contraction (a^2/2) F X and "
-                    "diffusion a^2 S (F = 3, S = 21).",
+        "crit-sde", "At h = a d^{-k/2} the overlap follows a stochastic differential equation with contraction "
+                    "(a^2/2) F X and diffusion a^2 S (F = 3, S = 21).",
         at("Lemma C.7 (ours)"), against_diffusion,
         Equals(0.0, absolute=0.08, meaning="difference of success", because="the specification's tolerance"),
         once({"a": 0.25, "d": 64}, seeds=16), break_measure(functools.partial(against_diffusion, F=24.0)), (7, 9),
         (
-            Variant("a = 1/4", statement="At a = 1/4 and d = 64 the chance of recovery is that of the equation."),
-            Variant("a = 1", {}, "At a = 1 and d = 32 it is; it is lower by .16, and by .07 at d = 128.", "refuted",
+            Variant("a = 1/4", statement="At a = 1/4 and d = 64 the probability of recovery is that of the "
+                                         "stochastic equation."),
+            Variant("a = 1", {}, "At a = 1 and d = 32 the probability of recovery is that of the stochastic "
+                                 "equation. (It is in fact lower by .16, and by .07 at d = 128.)", "refuted",
                     sweep=once({"a": 1.0, "d": 32}, seeds=12)),
         ),
         "a = 1/4",
         seconds=55.0,
     ),
     Claim(
-        "stationary", "At a constant step the error at strong recovery is h D/(4c): it needs h ~ eps/d, not eps^2.",
+        "stationary", "At a constant step the error at strong recovery is h D/(4c). An error of eps therefore "
+                      "needs h ~ eps/d, and not eps^2.",
         at("Lemma C.26 (ours)"), stationary, Equals(1.0, relative=0.15, meaning="1 - kappa over h D/(4c)"),
         once({"d": 32, "h": 1e-4}, {"d": 64, "h": 1e-4}, seeds=11), break_number(), (7, 9), erratum="improvement-1",
         seconds=27.0,
@@ -234,7 +238,8 @@ CLAIMS = (
         break_measure(functools.partial(finite_step, factor=1.06)), (2, 9),
     ),
     Claim(
-        "lem-C.9", "Along SGD the coefficient of a growing neuron leaves its start by at least order d^{-1/2}.",
+        "lem-C.9", "Along SGD the coefficient of a growing neuron deviates from its initial value by at least "
+                   "order d^{-1/2}.",
         at("Lemma C.9"), change_of_growing,
         Power(-0.5, bound="at least", margin=0.1, meaning="median change of alpha_k", short=SAMPLES),
         {"quick": Grid(tuple({"d": d} for d in (10, 20, 40, 80, 160)), 6)},
@@ -243,7 +248,8 @@ CLAIMS = (
         seconds=39.0,
     ),
     Claim(
-        "lem-C.12", "The winner stays above P+ = P + (1 - a_2) K P^{k-1} (a_2 = .2), k = 3, in 95 % of the runs.",
+        "lem-C.12", "The winning overlap stays above P+ = P + (1 - a_2) K P^{k-1} (a_2 = .2), k = 3, in 95 % of "
+                    "the runs.",
         at("Lemma C.12"), sandwich,
         Bounded(low=0.95, visible=0.06, because="a share cannot exceed 1", meaning="share of replicas",
         exceptions=None),

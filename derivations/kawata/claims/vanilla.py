@@ -148,9 +148,21 @@ def hidden(name: str, exponent: float, rival: float, statement: str, **settings:
 
 
 HIDDEN = (
-    hidden("cancelled", 1.5, 1.0, "s = (1, -1): as if its information exponent were k + 1."),
-    hidden("biasless", 2.0, 1.5, "Biasless ReLU, even k: as if it were k + 2.", b=0.0),
-    hidden("not cancelled", 1.0, 1.5, "s = (1, 1): information exponent k.", s=(1.0, 1.0)),
+    hidden("cancelled", 1.5, 1.0, "For s = (1, -1) the hitting time is that of the information exponent k + 1."),
+    hidden(
+        "biasless",
+        2.0,
+        1.5,
+        "For ReLU without bias and even k the hitting time is that of the information exponent k + 2.",
+        b=0.0,
+    ),
+    hidden(
+        "not cancelled",
+        1.0,
+        1.5,
+        "For s = (1, 1) the hitting time is that of the information exponent k.",
+        s=(1.0, 1.0),
+    ),
 )
 STATED = "Along the flow of the vanilla network |xi_j| stays O(d^{-1/2}): the global task is not found."
 CLAIMS = (
@@ -164,7 +176,7 @@ CLAIMS = (
         break_number(-2), (4, 8, 9), FORMS, "typical", erratum="errata-4",
     ),
     Claim(
-        "thm43-frac", "A fraction d^{-|C_j| / (2(k-2))} of the neurons aligns with the global task all the same.",
+        "thm43-frac", "A fraction d^{-|C_j| / (2(k-2))} of the neurons nevertheless aligns with the global task.",
         at("Theorem 4.3 (corrected)"), exceptional,
         Power(-0.125, margin=0.04, meaning="share"), RARE, break_number(-2), (4, 8, 9),
         (
@@ -178,26 +190,27 @@ CLAIMS = (
         "one cluster", erratum="errata-4",
     ),
     Claim(
-        "thm43-race", "Without cancellation a share (2/pi) arctan(2^{1/(k-2)}) = .608 finds the global task, "
-                      "at every d.",
+        "thm43-race", "Without cancellation a share (2/pi) arctan(2^{1/(k-2)}) = .608 of the neurons finds the "
+                      "global task, for every d.",
         at("Theorem 4.3 (control)"), race_share, Equals(0.608, absolute=0.02, meaning="share of neurons"),
         once({"d": 10**3}, {"d": 10**5}, seeds=8), break_number(), (4, 9),
     ),
     Claim(
-        "thm43-empty", "Where no local task can be learned, 1 - arctan(sqrt k)/pi = .648 of the neurons find "
-                       "the global.",
+        "thm43-empty", "If no local task can be learned, a share 1 - arctan(sqrt k)/pi = .648 of the neurons "
+                       "finds the global task.",
         at("Theorem 4.3 (control)"), unopposed_share,
         Equals(0.648, absolute=0.02, meaning="share of neurons"),
         once({"d": 10**4}, {"d": 10**6}, seeds=8), break_number(), (4, 9),
         seconds=27.0,
     ),
     Claim(
-        "hidden-ie", "A global task that cancels between the clusters has the hitting time of a larger exponent.",
+        "hidden-ie", "A global task that cancels between the clusters has the hitting time of a larger "
+                     "information exponent.",
         at("Section 4.1"), hidden_time, Power(1.5, margin=0.03), WIDE, break_number(-2), (4, 8, 9), HIDDEN,
         "cancelled",
     ),
     Claim(
-        "eq-4.1.2", "Weak recovery of a local task takes time of order J d^{(k-2)/2} (k = 4).", at("Section 4.1"),
+        "eq-4.1.2", "Weak recovery of a local task takes a time of order J d^{(k-2)/2} (k = 4).", at("Section 4.1"),
         local_time, Power(1.0, margin=0.02, error=1e-5, meaning="hitting time"),
         {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6, 7)))}, break_number(), (4, 8, 9),
         (
@@ -209,19 +222,21 @@ CLAIMS = (
         "d",
     ),
     Claim(
-        "eq-4.1.2-constant", "The constant: T = C J d^{(k-2)/2} / (k (k-2) alpha beta x^{k-2}) from kappa = x "
-                             "d^{-1/2}.",
+        "eq-4.1.2-constant", "From kappa = x d^{-1/2} weak recovery takes the time T = C J d^{(k-2)/2} / (k "
+                             "(k-2) alpha beta x^{k-2}).",
         at("Section 4.1 (ours)"), functools.partial(local_time, constant=True),
         Equals(1.0, relative=0.005, error=1e-5, meaning="time over its leading form"), once({"d": 10**5}, {"d": 10**6}),
         break_number(), (4, 9),
     ),
     Claim(
-        "lem-B.12", "Learners reach d^{-1/2+1/(2k)} within time of order J d^{(k-2)/2} (the median over neurons).",
+        "lem-B.12", "Neurons that learn a task reach d^{-1/2+1/(2k)} within a time of order J d^{(k-2)/2} (the "
+                    "median over neurons).",
         at("Lemma B.12"), median_time, Power(1.0, margin=0.05, bound="at most", meaning="median time"),
         {"quick": Grid(tuple({"d": 10**k} for k in (3, 4, 5, 6, 7)), 6)}, break_number(-2), (4, 8, 9),
     ),
     Claim(
-        "thm43-none", "Without a global task nothing aligns with its direction.", at("Theorem 4.3 (control)"),
+        "thm43-none", "If there is no global task, no neuron aligns with the direction of this task.",
+        at("Theorem 4.3 (control)"),
         censor_everything, Vanishes(0.0, 1e-3, "share", EXCEPTIONS), once({"d": 10**4}, seeds=60), break_measure(
             lambda lab, point, seed: exceptional(lab, {**point, "neurons": 500, "k": 4}, seed)), (4, 9),
     ),

@@ -221,17 +221,18 @@ CLAIMS = (
             Variant(
                 "printed",
                 {"form": "ordered"},
-                statement="As displayed: the product over all ordered pairs i, j = 1..n.",
+                statement="The product is over all ordered pairs i, j = 1..n, as printed.",
                 expected="refuted",
             ),
             Variant(
                 "any variance",
                 {"form": "unequal"},
-                statement="As stated, for a general covariance matrix: the diagonal need not be one.",
+                statement="The formula holds for a general covariance matrix, whose diagonal need not be one, as "
+                "stated.",
                 expected="refuted",
                 law=All({"pairing": Proven("the sum without self-loops at unequal variances")}),
             ),
-            Variant("corrected", {"form": "pairs"}, statement="Product over i < j, unit variances."),
+            Variant("corrected", {"form": "pairs"}, statement="The product is over i < j, for unit variances."),
         ),
         control_variant="corrected",
         erratum="errata-8",
@@ -311,12 +312,12 @@ CLAIMS = (
         control=break_measure(functools.partial(series_ratio, part=0.9)),
         rungs=(2, 9),
         variants=(
-            Variant("printed", {"form": "printed"}, "With the bound |x| / (1 - |x|), whatever B is.", "refuted"),
-            Variant("corrected", {"form": "corrected"}, "With the bound B |x| / (1 - |x|)."),
+            Variant("printed", {"form": "printed"}, "The bound is |x| / (1 - |x|) for every B.", "refuted"),
+            Variant("corrected", {"form": "corrected"}, "The bound is B |x| / (1 - |x|)."),
             Variant(
                 "logistic",
                 {"form": "logistic"},
-                "For the logistic gate, where B = 1 suffices.",
+                "For the logistic gate B = 1 suffices.",
                 "consistent",
                 control=break_setting(constant=0.0),
             ),

@@ -274,7 +274,8 @@ CLAIMS = (
     Claim(
         id="lem-21a",
         statement="E[He_k He_l He_3 He_3] has the displayed form for k = l, l + 2, l + 4, l + 6, and the sum is "
-        "6 S g2^3 +- O(delta^2 g2^2 + delta^4); at k = l + 6 the printed line has a factor g2 too many.",
+        "6 S g2^3 +- O(delta^2 g2^2 + delta^4). At k = l + 6 the printed line has one factor g2 too "
+        "many.",
         source=at("Lemma 21, equation (26)"),
         measure=functools.partial(expansion, claim="lem-21a"),
         law=orders_law(2, 4),
@@ -299,8 +300,9 @@ CLAIMS = (
     ),
     Claim(
         id="lem-21c",
-        statement="E[He_k He_l He_2 He_3] has the displayed form for k = l + 1, l + 3, l + 5, and the sum is its two "
-        "linear terms +- O(delta^3); two printed lines are wrong (12 for 6 at l + 1, the bracket at l + 3).",
+        statement="E[He_k He_l He_2 He_3] has the displayed form for k = l + 1, l + 3, l + 5, and the sum is its "
+        "two linear terms +- O(delta^3). Two printed lines are wrong: 12 instead of 6 at l + 1, and "
+        "the bracket at l + 3.",
         source=at("Lemma 21, equation (28)"),
         measure=functools.partial(expansion, claim="lem-21c"),
         law=orders_law(3, 3),

@@ -135,8 +135,9 @@ def sgd_error(lab: Any, point: Mapping[str, Any], seed: int, growth: float = 0.0
 CLAIMS = (
     Claim(
         id="fig-1",
-        statement="In the paper's experiment (m = 25, m* = 5, d = 1000) exactly one student ends up at each teacher: "
-        "the figure shows one run at an unknown time, chosen badly if fewer than one run in four gave it.",
+        statement="In the paper's experiment (m = 25, m* = 5, d = 1000) exactly one student ends at each "
+        "teacher. The figure shows one run at an unknown time. The claim requires that at least one "
+        "run in four has this result at some time.",
         source=at("Figure 1"),
         measure=one_each,
         law=Probability(low=0.25, visible=0.05, meaning="exactly one student at every teacher at some time"),
@@ -161,8 +162,9 @@ CLAIMS = (
             Variant(
                 "any student",
                 {"init": "random", "all": True, "draw": 9},
-                "The same for every student that ever passes 0.9 at a teacher, latecomers included: one start, found "
-                "among 24 (four of them; none among 48 others), shows otherwise.",
+                "The expert is recovered before its router for every student that ever passes 0.9 at a teacher, "
+                "including late students. The measurement includes a start that contradicts this. (Four of 24 "
+                "starts contradict it, and none of 48 others.)",
                 expected="refuted",
                 sweep=once({}),
             ),
@@ -210,7 +212,7 @@ CLAIMS = (
     ),
     Claim(
         id="own-3",
-        statement="A dead pair recovers its teacher only after a time of order d, not sqrt(d).",
+        statement="A pair of opposite students recovers its teacher only after a time of order d, and not sqrt(d).",
         source=at("Theorem 1, corrected"),
         measure=dead_recovery,
         law=Power(
@@ -233,7 +235,8 @@ CLAIMS = (
     ),
     Claim(
         id="own-4",
-        statement="m = 2, m* = 1 has a spurious local minimum with loss 0.4677705, at which dead pairs end.",
+        statement="m = 2, m* = 1 has a spurious local minimum with loss 0.4677705, to which pairs of opposite "
+        "students converge.",
         source=at("Theorem 1, corrected"),
         measure=spurious_minimum,
         law=All(

@@ -286,7 +286,7 @@ def inner_claim(number: int) -> Claim:
     return Claim(
         id=f"eq-A3-{number}",
         statement=f"The display for the inner product of grad_{of}_i L with {along}_j (equation {number} of eight)"
-        + ("; as printed with 1/b_j^2 for 1/b_i^2 and I3_ij for I3_ji." if wrong else " is exact as printed."),
+        + (". As printed it has 1/b_j^2, I3_ij instead of 1/b_i^2, I3_ji." if wrong else " is exact as printed."),
         source=at(f"Appendix A.3, inner product {number}"),
         measure=functools.partial(inner_product, number=number),
         law=AGREE,
@@ -302,8 +302,8 @@ def inner_claim(number: int) -> Claim:
 CLAIMS = (
     Claim(
         id="eq-10",
-        statement="The gradient of the population loss in the lambdas; as printed the v_r term of grad_w has 1/|v_i| "
-        "where 1/|w_i| is right.",
+        statement="The gradient of the population loss, expressed by the lambdas. As printed, the v_r term of "
+        "grad_w has the factor 1/|v_i| instead of 1/|w_i|.",
         source=at("equation (10)"),
         measure=equation_10,
         law=All(
@@ -324,7 +324,8 @@ CLAIMS = (
     *(inner_claim(number) for number in EQUATIONS),
     Claim(
         id="norm",
-        statement="|v_i| and |w_i| are constants of the gradient flow; one SGD step changes them at second order only.",
+        statement="|v_i| and |w_i| are constants of the gradient flow. One SGD step changes them only at second "
+        "order in the step.",
         source=at("Section 4.1, equation (4)"),
         measure=norm_drift,
         law=Vanishes(1e-9, meaning="gradient along the row"),

@@ -258,7 +258,7 @@ CLAIMS = (
         control=break_measure(functools.partial(escape, norm=1.001)),
         rungs=(3, 4, 8, 9),
         variants=(
-            Variant("printed", {"form": "printed"}, "As displayed: 1 / gamma2(t) = 1 / gamma2(0) - t.", "refuted"),
+            Variant("printed", {"form": "printed"}, "As printed: 1 / gamma2(t) = 1 / gamma2(0) - t.", "refuted"),
             Variant(
                 "corrected",
                 {"form": "corrected"},
@@ -283,8 +283,9 @@ CLAIMS = (
     ),
     Claim(
         id="lem-6",
-        statement="lambda 1..5 of two students are O(delta^3, delta^3, delta^3, delta^3, delta^2); those of one "
-        "student equal 6 S_11(1), 6 C_S2 p (three times), 2 S_00(1) up to O(p^2, p^3, p^3, p^3, p^2).",
+        statement="lambda 1..5 of two students are O(delta^3, delta^3, delta^3, delta^3, delta^2). lambda 1..5 "
+        "of one student equal 6 S_11(1), 6 C_S2 p (three times) and 2 S_00(1) up to O(p^2, p^3, p^3, "
+        "p^3, p^2).",
         source=at("Lemma 6"),
         measure=lemma_6,
         law=at_least(ORDERS_6, "delta"),
@@ -295,7 +296,8 @@ CLAIMS = (
     ),
     Claim(
         id="lem-7",
-        statement="With all overlaps of size eps the gradient projections equal the lemma's terms up to O(eps^3).",
+        statement="If all overlaps are of size eps, the gradient projections equal the terms of the lemma up to "
+        "O(eps^3).",
         source=at("Lemma 7"),
         measure=lemma_7,
         law=at_least(dict.fromkeys(FAMILIES, 3), "eps"),
@@ -326,7 +328,7 @@ CLAIMS = (
             Variant(
                 "sign",
                 {"form": "sign"},
-                "Stability alone, with the printed coefficients but -rho_3 in the last row.",
+                "Only the stability, with the printed coefficients except for -rho_3 in the last row.",
                 law=All({"stability": STABLE}),
                 control=break_setting(form="printed"),
             ),

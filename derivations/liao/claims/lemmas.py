@@ -232,7 +232,7 @@ CLAIMS = (
     ),
     bounded_by_root(
         "lem-9",
-        "Until a target escapes, every other |gamma2| stays O(m^2/(delta_P sqrt d)), at every recovery.",
+        "Until a target escapes, every other |gamma2| stays O(m^2/(delta_P sqrt d)), measured at every recovery.",
         "Lemma 9",
         lambda lab, point, seed: families(lab, point, seed)["gamma2"],
     ),
@@ -245,7 +245,7 @@ CLAIMS = (
     ),
     bounded_by_root(
         "lem-11",
-        "All of gamma1, zeta1, zeta2, I1, I2, I3 (i != j) stay O(m^2/(delta_P sqrt d)), each at every recovery.",
+        "All of gamma1, zeta1, zeta2, I1, I2, I3 (i != j) stay O(m^2/(delta_P sqrt d)), measured at every recovery.",
         "Lemma 11",
         families,
         FAMILIES,
@@ -253,7 +253,7 @@ CLAIMS = (
     ),
     bounded_by_root(
         "lem-15",
-        "The other overlaps gamma and zeta in a recovered row stay O(d^-1/2) from the recovery on.",
+        "After a recovery the other overlaps gamma and zeta in the recovered row stay O(d^-1/2).",
         "Lemma 15",
         row_overlap,
         ("gamma", "zeta"),
@@ -273,7 +273,8 @@ CLAIMS = (
     ),
     Claim(
         id="lem-13",
-        statement="From gamma2 = 1/2, router and expert both pass 0.9 within a constant time, 5.89 as d grows.",
+        statement="From gamma2 = 1/2, router and expert both pass 0.9 within a constant time, which tends to "
+        "5.89 as d grows.",
         source=at("Lemma 13"),
         measure=lag,
         law=Equals(5.89, absolute=0.05, meaning="time from 1/2 to both above 0.9", because="gamma1(0) ~ u/sqrt d"),
@@ -305,8 +306,8 @@ CLAIMS = (
     ),
     Claim(
         id="own-7",
-        statement="The router follows its expert 5.49 time units later (exact reduction, threshold 0.9, unit norms; at "
-        "other gamma2(0): the lag of eq-5-sol).",
+        statement="The router follows its expert 5.49 time units later (exact reduction, threshold 0.9, unit "
+        "norms). The claim eq-5-sol measures the lag at other gamma2(0).",
         source=at("Lemma 13, sharpened"),
         measure=router_lag,
         law=Equals(5.49, absolute=0.01, meaning="router lag", error=1e-6),

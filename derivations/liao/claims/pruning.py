@@ -250,7 +250,7 @@ CLAIMS = (
     Claim(
         id="thm-2-flow",
         statement="After the flow, greedy pruning keeps exactly the experts that recovered a teacher, with the "
-        "probability that Theorem 1 has (held against 0.65, delta_P = 1/20).",
+        "probability of Theorem 1, which is at least 0.65 at delta_P = 1/20.",
         source=at("Theorems 1 and 2"),
         measure=rightly_kept_after_flow,
         law=Probability(low=0.65, meaning="exactly the recovered experts kept"),
@@ -293,8 +293,8 @@ CLAIMS = (
     ),
     Claim(
         id="thm-3",
-        statement="Fine-tuning converges linearly, D2(t) <= exp(-kappa t / 2) D2(0), kappa = c_1 - c_3; the exact rate "
-        "is 2 (c_1 - c_3) = 0.53803.",
+        statement="Fine-tuning converges linearly, D2(t) <= exp(-kappa t / 2) D2(0) with kappa = c_1 - c_3. The "
+        "exact rate is 2 (c_1 - c_3) = 0.53803.",
         source=at("Theorem 3"),
         measure=tuning_rates,
         law=All(
@@ -316,7 +316,8 @@ CLAIMS = (
     ),
     Claim(
         id="thm-4",
-        statement="The loss is strongly convex on the tangent space, smallest eigenvalue c_1 - c_3 at the optimum.",
+        statement="The loss is strongly convex on the tangent space. At the optimum the smallest eigenvalue of "
+        "the Hessian is c_1 - c_3.",
         source=at("Theorem 4"),
         measure=strong_convexity,
         law=Equals(KAPPA, absolute=1e-8, error=1e-9, meaning="smallest eigenvalue at the optimum"),
@@ -336,8 +337,9 @@ CLAIMS = (
             Variant(
                 "near",
                 control=break_measure(functools.partial(curvature, dropped=True)),
-                statement="Where every vector is moved by eps the smallest eigenvalue of the Hessian is c_1 - c_3 up "
-                "to O(eps), and at eps <= .1 above half of it, the rate that Theorem 3 uses.",
+                statement="If every vector is moved by eps, the smallest eigenvalue of the Hessian is c_1 - c_3 "
+                "up to O(eps). At eps <= .1 it is above half of c_1 - c_3, the rate that Theorem 3 "
+                "uses.",
                 expected="consistent",
                 law=All(
                     {
@@ -358,8 +360,8 @@ CLAIMS = (
     ),
     Claim(
         id="lem-22",
-        statement="E h_i^2 = 6 E pi^2 + O(dr^2); E h_i h_j = O(dr^3) for nearly orthogonal and E h_i^2 + O(dr) for "
-        "aligned experts.",
+        statement="E h_i^2 = 6 E pi^2 + O(dr^2). For nearly orthogonal experts E h_i h_j = O(dr^3), and for "
+        "aligned experts E h_i h_j = E h_i^2 + O(dr).",
         source=at("Lemma 22"),
         measure=products,
         law=All(

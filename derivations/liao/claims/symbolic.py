@@ -194,8 +194,8 @@ CLAIMS = (
         control=break_measure(functools.partial(lemma_26, sign=-1)),
         rungs=(1, 9),
         variants=(
-            Variant("printed", {"form": "printed"}, "As displayed.", "refuted"),
-            Variant("corrected", {"form": "corrected"}, "With the term 2 (v.w) v v^T / |v|^5 added."),
+            Variant("printed", {"form": "printed"}, "The Jacobian as printed.", "refuted"),
+            Variant("corrected", {"form": "corrected"}, "The Jacobian with the additional term 2 (v.w) v v^T / |v|^5."),
         ),
         control_variant="corrected",
         erratum="errata-6",

@@ -180,7 +180,7 @@ def event(id: str, statement: str, measure: Callable[..., Any], meaning: str, fu
     """A claim that something happens with the probability of Theorem 1."""
     return Claim(
         id=id,
-        statement=f"{statement} (with probability at least 1 - 7 delta_P, held against .65: delta_P = 1/20).",
+        statement=f"{statement} (with probability at least 1 - 7 delta_P, which is .65 at delta_P = 1/20).",
         source=at("Theorem 1"),
         measure=measure,
         law=Probability(low=0.65, meaning=meaning),
@@ -218,8 +218,8 @@ CLAIMS = (
     ),
     rate(
         "thm-1c",
-        "Whenever an expert is recovered, but for the last one, gamma1 and gamma2 of all pairs still to come are "
-        "O(m^2 / (delta_P sqrt d)).  (At the other moments of [T_l, T_(l+1)): thm-1g.)",
+        "At each recovery of an expert except the last, gamma1 and gamma2 of all pairs that are not yet "
+        "recovered are O(m^2 / (delta_P sqrt d)).  (thm-1g is about the other times of [T_l, T_(l+1)).)",
         unrecovered_overlap,
         Power(-0.5, bound="at most", margin=0.03, reached=0.65, meaning="largest unrecovered overlap"),
         break_number(-2),
@@ -238,8 +238,8 @@ CLAIMS = (
     ),
     rate(
         "thm-1e",
-        "The learned features, routers and experts, are within O(m^7 delta_P^-3 d^-3/2) of perfect, read at T* + 30 + "
-        "4.5 log d.",
+        "The learned features (routers and experts) deviate by O(m^7 delta_P^-3 d^-3/2) from the teachers, "
+        "measured at T* + 30 + 4.5 log d.",
         perfection,
         Power(-1.5, bound="at most", margin=0.05, reached=0.65, meaning="1 - gamma after T*"),
         break_measure(functools.partial(perfection, wait=0.05)),
@@ -249,8 +249,8 @@ CLAIMS = (
     ),
     rate(
         "thm-1f",
-        "Overlaps of unused experts are O(m^2 / (delta_P sqrt d)) after all pairs are recovered, read at T* + 30 + "
-        "4.5 log d.",
+        "Overlaps of unused experts are O(m^2 / (delta_P sqrt d)) after all pairs are recovered, measured at T* "
+        "+ 30 + 4.5 log d.",
         unused_overlap,
         Power(-0.5, bound="at most", margin=0.03, meaning="largest overlap of unused experts"),
         break_number(-2),
@@ -260,8 +260,9 @@ CLAIMS = (
     ),
     rate(
         "thm-1g",
-        "On the whole of [T_l, T_(l+1)) both alignments of the pairs to come are O(m^2 / (delta_P sqrt d)), although "
-        "those of pair l + 1 are at least 0.9 at T_(l+1): a continuous flow allows both only where T_l = T_(l+1).",
+        "On the whole of [T_l, T_(l+1)) both alignments of the pairs that are not yet recovered are O(m^2 / "
+        "(delta_P sqrt d)). But those of pair l + 1 are at least 0.9 at T_(l+1). A continuous flow allows both "
+        "only if T_l = T_(l+1).",
         waiting_overlap,
         Power(-0.5, bound="at most", margin=0.03, reached=0.65, meaning="largest overlap of pairs to come"),
         break_setting(share=1.0),
@@ -271,7 +272,8 @@ CLAIMS = (
             Variant(
                 "orthogonal",
                 {"init": "orthogonal", "share": 0.9},
-                "The same after nine tenths of the interval: overlaps leave the order d^(-1/2) in the last part of it.",
+                "The alignments are bounded in this way after nine tenths of the interval. Overlaps exceed the "
+                "order d^(-1/2) only in the last part of the interval.",
                 "consistent",
             ),
         ),
@@ -285,8 +287,9 @@ CLAIMS = (
     ),
     Claim(
         id="claim-m",
-        statement="Moderate over-parameterisation m >= Omega(m* log(m*/delta_P)) suffices to recover every teacher "
-        "(m* = 5, race limit d -> infinity; the flow at m = 80, m* = 4: thm-1a at full effort).",
+        statement="Moderate over-parameterisation m >= Omega(m* log(m*/delta_P)) suffices to recover every "
+        "teacher (m* = 5, race limit d -> infinity). The claim thm-1a at full effort has the flow at m "
+        "= 80, m* = 4.",
         source=at("Theorem 1"),
         measure=success_of_width,
         law=All({f"m = {m}": Probability(low=0.65, meaning="all five teachers captured") for m in WIDTHS}),
@@ -299,8 +302,8 @@ CLAIMS = (
     ),
     Claim(
         id="own-1",
-        statement="Student experts obey dI2_ij/dt = -9 I2_ij^2 + O(eps^3) (unit norms): the term that the proof of "
-        "Lemma 7 omits.",
+        statement="Student experts obey dI2_ij/dt = -9 I2_ij^2 + O(eps^3) at unit norms. The proof of Lemma 7 "
+        "omits this term.",
         source=at("Lemma 7, corrected"),
         measure=missing_term,
         law=Equals(1.0, absolute=2e-3, meaning="dI2/dt over -9 I2^2", error=1e-9, because="the next order m eps"),
@@ -311,7 +314,7 @@ CLAIMS = (
     ),
     Claim(
         id="own-2",
-        statement="Under the random initialisation the first student pair anti-aligns at sqrt(d) / (9 max |z_-|).",
+        statement="From the random initialisation the first student pair anti-aligns at time sqrt(d) / (9 max |z_-|).",
         source=at("Theorem 1, corrected"),
         measure=annihilation_ratio,
         law=Equals(1.0, relative=0.02, meaning="T_A over its prediction", because="cubic terms, m z / sqrt d"),
@@ -323,7 +326,8 @@ CLAIMS = (
     ),
     Claim(
         id="own-5",
-        statement="With mutually orthogonal students the race has no annihilations and predicts the first capture.",
+        statement="With mutually orthogonal students the race of leading-order growth has no annihilating pairs "
+        "and predicts the first captured teacher.",
         source=at("Theorem 1, repaired"),
         measure=race_ratio,
         law=Equals(1.0, relative=0.02, meaning="first recovery over the race's first capture", because="u^2 / sqrt d"),

@@ -103,7 +103,7 @@ CLAIMS = (
     ),
     claim(
         "exps-joint",
-        "What each reading of the proofs gives for T, N and m; none gives the printed Theorem 4.5.",
+        "The readings of the proofs give different T, N and m. No reading gives the printed Theorem 4.5.",
         "Theorem 4.5, Lemma H.4",
         book,
         Proven("the exponents of T, N and m"),
@@ -128,7 +128,7 @@ CLAIMS = (
     ),
     claim(
         "exps-even",
-        "m is the square of a product of powers, so that no chain gives the odd power k^3 of Theorem 4.5 (ours).",
+        "m is the square of a product of powers, so no chain of lemmas gives the odd power k^3 of Theorem 4.5 (ours).",
         "Theorem 4.5",
         odd_power,
         Proven("an even exponent of k"),
@@ -151,7 +151,7 @@ CLAIMS = (
             Variant("routers"),
             Variant(
                 "cnn",
-                statement="The CNN's flow is shortest at delta_d = -0.652, not at -1.",
+                statement="The flow time of the CNN is shortest at delta_d = -0.652, and not at -1.",
                 law=Equals(-0.652, absolute=0.005, meaning="delta_d of the shortest flow", error=1e-3),
                 sweep={"quick": grid({"what": "minimum"})},
                 control=break_number(),
@@ -169,7 +169,8 @@ CLAIMS = (
     ),
     claim(
         "tab-1",
-        "Total cost to a fixed error: l^5 (separate) and k^2 l^3 (joint), one l more than the number of steps.",
+        "Total cost to a fixed error: l^5 (separate) and k^2 l^3 (joint), which is one power of l more than the "
+        "number of steps.",
         "Table 1",
         routing_cost,
         time_law(5.0, "at most", "cost"),
@@ -191,7 +192,8 @@ CLAIMS = (
     ),
     claim(
         "tab-2",
-        "The FLOPs of Table 2 are its seconds times one constant: all eight ratios agree within rounding (ours).",
+        "The FLOPs of Table 2 are the seconds of Table 2 times one constant: all eight ratios agree within "
+        "rounding (ours).",
         "Table 2",
         table_2,
         Bounded(high=1.08, meaning="largest over smallest FLOPs per second"),
@@ -226,8 +228,8 @@ CLAIMS = (
     ),
     claim(
         "mc-4.5",
-        "c classes, joint training: T = .. c^4 steps (and N = .. c^8 samples) suffice; the flow is that of mc-4.2 with "
-        "gates 1/l.",
+        "c classes, joint training: T = .. c^4 steps (and N = .. c^8 samples) suffice. The flow is the flow of "
+        "mc-4.2 with gates 1/l.",
         "Appendix M",
         classes,
         Power(4.0, over="c", margin=0.1, bound="at most", meaning="flow", error=1e-5, short=COPIES),

@@ -181,9 +181,8 @@ controls take a step so small that the bound fails."""
 CLAIMS = (
     claim(
         "thm-4.2",
-        "Separate training: N = l^8 p^12 delta^6/eps^16 samples suffice; one-pass training to 5 % error needs far "
-        "fewer, "
-        "and more for larger l.",
+        "Separate training: N = l^8 p^12 delta^6/eps^16 samples suffice. One-pass training to 5 % error needs "
+        "far fewer samples, and more of them for larger l.",
         "Theorem 4.2",
         one_pass,
         need_law(8.0, "at most", "samples"),
@@ -195,7 +194,7 @@ CLAIMS = (
             Variant(
                 "increasing",
                 {"kind": "separate"},
-                "The samples needed increase with l.",
+                "The number of samples needed increases with l.",
                 law=need_law(0.0, "at least", "samples"),
                 control=break_setting(mirrored=True),
                 expected="consistent",
@@ -205,9 +204,8 @@ CLAIMS = (
     ),
     claim(
         "thm-F.3",
-        "Separate training: T = l^4 p^6 delta^3/eps^8 steps and m = l^10 .. neurons suffice; at eta m = c/l^2 the "
-        "exponent "
-        "4 of T is tight, that of m is not.",
+        "Separate training: T = l^4 p^6 delta^3/eps^8 steps and m = l^10 .. neurons suffice. At eta m = c/l^2 "
+        "the exponent 4 of T is tight, and the exponent of m is not.",
         "Theorem F.3",
         flow,
         time_law(4.0, "at most", "steps"),
@@ -216,14 +214,15 @@ CLAIMS = (
         rungs=(7, 8, 9),
         variants=(
             Variant("steps", {"kind": "separate", "per": 2}),
-            Variant("flow", {"kind": "separate"}, "The flow grows like l^2 (tight).", law=time_law(2.0)),
+            Variant("flow", {"kind": "separate"}, "The flow time grows like l^2 (tight).", law=time_law(2.0)),
             *AGAINST,
         ),
         erratum="improvement-2",
     ),
     claim(
         "thm-F.3-width",
-        "Separate training needs m = l^10 p^12 delta^6/eps^16 neurons at most; measured needs hardly depend on l.",
+        "Separate training needs at most m = l^10 p^12 delta^6/eps^16 neurons. The measured number hardly "
+        "depends on l.",
         "Theorem F.3",
         width_needed,
         need_law(10.0, "at most", "neurons"),
@@ -245,7 +244,7 @@ CLAIMS = (
     ),
     claim(
         "thm-F.6",
-        "The CNN: T = n^4 p^6 delta^3/eps^8 steps suffice at eta m = c/n^2; the exponent is tight.",
+        "The CNN: T = n^4 p^6 delta^3/eps^8 steps suffice at eta m = c/n^2, and the exponent of n is tight.",
         "Theorem F.6",
         flow,
         time_law(4.0, "at most", "steps"),
@@ -254,14 +253,13 @@ CLAIMS = (
         rungs=(7, 8, 9),
         variants=(
             Variant("steps", {"kind": "cnn", "per": 2}),
-            Variant("flow", {"kind": "cnn"}, "The flow grows like n^2 (tight).", law=time_law(2.0)),
+            Variant("flow", {"kind": "cnn"}, "The flow time grows like n^2 (tight).", law=time_law(2.0)),
         ),
     ),
     claim(
         "cor-ratio",
-        "Routing saves samples, the more the larger n/l: N_C/N_S is above one and grows with n/l (the ratio (n/l)^8 "
-        "is one of "
-        "bounds).",
+        "Routing saves more samples if n/l is larger: N_C/N_S is above one and grows with n/l. (The ratio "
+        "(n/l)^8 is a ratio of bounds.)",
         "Section 4.2",
         ratio,
         All(
@@ -284,24 +282,29 @@ CLAIMS = (
         break_setting(per=2),
         rungs=(7, 8, 9),
         variants=(
-            Variant("printed", {"kind": "uniform", "per": -1}, "The same with uniform gates.", "refuted"),
+            Variant(
+                "printed",
+                {"kind": "uniform", "per": -1},
+                "The number of steps T suffices with uniform gates.",
+                "refuted",
+            ),
             Variant(
                 "sharp gates",
                 {"kind": "sharp", "per": -1},
-                "The same where o1 and o2 have all the weight.",
+                "The number of steps T suffices if o1 and o2 have the whole gate weight.",
                 "consistent",
             ),
             Variant(
                 "corrected",
                 {"kind": "uniform", "per": -1},
-                "T = k^2 l^4 .., the constants being tracked, with uniform gates.",
+                "With uniform gates T = k^2 l^4 .. steps suffice, if the constants are tracked.",
                 law=time_law(4.0, "at most"),
                 expected="consistent",
             ),
             Variant(
                 "k",
                 {"kind": "k"},
-                "The flow grows at most like k^2.",
+                "The flow time grows at most like k^2.",
                 control=break_setting(per=3),
                 law=time_law(2.0, "at most", over="k"),
                 sweep={"quick": over("k", 2, 4, 8, 16)},
@@ -313,9 +316,8 @@ CLAIMS = (
     ),
     claim(
         "thm-4.5",
-        "Joint training with one good expert per class: the flow is proportional to k, within T = k^2 ..; uniform "
-        "gates "
-        "need flow l^4, sharp ones l^2 (ours).",
+        "Joint training with one good expert per class: the flow time is proportional to k, within the bound T = "
+        "k^2 .. of the theorem. It is proportional to l^4 for uniform gates and to l^2 for sharp gates (ours).",
         "Theorem 4.5",
         flow,
         time_law(4.0),
@@ -337,8 +339,8 @@ CLAIMS = (
     ),
     claim(
         "cor-eps",
-        "At fixed training the error does not decrease with l (separate), nor v with k (joint, one good expert per "
-        "class).",
+        "For a fixed amount of training the error does not decrease with l (separate training), and v does not "
+        "decrease with k (joint training, one good expert per class).",
         "Section 4.3",
         error_order,
         Bounded(high=0.0, margin=1e-3, meaning="decrease", visible=math.inf, because="a sign"),
@@ -349,7 +351,8 @@ CLAIMS = (
     ),
     claim(
         "markov-eps",
-        "error <= v1 + v2 and error <= 2 max(v1, v2) (ours): the proofs need v <= eps/2 only, not v <= eps^2.",
+        "error <= v1 + v2 and error <= 2 max(v1, v2) (ours). The proofs therefore need only v <= eps/2 instead "
+        "of v <= eps^2.",
         "proof of Theorem F.3",
         markov,
         Bounded(high=0.0, margin=1e-12, meaning="excess of the error", visible=1e-9, because="rounding"),

@@ -135,7 +135,7 @@ CLAIMS = (
         rungs=(2, 9),
         variants=(
             Variant("corrected", {"zeta": "tau"}, expected="consistent"),
-            Variant("printed", {"zeta": "tau/2"}, "The same with zeta's slopes taken on [-tau/2, tau/2].", "refuted"),
+            Variant("printed", {"zeta": "tau/2"}, "The lemma with the slopes of zeta on [-tau/2, tau/2].", "refuted"),
         ),
         erratum="errata-18",
     ),
@@ -152,7 +152,7 @@ CLAIMS = (
             Variant("corrected", expected="consistent"),
             Variant(
                 "printed",
-                statement="The same without a condition on L m, here at L m = 1/10.",
+                statement="The lemma without a condition on L m, measured at L m = 1/10.",
                 expected="refuted",
                 sweep={"quick": over("L", 0.1, m=1, seeds=2)},
             ),
@@ -161,9 +161,8 @@ CLAIMS = (
     ),
     claim(
         "lem-K.1",
-        "The data are linearly separable if and only if n - 1 < beta* = min |b|_1/2 over sum b q = o1 - o2, sum b = "
-        "0 (ours; "
-        "every composition being possible).",
+        "The data are linearly separable if and only if n - 1 < beta* = min |b|_1/2 over sum b q = o1 - o2, sum "
+        "b = 0 (ours, if every composition is possible).",
         "Lemma K.1",
         separable,
         Proven("the criterion"),
@@ -184,9 +183,9 @@ CLAIMS = (
     ),
     claim(
         "class-sep",
-        "Inputs of opposite classes are min(sqrt(2 (1 - delta_d)), sqrt(4 - 2 max <o1, q> - 2 max <o2, q>)) apart "
-        "(ours), at "
-        "least the paper's min(sqrt(2 (1 - delta_d)), 2 sqrt(1 - delta_r)).",
+        "The distance of inputs of opposite classes is min(sqrt(2 (1 - delta_d)), sqrt(4 - 2 max <o1, q> - 2 max "
+        "<o2, q>)) (ours). It is at least min(sqrt(2 (1 - delta_d)), 2 sqrt(1 - delta_r)), the bound of the "
+        "paper.",
         "Section 4.1",
         distance_part,
         Vanishes(1e-9, 1e-6, "deviation of the exact form or violation of the bound"),

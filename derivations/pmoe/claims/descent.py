@@ -169,9 +169,9 @@ CLAIMS = (
     ),
     claim(
         "l3-lambert",
-        "One composition, symmetric start: u = y f obeys u + e^u = 1 + R t, R = (1/2 - delta_d kappa0(delta_d))/(2 "
-        "n^2) for "
-        "the CNN and 1/(4 l^2) for separate training with one orthogonal pattern (ours).",
+        "With one composition and a symmetric start, u = y f obeys u + e^u = 1 + R t. R is (1/2 - delta_d "
+        "kappa0(delta_d))/(2 n^2) for the CNN, and 1/(4 l^2) for separate training with one orthogonal pattern "
+        "(ours).",
         "Theorems 4.2, 4.3",
         lambert_gap,
         Vanishes(1e-6, 1e-3, "difference of u"),
@@ -186,7 +186,7 @@ CLAIMS = (
             Variant(
                 "tilted",
                 {"tilt": 0.5},
-                "The same where K(q, o1) and K(q, o2) differ.",
+                "The formula by Lambert's function also holds if K(q, o1) and K(q, o2) differ.",
                 "refuted",
                 sweep={"quick": grid({"mode": "cnn", "delta_d": 0.0})},
             ),
@@ -205,8 +205,8 @@ CLAIMS = (
     ),
     claim(
         "kernel-limit",
-        "At fixed flow the pseudo network is O(m^(-1/2)) from the network, and its infinite-width limit from both "
-        "(ours).",
+        "At a fixed flow time the pseudo network differs from the network by O(m^(-1/2)). The infinite-width "
+        "limit differs from both by O(m^(-1/2)) (ours).",
         "Lemmas G.1, G.2",
         level_gap,
         Power(-0.5, over="m", margin=0.2, meaning="difference of responses"),
@@ -222,8 +222,8 @@ CLAIMS = (
     ),
     claim(
         "sliding-neurons",
-        "For patterns that are not orthogonal neurons slide along zero pre-activations; the recursion approaches the "
-        "sliding solution like its step (ours).",
+        "If patterns are not orthogonal, neurons slide along zero pre-activations. The recursion differs from "
+        "the sliding solution in proportion to its step (ours).",
         "equation (1)",
         sliding_step,
         Power(1.0, over="step", margin=0.3, meaning="change of pre-activations", short="the steps grow like 1/step"),
@@ -256,8 +256,8 @@ CLAIMS = (
     ),
     claim(
         "descent-rate",
-        "At v = 0.1 the rate of descent is proportional to l^(-2) in separate training, and to n^(-2) for the CNN: the "
-        "exponents of the descent lemmas are tight (ours).",
+        "At v = 0.1 the rate of descent is proportional to l^(-2) in separate training, and to n^(-2) for the "
+        "CNN. The exponents of the descent lemmas are therefore tight (ours).",
         "Lemmas G.4, I.4",
         part("at"),
         Power(-2.0, over="size", margin=0.1, meaning="rate at v = 0.1", error=1e-3, short="patterns fill memory"),
@@ -271,9 +271,8 @@ CLAIMS = (
     ),
     claim(
         "lem-H.4",
-        "Joint training with one good expert per class: the loss falls like 1/k, so that the flow to v = 0.1 is "
-        "proportional "
-        "to k; the printed lemma has no k.",
+        "Joint training with one good expert per class: the loss falls like 1/k, so the flow time to v = 0.1 is "
+        "proportional to k. The printed lemma has no factor k.",
         "Lemma H.4",
         one_good_expert,
         Power(1.0, over="k", margin=0.1, meaning="flow to v = 0.1", short="k experts, each with patterns"),
@@ -284,7 +283,7 @@ CLAIMS = (
             Variant("corrected"),
             Variant(
                 "printed",
-                statement="The flow to v = 0.1 is bounded whatever k.",
+                statement="The flow time to v = 0.1 is bounded for all k.",
                 expected="refuted",
                 law=Power(
                     0.0,

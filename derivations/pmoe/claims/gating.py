@@ -126,9 +126,8 @@ def swaps(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 CLAIMS = (
     claim(
         "eq-26",
-        "The router gradient of joint training is (1/l) y v sum_j G_j (R_j - mean) x_j, the gates a softmax over the "
-        "routed "
-        "patches.",
+        "The router gradient of joint training is (1/l) y v sum_j G_j (R_j - mean) x_j, where the gates G are a "
+        "softmax over the routed patches.",
         "equation (26)",
         gate_gradient,
         Vanishes(1e-8, 1e-4, "deviation from central differences"),
@@ -138,7 +137,7 @@ CLAIMS = (
         variants=(
             Variant("corrected"),
             Variant(
-                "printed", {"printed": True}, "The gates' denominator is sum g, as equation (4) prints it.", "refuted"
+                "printed", {"printed": True}, "The denominator of the gates is sum g, as in equation (4).", "refuted"
             ),
         ),
         erratum="errata-1",
@@ -166,9 +165,8 @@ CLAIMS = (
     ),
     claim(
         "asm-4.4",
-        "Assumption 4.4 comes about in joint training where routers move far beyond their initial size, and stays a "
-        "matter "
-        "of the initial draw where they do not (ours).",
+        "In joint training Assumption 4.4 becomes true if the routers move far beyond their initial size. "
+        "Otherwise it depends on the initial draw (ours).",
         "Assumption 4.4",
         assumption,
         Probability(low=0.75, meaning="Assumption 4.4 at the end"),
@@ -189,8 +187,8 @@ CLAIMS = (
     ),
     claim(
         "router-frozen",
-        "At fixed flow the routers' displacement falls like 1/m: in the theorem's own regime they stay at the start "
-        "(ours).",
+        "At a fixed flow time the displacement of the routers falls like 1/m. In the regime of the theorem they "
+        "therefore stay at the start (ours).",
         "Theorem 4.5",
         displacement,
         Power(-1.0, over="m", margin=0.1, meaning="displacement/sigma_r"),
@@ -202,8 +200,8 @@ CLAIMS = (
     ),
     claim(
         "joint-equalise",
-        "In joint training the route values of irrelevant patterns that compete tie: they slide along the top-l cut "
-        "(ours).",
+        "In joint training the route values of competing irrelevant patterns become equal and slide along the "
+        "top-l threshold (ours).",
         "Section 4.3",
         equalised,
         Probability(low=0.6, meaning="tie of the irrelevant patterns"),
@@ -215,7 +213,8 @@ CLAIMS = (
     ),
     claim(
         "sliding",
-        "The hard top-l recursion chatters: rank changes at fixed flow grow like the number of steps (ours).",
+        "The hard top-l recursion chatters: at a fixed flow time the number of rank changes grows like the "
+        "number of steps (ours).",
         "Section 4.3",
         swaps,
         Power(-1.0, over="step", margin=0.15, meaning="rank changes", short="the steps grow like 1/step"),
@@ -227,7 +226,8 @@ CLAIMS = (
             Variant(
                 "fractional",
                 {"tie_rule": "fractional"},
-                "A soft top-l keeps the ranks of a tie: rank changes do not grow with the number of steps.",
+                "A soft top-l keeps the ranks at a tie, so the number of rank changes does not grow with the "
+                "number of steps.",
                 law=Power(
                     0.0,
                     over="step",

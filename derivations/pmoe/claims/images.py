@@ -129,9 +129,9 @@ def spurious(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
 CLAIMS = (
     claim(
         "disc-1",
-        "Jointly trained routers become discriminative: with 300 samples, at the centres of the balls, o1 (o2) has the "
-        "largest gate of one expert, 1.5 times that of any other, for most of class +1 (-1). Stand-ins: balls; digits "
-        "in place of MNIST.",
+        "Jointly trained routers become discriminative. With 300 samples, at the centres of the balls, o1 (o2) "
+        "has the largest gate of one expert for most of class +1 (-1). This gate is 1.5 times that of any other. "
+        "Balls replace the images here, and digits replace MNIST.",
         "Section 5.1, Figure 9",
         balls,
         Typical(low=0.85, meaning="share with 1.5 times the largest other gate"),
@@ -142,7 +142,8 @@ CLAIMS = (
     ),
     claim(
         "disc-1-digits",
-        "The same on grids of scikit-learn digits, for most samples (on MNIST the paper has 95 % and 92 %).",
+        "Jointly trained routers become discriminative on grids of scikit-learn digits, for most samples (on "
+        "MNIST the paper has 95 % and 92 %).",
         "Section 5.1, Figure 9",
         on_digits,
         Typical(low=0.5, margin=0.1, meaning="share with the largest gate"),
@@ -154,8 +155,8 @@ CLAIMS = (
     ),
     claim(
         "fig-4-digits",
-        "From 300 samples the mixtures are more accurate than the CNN, on grids of scikit-learn digits in place of "
-        "MNIST.",
+        "With 300 samples the mixtures are more accurate than the CNN, on grids of scikit-learn digits instead "
+        "of MNIST.",
         "Section 5.1, Figure 4",
         digits_lead,
         Typical(low=0.0, meaning="accuracy less that of the CNN", visible=math.inf, because="an order"),
@@ -168,9 +169,8 @@ CLAIMS = (
     ),
     claim(
         "spur-1",
-        "A pattern that agrees with the label in 95 % of the training samples attracts the separate router like o1 "
-        "itself, "
-        "0.9 times as strongly (ours).",
+        "If a pattern agrees with the label in 95 % of the training samples, it attracts the separate router "
+        "like o1, but only 0.9 times as strongly (ours).",
         "Section 5.2, Figure 11",
         lambda lab, point, seed: spurious(lab, point, seed)["rank"],
         Equals(0.9, absolute=0.05, meaning="pull of the spurious pattern over that of o1"),
@@ -179,15 +179,15 @@ CLAIMS = (
         rungs=(2, 9),
         variants=(
             Variant(
-                "main", identity="both pulls are means over the generator, 2 (0.95) - 1 and 1; the router adds them"
+                "main",
+                identity="both attractions are means over the generator, 2 (0.95) - 1 and 1, and the router adds them",
             ),
         ),
     ),
     claim(
         "spur-2",
-        "pMoE is more accurate than the CNN where the spurious correlation is broken at test time (Figure 11's "
-        "finding, in "
-        "pattern space).",
+        "pMoE is more accurate than the CNN if the spurious correlation is broken at test time (the finding of "
+        "Figure 11, with patterns instead of images).",
         "Section 5.2, Figure 11",
         lambda lab, point, seed: spurious(lab, point, seed)[point["of"]],
         Typical(low=0.0, meaning="accuracy less that of the CNN", visible=math.inf, because="an order"),
@@ -196,7 +196,12 @@ CLAIMS = (
         rungs=(7, 9),
         variants=(
             Variant("separate, l = 1", {"of": "gap"}, control=break_setting(turned=4)),
-            Variant("joint", {"of": "joint gap"}, "The same for joint training after the same flow.", "inconclusive"),
+            Variant(
+                "joint",
+                {"of": "joint gap"},
+                "After the same flow time pMoE with joint training is more accurate than the CNN.",
+                "inconclusive",
+            ),
         ),
     ),
 )

@@ -184,7 +184,7 @@ def width_claim(id: str, mode: str, who: str) -> Claim:
     """The rate of Lemma G.1, H.1 or I.1 in the width, by runs at fixed flow."""
     return claim(
         id + "-width",
-        f"{who}: at fixed flow the share of changed activations falls like m^(-1/2) (ours).",
+        f"{who}: at a fixed flow time the share of changed activations falls like m^(-1/2) (ours).",
         f"Lemma {id[4:]}",
         flips,
         Power(-0.5, over="m", margin=0.1, meaning="changed activations"),
@@ -198,8 +198,8 @@ def share_claim(id: str, mode: str, who: str) -> Claim:
     """Lemma G.2, H.2 or I.2."""
     return claim(
         id,
-        f"{who}: at the start a share of at least c/(p sqrt delta) of the neurons has |P_r| >= v/(L p sqrt delta); the "
-        "bound is loose: the share stays of order one.",
+        f"{who}: at the start a share of at least c/(p sqrt delta) of the neurons has |P_r| >= v/(L p sqrt delta). "
+        "This bound is loose, because the share stays of order one.",
         f"Lemma {id[4:]}",
         start_share,
         Bounded(low=1.0, meaning="share of large gradients times p sqrt(delta)"),
@@ -217,7 +217,7 @@ def running_claim(id: str, mode: str, who: str, flow: float) -> Claim:
         id,
         f"{who}: all along training at least c/(p sqrt delta) of the neurons have gradients of size c v/(L p sqrt "
         f"delta), "
-        "v being what training makes it.",
+        "where v is its value during training.",
         f"Lemma {id[4:]}",
         running_share,
         Bounded(low=0.25, meaning="least share of large gradients times p sqrt(delta)"),
@@ -239,8 +239,9 @@ CLAIMS = (
     *(share_claim(f"lem-{x}.2", mode, WHO[mode]) for x, mode in zip("GHI", MODES, strict=True)),
     claim(
         "cnn-P-law",
-        "At constant v the irrelevant patterns cancel: |P_r| of the CNN is v/n times sqrt(2 - 2 delta_d), 1 or 0 with "
-        "probabilities 1/2 - theta/2 pi, theta/pi, 1/2 - theta/2 pi, theta = arccos delta_d (ours).",
+        "At constant v the irrelevant patterns cancel. Then |P_r| of the CNN is v/n times sqrt(2 - 2 delta_d), 1 "
+        "or 0, with the probabilities 1/2 - theta/2 pi, theta/pi and 1/2 - theta/2 pi, where theta = arccos "
+        "delta_d (ours).",
         "Lemma I.2",
         cnn_law,
         All(

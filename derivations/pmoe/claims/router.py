@@ -172,7 +172,7 @@ PATCHES = "n patches of n dimensions in N_r = n^2 samples"
 CLAIMS = (
     claim(
         "lem-E.1",
-        "The population gradient of the router loss is -(o1 - o2)/2 for w_1 and +(o1 - o2)/2 for w_2, whatever w.",
+        "For every w the population gradient of the router loss is -(o1 - o2)/2 for w_1 and +(o1 - o2)/2 for w_2.",
         "Lemma E.1",
         population_gradient,
         Agrees(0.05, "gradient", "far below the factors 1/2 of the lemma"),
@@ -194,7 +194,7 @@ CLAIMS = (
     ),
     claim(
         "lem-E.2",
-        "|w_s(0)| <= 1/n^2 with high probability; |w_s(0)| n^2 -> 1/log n.",
+        "|w_s(0)| <= 1/n^2 with high probability, and |w_s(0)| n^2 -> 1/log n.",
         "Lemma E.2",
         initial_norms,
         All({"probability": Bounded(low=0.0, margin=0.01), "size": Equals(1.0, relative=0.05)}),
@@ -205,7 +205,7 @@ CLAIMS = (
             Variant(
                 "main",
                 expected="consistent",
-                identity="sigma_r is defined as 1/(n^2 log(n) sqrt(d)), and no training touches the norms",
+                identity="sigma_r is defined as 1/(n^2 log(n) sqrt(d)), and the norms are those before training",
             ),
         ),
         erratum="errata-5",
@@ -237,8 +237,9 @@ CLAIMS = (
     ),
     claim(
         "lem-4.1-tight",
-        "N_r for 90 % success grows like n^2 for independent samples, like n for class-balanced ones, and like "
-        "(1 - delta_d)^(-2) (ours); not like the product n^2/(1 - delta_d)^3 of the lemma's B_r and T_r.",
+        "N_r for 90 % success grows like n^2 for independent samples, like n for class-balanced samples, and "
+        "like (1 - delta_d)^(-2) (ours). It does not grow like the product n^2/(1 - delta_d)^3 of B_r and T_r in "
+        "the lemma.",
         "Lemma 4.1",
         needed,
         Power(2.0, over="n", margin=0.1, meaning="N_r", short=PATCHES),
@@ -254,7 +255,7 @@ CLAIMS = (
             ),
             Variant(
                 "n, smaller",
-                statement="The same exponent already at p = 8 and n from 16 to 128, where p/n is not small.",
+                statement="At p = 8 and n from 16 to 128, where p/n is not small, the exponent is already the same.",
                 sweep={"quick": over("n", 8, 16, 32, 64, 128, seeds=6, separation=1.0, p=8)},
                 expected="refuted",
             ),
@@ -266,7 +267,8 @@ CLAIMS = (
             ),
             Variant(
                 "product attained",
-                statement="N_r grows like the lemma's product B_r T_r, (1 - delta_d)^(-3), which it says suffices.",
+                statement="N_r grows like (1 - delta_d)^(-3), as the product B_r T_r does. The lemma states that "
+                "this product suffices.",
                 expected="refuted",
                 law=Power(3.0, over="separation", margin=0.1, meaning="N_r", short=SQUARE),
                 sweep={"quick": over("separation", 1.0, 2.0, 4.0, 7.0, 10.0, seeds=6)},
@@ -276,8 +278,8 @@ CLAIMS = (
     ),
     claim(
         "lem-4.1-law",
-        "P(o1 outranks every q) at N_r samples is the orthant probability of a Gaussian law of exact covariance "
-        "(ours).",
+        "P(o1 outranks every q) at N_r samples is the orthant probability of a Gaussian distribution with the "
+        "exact covariance (ours).",
         "Lemma 4.1",
         law_gap,
         Equals(0.0, absolute=0.02, meaning="difference of probabilities"),
@@ -287,9 +289,8 @@ CLAIMS = (
     ),
     claim(
         "lem-4.1-lstar",
-        "In the population o1 and o2 are found in every sample from l_sharp = 1 + max #{<o1 - o2, q> > 1 - delta_d} "
-        "on, "
-        "which is at most the l* of Definition D.3.",
+        "In the population the routers find o1 and o2 in every sample if l is at least l_sharp = 1 + max #{<o1 - "
+        "o2, q> > 1 - delta_d}. This number is at most the l* of Definition D.3.",
         "Definition D.3",
         threshold_gap,
         All({"sharp": Vanishes(0.0, 0.5), "star": Vanishes(0.0, 0.5)}),
@@ -300,8 +301,8 @@ CLAIMS = (
     ),
     claim(
         "dispatch-drop",
-        "Irrelevant patterns are routed the more often the larger |<o1 - o2, q>|; those in the middle go to no "
-        "expert (ours).",
+        "Irrelevant patterns with a larger |<o1 - o2, q>| are routed more often. Patterns with a small value go "
+        "to no expert (ours).",
         "Section 4.2",
         dropped,
         All(

@@ -98,7 +98,7 @@ def better_than_random(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 EARLY = (0.05, 0.1, 0.2)
 """Constants of T at which pruning still leaves errors, so that criteria can be told apart."""
 INFORMED = ("router_norm_change", "router_change_norm", "neuron_norm_change_mean", "importance")
-COUNTED = "arithmetic of the architecture, which no training touches"
+COUNTED = "arithmetic of the architecture, without any training"
 PATTERNS = "a run grows like d^2 in time and memory"
 CLAIMS = (
     claim(
@@ -115,7 +115,8 @@ CLAIMS = (
             Variant(
                 "ImageNet",
                 {},
-                "20 of 48 experts of V-MoE (ImageNet, 577 tokens) are 14 % of them, if tokens are spread evenly.",
+                "Pruning 20 of 48 experts of V-MoE (ImageNet, 577 tokens) saves 14 % of the multiply-adds, if "
+                "tokens are spread evenly.",
                 law=Equals(0.14, absolute=0.02, error=1e-12, meaning="share saved"),
                 sweep={"quick": grid({"model": "V-MoE", "experts": 20 / 48, "tokens": 577})},
                 expected="refuted",
@@ -123,7 +124,8 @@ CLAIMS = (
             Variant(
                 "E3-MoE",
                 {},
-                "Three quarters of the experts of E3-MoE (CIFAR-100) are 15 % of them, if tokens are spread evenly.",
+                "Pruning three quarters of the experts of E3-MoE (CIFAR-100) saves 15 % of the multiply-adds, if "
+                "tokens are spread evenly.",
                 law=Equals(0.15, absolute=0.02, error=1e-12, meaning="share saved"),
                 sweep={"quick": grid({"model": "E3-MoE", "experts": 0.75})},
                 expected="refuted",
@@ -134,8 +136,9 @@ CLAIMS = (
     ),
     claim(
         "monotone-classes",
-        "The share of experts that can be pruned falls with the number of task patterns: of C pairs with experts of "
-        "their own at least C must be kept of each sign.  (That much is so by construction, whatever the criterion.)",
+        "The share of experts that can be pruned falls with the number of task patterns. If C pairs of tasks "
+        "have separate experts, at least C experts of each sign must be kept.  (This holds by construction for "
+        "every criterion.)",
         "section 5.2 (CIFAR-10, CIFAR-100, ImageNet); our extension",
         classes,
         Power(
@@ -149,11 +152,13 @@ CLAIMS = (
         over("C", 1, 2, 4, 8, 16, seeds=6),
         break_setting(shared=True),
         rungs=(4, 8, 9),
-        variants=(Variant("main", expected="consistent", identity="each pair of tasks has its own experts, built in"),),
+        variants=(
+            Variant("main", expected="consistent", identity="each pair of tasks has separate experts by construction"),
+        ),
     ),
     claim(
         "parameter-count",
-        "V-MoE with eight experts per layer has 979 M parameters, E3-MoE with two times four 167 M.",
+        "V-MoE with eight experts per layer has 979 M parameters, and E3-MoE with two times four experts has 167 M.",
         "section A",
         parameter_count,
         Equals(979.0, relative=0.02, error=1e-12, meaning="million parameters"),
@@ -165,7 +170,7 @@ CLAIMS = (
             Variant(
                 "V-MoE-32",
                 {"experts": 32},
-                "979 M is the variant with 32 experts and the head of 21,841 classes.",
+                "979 M is the number of parameters of the variant with 32 experts and the head of 21,841 classes.",
                 identity=COUNTED,
             ),
             Variant(
@@ -184,7 +189,7 @@ CLAIMS = (
             Variant(
                 "E3-MoE-share",
                 {"model": "E3-MoE", "of": "share"},
-                "They are 45 % of those of E3-MoE.",
+                "Three quarters of the experts are 45 % of the parameters of E3-MoE.",
                 law=Equals(0.45, absolute=0.01, error=1e-12, meaning="share"),
                 identity=COUNTED,
             ),
@@ -194,8 +199,8 @@ CLAIMS = (
     ),
     claim(
         "k-crit",
-        "The number of experts of the other sign, all aligned on one pattern with activation m C_2, that outweigh an "
-        "important one grows like sqrt(d).",
+        "Consider experts of the other sign, all aligned with one pattern with activation m C_2. The number of "
+        "them that outweighs an important expert grows like sqrt(d).",
         "Theorem 4.3 (our worst case)",
         aligned,
         Power(0.5, margin=0.05, meaning="number", short=PATTERNS),
@@ -206,7 +211,7 @@ CLAIMS = (
     ),
     claim(
         "criteria",
-        "Informed criteria prune better than a random choice, when fine-tuning ends while pruning still leaves errors.",
+        "If fine-tuning ends while pruning still leaves errors, informed criteria prune better than a random choice.",
         "Figure 5 (on synthetic data)",
         better_than_random,
         Bounded(
@@ -220,14 +225,15 @@ CLAIMS = (
             Variant(
                 "router-norm",
                 {"criterion": "router_norm"},
-                "So does the norm of the router itself.",
+                "The norm of the router prunes better than a random choice.",
                 sweep={"quick": over("K", *EARLY, seeds=5)},
                 expected="refuted",
             ),
             Variant(
                 "no envelope",
                 {"rival": "neuron_norm_change_mean"},
-                "Router-norm change is no better than the mean growth of neuron norms (in Figure 5 it is).",
+                "Router-norm change is no better than the mean growth of neuron norms (in Figure 5 of the paper "
+                "it is better).",
                 law=Equals(
                     0.0,
                     absolute=0.002,

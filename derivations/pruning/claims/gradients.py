@@ -183,14 +183,19 @@ CLAIMS = (
         rungs=(1, 2, 9),
         variants=(
             Variant("printed", {"printed": True}, expected="refuted"),
-            Variant("corrected", {}, "The same with <grad w_r, o_1> <= -p_1(0)/(2 l).", expected="consistent"),
+            Variant(
+                "corrected",
+                {},
+                "The bounds on the gradients hold with <grad w_r, o_1> <= -p_1(0)/(2 l).",
+                expected="consistent",
+            ),
         ),
         control_variant="corrected",
         erratum="gradient without p_1",
     ),
     claim(
         "lem-E3",
-        "The same for experts of sign -1 and o_2, by symmetry.",
+        "The bounds of lem-E2 hold for experts of sign -1 and o_2, by symmetry.",
         "Lemma E.3",
         lambda lab, point, seed: mirrored_slope(lab, point, seed),
         Vanishes(1e-15, 1e-12, "difference of the gradients"),
@@ -200,9 +205,8 @@ CLAIMS = (
     ),
     claim(
         "lem-E4",
-        "After T'' = O(l C_2/eta_e) steps sigma_1 - sigma_q has grown to order m C_2, with p_1 as at the start; "
-        "exactly, "
-        "T'' = 2 l (|delta_0| + theta)/(eta_e m_eff).",
+        "After T'' = O(l C_2/eta_e) steps sigma_1 - sigma_q has grown to order m C_2, and p_1 is that at the "
+        "start. The exact time is T'' = 2 l (|delta_0| + theta)/(eta_e m_eff).",
         "Lemma E.4",
         phase_one,
         All(
@@ -230,7 +234,7 @@ CLAIMS = (
     ),
     claim(
         "lem-E5",
-        "Lemma E.4 holds for experts of sign -1 and o_2: the dynamics is the mirror image.",
+        "Lemma E.4 holds for experts of sign -1 and o_2, because the dynamics is the mirror image.",
         "Lemma E.5",
         mirrored,
         Vanishes(1e-13, 1e-9, "difference of mirrored runs"),
@@ -271,7 +275,7 @@ CLAIMS = (
     ),
     claim(
         "eq-21",
-        "The gap grows like m eta_e eta_r t^2/l^2: exactly, h_1 by eta_r eta_e m_+ P^2 (l - 1) t^2/(8 l^3).",
+        "The gap grows like m eta_e eta_r t^2/l^2. Exactly, h_1 grows by eta_r eta_e m_+ P^2 (l - 1) t^2/(8 l^3).",
         "equation (21)",
         quadratic,
         # The next order: logits are spread by 1e-3, gates and their products by as much.
@@ -318,7 +322,8 @@ CLAIMS = (
             Variant(
                 "sharp",
                 {"kind": "missigned", "of": "o2"},
-                "It moves by order 1/d: activations of typical patterns are smaller than m C_2 by sqrt(d).",
+                "The alignment of an unimportant router with o_2 moves by order 1/d, because activations of "
+                "typical patterns are smaller than m C_2 by the factor sqrt(d).",
                 law=Power(-1.0, margin=0.1, meaning="|h_2(T) - h_2(0)|", short=PATTERNS),
             ),
         ),

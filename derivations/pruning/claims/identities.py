@@ -182,7 +182,7 @@ def changed(measure: Any, **more: Any) -> Any:
 CLAIMS = (
     claim(
         "inv-shift",
-        "sum_p <w_s, p> is constant along SGD (the softmax does not see a common shift).",
+        "sum_p <w_s, p> is constant along SGD, because a common shift does not change the softmax.",
         "equations (14) to (16) (our identity)",
         shift,
         Vanishes(1e-10, meaning="change of the sum"),
@@ -216,7 +216,7 @@ CLAIMS = (
     ),
     claim(
         "potential",
-        "The population slope is the gradient of one potential E[y sbar], for every law of the tokens.",
+        "The population slope is the gradient of one potential E[y sbar], for every distribution of the tokens.",
         "equations (14) to (19) (our identity)",
         potential,
         Vanishes(1e-7, meaning="difference"),
@@ -226,7 +226,7 @@ CLAIMS = (
     ),
     claim(
         "closure",
-        "The mean gradient of SGD is the population slope, closed on alignments with the patterns.",
+        "The mean gradient of SGD is the population slope, which depends only on alignments with the patterns.",
         "equations (14) to (19) (our derivation)",
         closure,
         All(dict.fromkeys(("neurons", "router"), Agrees(0.2, "gradient", "below a factor of two or a wrong sign"))),
@@ -245,7 +245,12 @@ CLAIMS = (
         rungs=(5, 9),
         variants=(
             Variant("linear", {"loss": "linear"}),
-            Variant("hinge", {"loss": "hinge"}, "The same under the hinge loss.", expected="refuted"),
+            Variant(
+                "hinge",
+                {"loss": "hinge"},
+                "With the hinge loss the trajectory of an expert does not depend on the other experts.",
+                expected="refuted",
+            ),
         ),
         control_variant="linear",
     ),
@@ -281,7 +286,7 @@ CLAIMS = (
     ),
     claim(
         "multi-copy-equiv",
-        "c repeated patterns act like one with the law of the best of c draws.",
+        "c repeated patterns act like one pattern with the distribution of the best of c draws.",
         "section 4.1 (our identity)",
         best_of,
         Vanishes(1e-14, meaning="difference"),

@@ -212,7 +212,7 @@ CLAIMS = (
     ),
     claim(
         "d1-eta",
-        "With the extra 1/d in eta_r (Lemmas D.1, F.1 and H.1) Delta(T) = Omega(log l) still holds, at every d.",
+        "With the extra 1/d in eta_r (Lemmas D.1, F.1 and H.1) Delta(T) = Omega(log l) still holds, for every d.",
         "Lemma D.1",
         slow_router(norm_growth),
         Power(0.0, bound="at least", margin=0.1, meaning="Delta/(1.5 log l)", because="Omega hides a constant, not d"),
@@ -224,7 +224,8 @@ CLAIMS = (
             Variant(
                 "corrected",
                 {"of": "h"},
-                "With it the own task logit gains a 1/d: the 1/d is counted twice.",
+                "With the extra 1/d the own task logit grows only by order 1/d, because the factor 1/d is "
+                "counted twice.",
                 law=Power(-1.0, margin=0.1, meaning="gain of the own task logit", short=PATTERNS),
                 sweep={"quick": over("d", 50, 100, 200, 400, 800, seeds=10)},
             ),
@@ -264,7 +265,7 @@ CLAIMS = (
             Variant(
                 "change-weak",
                 {"kind": "weak", "of": "dw"},
-                "That of a weak one is of order 1/d^2.",
+                "The norm of the change of a weak router is of order 1/d^2.",
                 law=Power(-2.0, margin=0.2, meaning="|w(T) - w(0)|", short=PATTERNS),
             ),
         ),
@@ -272,7 +273,7 @@ CLAIMS = (
     ),
     claim(
         "lem-4.4-i",
-        "Delta_s(T) > 1.5 log l implies p(T) = 1 and gates above 1/2: the gap is above log(l - 1).",
+        "Delta_s(T) > 1.5 log l implies p(T) = 1 and gates above 1/2, because the gap is above log(l - 1).",
         "Lemma 4.4(i)",
         grown_gap,
         Bounded(low=float(np.log(4)), meaning="least gap of an expert with Delta > 1.5 log l"),
@@ -284,7 +285,7 @@ CLAIMS = (
             Variant(
                 "late",
                 {},
-                "The same at ten times T, beyond sqrt(d) t*.",
+                "Delta_s > 1.5 log l implies p = 1 also at ten times T, beyond sqrt(d) t*.",
                 expected="refuted",
                 sweep={"quick": over("d", 50, seeds=5, late=10.0)},
             ),

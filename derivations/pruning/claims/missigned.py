@@ -172,7 +172,7 @@ CLAIMS = (
             Variant(
                 "late-gap",
                 {"late": True},
-                "Their gaps differ by log N in the end.",
+                "At late times the gaps of the two experts differ by log N.",
                 law=Equals(1.0, relative=0.01, error=1e-4, meaning="difference over log N"),
                 sweep={"quick": over("N", *SIZES)},
                 control=break_setting(share=0.5),
@@ -195,14 +195,14 @@ CLAIMS = (
             Variant(
                 "many, equal logits",
                 {},
-                "The same with logits that are nearly equal at the start (spread by 1e-4).",
+                "With logits that are nearly equal at the start (spread by 1e-4) the sqrt(N) separation is also lost.",
                 expected="refuted",
                 sweep={"quick": grid(*({"d": d, "n": d // 2, **EQUAL, "most": 6.0} for d in IID_SIZES), seeds=6)},
             ),
             Variant(
                 "few",
                 {},
-                "With n = l + 1 tokens and nearly equal logits it is there.",
+                "With n = l + 1 tokens and nearly equal logits the sqrt(N) separation exists.",
                 law=Power(0.5, over="d", margin=0.05, meaning="delay", short=PATTERNS),
                 sweep={"quick": grid(*({"d": d, "n": 6, **EQUAL, "most": 1.05 * d**0.5} for d in IID_SIZES), seeds=6)},
                 control=break_measure(lambda lab, p, s: many_tokens(lab, {**p, "n": p["d"] // 2, **MANY}, s)),
@@ -213,8 +213,8 @@ CLAIMS = (
     ),
     claim(
         "escape-1/4",
-        "The proficiency from which an expert counts as important falls like d^(-1/4): in the end, with a correction "
-        "of one over log d to the local exponent.",
+        "The proficiency from which an expert counts as important falls like d^(-1/4) asymptotically, with a "
+        "correction of one over log d to the local exponent.",
         "Theorem 4.3 (our exponent)",
         critical,
         Power(
@@ -234,8 +234,8 @@ CLAIMS = (
             Variant(
                 "values",
                 {"gain": 1.0},
-                "For a gain of log l (in the place of 1.5 log l, for which it is 1.4 to 1.7 times as large) the "
-                "critical proficiency is .251, .156, .0914, .0515, .0284 at d = 1e2 to 1e6.",
+                "For a gain of log l the critical proficiency is .251, .156, .0914, .0515, .0284 at d = 1e2 to "
+                "1e6. (For a gain of 1.5 log l it is 1.4 to 1.7 times as large.)",
                 law=Equals(1.0, relative=0.02, error=1e-3, meaning="critical proficiency over the known one"),
                 sweep={"quick": grid(*({"d": d, "known": known} for d, known in KNOWN.items()))},
                 control=break_setting(gain=1.5),

@@ -118,7 +118,7 @@ def stall(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 CLAIMS = (
     claim(
         "neutral-zero",
-        "An expert that selects no task token has no drift at all, for every law of the tokens.",
+        "An expert that selects no task token has no drift at all, for every distribution of the tokens.",
         "Lemma 4.2 (our sharpening)",
         neutral_drift,
         Vanishes(1e-14, meaning="drift"),
@@ -141,21 +141,21 @@ CLAIMS = (
             Variant(
                 "in-T",
                 {"of": "variance", "eta_r": 1e-3, "B": 8},
-                "It grows like T.",
+                "E|dw|^2 grows like T.",
                 law=Power(1.0, over="T", margin=0.1, meaning="E|dw|^2"),
                 sweep={"quick": over("T", 1, 3, 10, 32, 100, seeds=10)},
             ),
             Variant(
                 "in-B",
                 {"of": "variance", "eta_r": 1e-3, "T": 25},
-                "It falls like 1/B.",
+                "E|dw|^2 falls like 1/B.",
                 law=Power(-1.0, over="B", margin=0.1, meaning="E|dw|^2"),
                 sweep={"quick": over("B", 1, 3, 10, 30, 100, seeds=10)},
             ),
             Variant(
                 "in-eta_r",
                 {"of": "variance", "T": 25, "B": 8},
-                "It grows like eta_r^2.",
+                "E|dw|^2 grows like eta_r^2.",
                 law=Power(2.0, over="eta_r", margin=0.1, meaning="E|dw|^2"),
                 sweep={"quick": over("eta_r", 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, seeds=6)},
             ),
@@ -165,7 +165,7 @@ CLAIMS = (
     ),
     claim(
         "B-needed",
-        "A batch of l^2 d^2, as Theorem 4.3 asks for, gives the population's Delta within 5 %.",
+        "A batch of l^2 d^2, as Theorem 4.3 requires, gives the Delta of the population within 5 %.",
         "Theorem 4.3 (batch size)",
         batch_error,
         Equals(0.0, absolute=0.05, meaning="relative error of Delta"),
@@ -177,7 +177,7 @@ CLAIMS = (
             Variant(
                 "sufficient-one",
                 {},
-                "So does a batch of one in the typical run: the condition is far from necessary.",
+                "In the typical run a batch of one also gives this Delta, so the condition is far from necessary.",
                 law=Equals(0.0, absolute=0.05, meaning="relative error of Delta"),
                 sweep={"quick": over("B", 1, seeds=14)},
                 control=break_setting(longer=1.5),
@@ -196,8 +196,8 @@ CLAIMS = (
     ),
     claim(
         "hinge-stall",
-        "Under the true hinge the gap stops at x + (e^x - 1)/(l - 1) = (1 + 1/N)(eta_r/eta_e)"
-        "(1 + (l - 1) e^-x)^2/(2 m_+).",
+        "With the gradient of the hinge loss the gap stops at x + (e^x - 1)/(l - 1) = (1 + 1/N)(eta_r/eta_e)(1 + "
+        "(l - 1) e^-x)^2/(2 m_+).",
         "section 4.1 (our law)",
         stall,
         Equals(1.0, relative=0.005, error=1e-4, meaning="gap over the law"),

@@ -77,9 +77,9 @@ def random_choices(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, f
 CLAIMS = (
     claim(
         "thm-4.3",
-        "With at least a fraction gamma of unimportant experts of each sign and T, eta_r of the stated order, "
-        "pruning any "
-        "fraction up to gamma of each sign by router-norm change leaves y f > 0 for every input.",
+        "Suppose at least a fraction gamma of the experts of each sign is unimportant, and T and eta_r have the "
+        "stated order. Then pruning any fraction up to gamma of each sign by router-norm change leaves y f > 0 "
+        "for every input.",
         "Theorem 4.3",
         pruned_errors,
         All(
@@ -97,9 +97,8 @@ CLAIMS = (
     claim(
         "thm-4.5",
         "After T' = O(k l^2 C_2 sqrt(log l)/eta_e) steps of post-pruning fine-tuning, O(1) experts of each sign "
-        "kept by "
-        "router-norm change give y f > 0 for every input; here fine-tuning before ends so early (K = 0.05 to 0.2) that "
-        "pruning alone leaves errors.",
+        "kept by router-norm change give y f > 0 for every input. Here the fine-tuning before pruning ends so "
+        "early (K = 0.05 to 0.2) that pruning alone leaves errors.",
         "Theorem 4.5",
         rescued,
         All(
@@ -116,8 +115,8 @@ CLAIMS = (
     ),
     claim(
         "random-prune",
-        "Random pruning to r of n experts of each sign leaves no error with at least the probability "
-        "prod (1 - C(n - i, r)/C(n, r)) of keeping an important one of both.",
+        "Random pruning to r of n experts of each sign leaves no error with at least the probability of keeping "
+        "an important expert of both signs, which is prod (1 - C(n - i, r)/C(n, r)).",
         "Figure 4a (our formula)",
         random_choices,
         All(

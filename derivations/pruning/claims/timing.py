@@ -164,7 +164,7 @@ CLAIMS = (
             Variant(
                 "order-of-Euler",
                 {},
-                "Along Euler steps it drifts in proportion to the step.",
+                "Along Euler steps the conserved quantity drifts in proportion to the step.",
                 law=Power(1.0, over="step", margin=0.05, error=1e-6, meaning="drift"),
                 sweep={"quick": over("step", 0.16, 0.5, 1.6, 5.0, 16.0)},
                 control=break_number(),
@@ -174,8 +174,8 @@ CLAIMS = (
     ),
     claim(
         "t-star",
-        "A gap of log l takes tau(log l) of an exact quadrature, t* = sqrt(2 pi)(l - 1)^(3/2) l^(-1/2)/"
-        "sqrt(eta_r eta_e m_+) for large l: no sqrt(log l).",
+        "The gap reaches log l at the time tau(log l) of an exact quadrature. For large l this is t* = sqrt(2 "
+        "pi)(l - 1)^(3/2) l^(-1/2)/sqrt(eta_r eta_e m_+), without a factor sqrt(log l).",
         "equation (21) (our law)",
         either(prefactor, scaled, "x"),
         All({"quadrature": Equals(1.0, relative=1e-3, error=1e-5, meaning="time over the quadrature")}),
@@ -187,7 +187,8 @@ CLAIMS = (
             Variant(
                 "large-l",
                 {},
-                "For large l the time is t*, without a factor sqrt(log l): their ratio tends to a constant, and to 1.",
+                "For large l the time is t*, without a factor sqrt(log l): the ratio of the two tends to a "
+                "constant, which is 1.",
                 law=All(
                     {
                         "quadrature": Equals(1.0, relative=1e-3, error=1e-5, meaning="time over the quadrature"),
@@ -239,7 +240,7 @@ CLAIMS = (
     ),
     claim(
         "late-log",
-        "Late gaps grow like 2 log t: e^x like t^2.",
+        "At late times the gap x grows like 2 log t, so e^x grows like t^2.",
         "Lemma 4.1(iv) (our law)",
         either(late, growth_at_T, "at_T"),
         Power(
@@ -284,7 +285,7 @@ CLAIMS = (
     ),
     claim(
         "dip-threshold",
-        "A task token that is at first less active is lost exactly above eta_r = 2 eta_e m_eff (C_p + "
+        "A task token that is at first less active is lost if and only if eta_r is above 2 eta_e m_eff (C_p + "
         "(e^C_p - 1)/(l - 1))/((1 + 1/N) delta_0^2).",
         "Lemma E.4 (our threshold)",
         threshold,
@@ -297,7 +298,7 @@ CLAIMS = (
             Variant(
                 "printed",
                 {"paper": True},
-                "The printed rate eta_e C_p/(m l^2 C_2^2) is safe: the threshold is above it.",
+                "The printed rate eta_e C_p/(m l^2 C_2^2) is safe, because it is below the threshold.",
                 law=Bounded(low=1.0, meaning="threshold over the printed rate"),
                 expected="consistent",
                 control=break_setting(bare=True),
