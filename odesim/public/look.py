@@ -1,4 +1,4 @@
-"""To look: systems, their equations, and what is read off a run."""
+"""Systems, their equations, and analyses of runs."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -16,15 +16,13 @@ if TYPE_CHECKING:
 
 @speaking
 def systems() -> list[str]:
-    """Return the names of all systems: ours, and those that installed packages register.
+    """Return the names of all systems: those of odesim, and those that installed packages register.
 
     Models of the gallery (docs/gallery.md) have names too, and a file that declares a model is a system by its path.
 
-    Returns:
-        A list of names, which every function takes as `system`.
+    Returns: A list of names, which every function takes as `system`.
 
-    Raises:
-        UsageError: A system of an installed package that cannot be imported.
+    Raises: UsageError: A system of an installed package that cannot be imported.
 
     Example:
         >>> import odesim
@@ -44,11 +42,9 @@ def system(name: str) -> "System":
         name: A name of `systems()` or of the gallery, a file "path/to/model.toml", or a reference to Python,
             "module:SYSTEM" or "path/to/file.py:SYSTEM".
 
-    Returns:
-        A `System`, which every function takes in the place of its name.
+    Returns: A `System`, which every function takes in the place of its name.
 
-    Raises:
-        UsageError: A name that is not known, with the nearest one, or a reference that leads nowhere.
+    Raises: UsageError: The name is unknown (the message has the most similar name), or the reference does not exist.
 
     Example:
         >>> import odesim

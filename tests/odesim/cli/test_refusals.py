@@ -30,7 +30,7 @@ HOPELESS = [
     (("show", "a" * 300), "there is no run folder" if PATHS_ASK else "(300 characters) cannot be used"),
     (("sweep", "--system", "liao", "--over", "d=100,1e2"), "needs different values"),
     (("sweep", "--system", "liao", "--over", "seed=0,0.0"), "needs different values"),
-    (("sweep", "--system", "chen", "--over", "alpha=0.5,2"), "its values are lists, which ; separates"),
+    (("sweep", "--system", "chen", "--over", "alpha=0.5,2"), "takes lists, separated by ;"),
     (("sweep", "--system", "liao", "--stage", "prune", "--over", "seed=0..1"), "a single step after an earlier run"),
     (("sweep", "--system", "liao", "--over", "step_size=1,2"), "needs --method explicit or compressed"),
     (("sweep", "--system", "liao", "--over", "d=100,200", "--batch", "3"), "--batch has no meaning for the flow"),
