@@ -15,15 +15,11 @@ from odesim.study.quantities import require_variable
 
 @dataclasses.dataclass(frozen=True)
 class TracedQuantity:
-    """Quantity R(y, arguments) of a flow, hashable, so that programs that follow it can be cached.
+    """Quantity R(y, arguments) of a flow, hashable, so that its programs can be cached.
 
-    Attributes:
-        variable: Name of a component, of "loss", or of an observable that the flow watches.
-        role: "state", "loss" or "watch".
-        places: Places of the entries in the flat state (-1: a constant), or the number of the observable.
-        constants: Values of the entries that do not move.
-        reduction: "max", "min" or "mean" over the entries.
-        absolute: Take absolute values before.
+    Attributes: variable: Name of a component, of "loss", or of an observable. role: "state", "loss" or "watch". places:
+    Places of the entries in the flat state (-1: a constant), or the number of the observable. constants: Values of the
+    constant entries. reduction: "max", "min" or "mean" over the entries. absolute: Take absolute values before.
     """
 
     variable: str
@@ -50,7 +46,7 @@ class TracedQuantity:
 
 
 def traced_quantity(problem: Problem, measure: Measure, option: str = "--of") -> TracedQuantity:
-    """Return the quantity that a measure follows.
+    """Return the quantity of a measure.
 
     Raises `UsageError` for a name or an entry that the flow does not have.
     """

@@ -37,7 +37,7 @@ def draw(answer: Answer) -> Mapping[str, Any]:
     numbers = answer.numbers
     words = f"{answer.asked.system_name}: SGD at d = {numbers['d']:g}, {numbers['level']:.0%} band"
     if not numbers["gaussian"]:
-        words += "; no band, because a few rare samples decide the spread"
+        words += "; no band, because a few rare samples dominate the spread"
     head(figure, "\n".join(_folded(words)))
     return {"bands": figure}
 

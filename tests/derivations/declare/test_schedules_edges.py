@@ -97,7 +97,7 @@ def test_a_clock_has_no_stationary_point_and_no_size():
     run = odesim.integrate(linear(step="1/(1 + t/1000)"), until=500)
     late = odesim.linearise(run, 500.0, method="differences")
     assert late.error < 1e-8
-    with pytest.raises(UsageError, match="these equations depend on time, and their clock never rests"):
+    with pytest.raises(UsageError, match="these equations depend on time, so they have no stationary points"):
         late.stationary()
 
 

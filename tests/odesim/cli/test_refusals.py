@@ -51,7 +51,7 @@ def test_sgd_of_few_steps_says_what_a_step_is(capsys, monkeypatch, tmp_path):
     words = ["--method", "compressed", "--step-size", "0.1", "--batch", "10", "--until", "20", "--no-figures"]
     assert command(["simulate", "--system", "pmoe", *words]) == 0
     assert (
-        "--until 20 is one step of SGD: because a step advances the clock by 20 (flow = eta m t"
+        "--until 20 is one step of SGD, because a step advances the clock by 20 (flow = eta m t"
         in capsys.readouterr().err
     )
 

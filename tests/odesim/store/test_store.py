@@ -126,7 +126,7 @@ def test_a_finished_default_folder_is_replaced(case, tiny_run, tmp_path, monkeyp
 
 def test_an_explicit_finished_folder_is_refused(case, tiny_run, tmp_path):
     folder = finish(case, tiny_run, tmp_path / "run")
-    with pytest.raises(UsageError, match="holds a finished run; --overwrite replaces it"):
+    with pytest.raises(UsageError, match="contains a finished run: give --overwrite to replace it"):
         store.prepare(case, folder)
     assert store.prepare(case, folder, overwrite=True).stored is None
 
@@ -149,7 +149,7 @@ def test_empty_and_unfinished_folders_are_used(case, tiny_run, tmp_path):
 
 def test_a_folder_with_the_files_of_somebody_else_is_refused(case, tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match=r"is not a run folder: it holds thesis\.tex"):
+    with pytest.raises(UsageError, match=r"is not a run folder: it contains thesis\.tex"):
         store.prepare(case, tmp_path)
 
 
