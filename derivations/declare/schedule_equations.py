@@ -30,7 +30,9 @@ def symbolic(tree: Tree) -> Any:
 
 
 def in_time(stated: Statement, given: Sequence[Schedule]) -> Statement:
-    """A statement whose switches are defined by the time, for a reader: constants hold between two of them alone."""
+    """Return a statement whose switches are defined by the time, for a reader; constants are valid only between two
+    switches.
+    """
     every = {switch.name: switch for schedule in given for switch in schedule.switches}
     held = [constant for constant in stated.constants if key_of(constant.target) not in every]
     used = [key_of(constant.target) for constant in stated.constants if key_of(constant.target) in every]

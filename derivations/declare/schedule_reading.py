@@ -1,4 +1,4 @@
-"""From what a user writes to a schedule: an expression in t, or pairs of a time and what holds from it."""
+"""From a user's text to a schedule: an expression in t, or pairs of a time and a value from it on."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -14,11 +14,8 @@ def value(
 ) -> float | Schedule:
     """Return a number, or the schedule of the parameter `named` (by default `key`).
 
-    Args:
-        table: the entries of a table of the declaration, with `key` among them.
-        place: the name of the table, for messages.
-        names: what an expression may name.
-        above: whether 0 is refused.
+    Args: table: the entries of a table of the declaration, with `key` among them. place: the name of the table, for
+    messages. names: the names in expressions. above: True if 0 is invalid.
     """
     given, name = table[key], named or key
     reader = _Reader(key, place, name, names)

@@ -291,9 +291,7 @@ class Continuation:
         """Store a special point with its kind, and continue the branches from it."""
         number, curve = len(self.special), self.family.curve
         kind = (
-            "branch point out of the span"
-            if special.kind == "branch point" and special.null is None
-            else special.kind
+            "branch point out of the span" if special.kind == "branch point" and special.null is None else special.kind
         )
         self.special.append(self._bifurcation(special, branch, kind))
         if kind not in ("branch point", "pitchfork"):

@@ -56,7 +56,7 @@ EXPRESSIONS = {
     "exp(w)^12*exp(w)": "degree 12 at most", "__import__('os')": "unknown function '__import__'",
     "eval(1)": "unknown function 'eval'", "w.__class__": "column 2", "lambda x: x": "column 8",
     "He(99999, w)": "whole number k from 0 to 12", "He(3.5, w)": "whole number k from 0 to 12",
-    "10^10^10*w": "between -12 and 12", "w^(w)": "an exponent is a number", "2^w": "an exponent is a number",
+    "10^10^10*w": "between -12 and 12", "w^(w)": "an exponent must be a number", "2^w": "an exponent must be a number",
     "1e999*w": "a number between", "1e-320*w": "a number between", 
     "wick(3, w+1)": "one weight vector", "é*w": "column 1", "ω": "column 1", "w²": "column 2", "w" * 500: "400",
     "a" * 390: "a name of at most 40", "b" * 30: "short name", "(" * 100 + "w" + ")" * 100: "nested brackets",
@@ -134,7 +134,7 @@ LINES = [
     ("is taken", {"rest": "[parameters]\nM_ww = 1"}, 10),
     ("did you mean 'M_ww'?", {"rest": "[[event]]\nof = 'M_w'"}, 10),
     ("needs of", {"rest": "[[event]]\nof = 3"}, 10), ("write [[event]]", {"rest": "[event]\nof = 'M_ww'"}, 9),
-    ("name 'T' of an event is taken", {"rest": "[[event]]\nof='M_ww'\nname='T'\n[[event]]\nof='M_ww'\nname='T'"}, 14),
+    ("'T' of an event already exists", {"rest": "[[event]]\nof='M_ww'\nname='T'\n[[event]]\nof='M_ww'\nname='T'"}, 14),
     ("did you mean 'threshold'?", {"rest": "[[event]]\nof = 'M_ww'\ntreshold = 1"}, 11),
     ("unknown key 'studnet'", {"rest": "[studnet]\nunit = 'w'"}, 9),
     ("a preset needs a name", {"rest": "[[preset]]\nparameters = {d = 2}"}, 9),
@@ -181,7 +181,7 @@ def test_two_claims_of_one_name_are_refused(answer):
 
 
 FILES = {
-    "empty": ("", "needs a table [student]"), "binary": (bytes(range(256)), "no text file"),
+    "empty": ("", "needs a table [student]"), "binary": (bytes(range(256)), "not a text file"),
     "10 MB": (b"# x\n" * 2_500_000, "has 10000000 bytes"), "latin-1": ('title = "é"'.encode("latin-1"), "Latin-1"),
     "brackets": ("x = " + "[" * 50_000, "too deeply"), "dots": ("a" + ".a" * 20_000 + " = 1", "line 1: a name of"),
     "no quotes": ("[student]\nunit = relu(w)", 'write an expression or a word in quotes, unit = "relu(w)"'),

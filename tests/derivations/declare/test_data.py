@@ -256,7 +256,7 @@ def test_an_array_of_python_is_found_by_other_processes_through_the_cache(sample
     assert odesim.integrate(again, until=0.1, save_points=2).summary["samples"] == 60
     forget()
     Path(inputs_of(made).data.path).unlink()
-    with pytest.raises(UsageError, match="given in Python, which this process does not have"):
+    with pytest.raises(UsageError, match="from Python, which this process does not have"):
         odesim.integrate(system.of_text(made.declaration, "again"), until=0.1)
 
 
@@ -288,7 +288,7 @@ BAD_FILES = {
     "matrix": ("inputs", "spectrum", "s.npy", ROWS**2, r"shape \(d,\), but has the shape \(4, 3\)"),
     "zero teacher": ("teacher", "spread", "t.npy", np.zeros((1, 3)), "row 1 of t.npy is zero"),
     "stack": ("teacher", "spread", "t.npy", np.ones((1, 1, 3)), r"shape \(teachers, d\)"),
-    "covariance": ("inputs", "data", "C.npy", np.cov(ROWS.T), "a symmetric matrix and not a table of samples"),
+    "covariance": ("inputs", "data", "C.npy", np.cov(ROWS.T), "a symmetric matrix, not a table of samples"),
 }
 
 

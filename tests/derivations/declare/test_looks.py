@@ -232,9 +232,9 @@ def test_heads_do_not_take_looks():
 def test_tiers_and_sizes_that_do_not_fit_are_refused():
     with pytest.raises(odesim.UsageError, match="derived for the gradient, not for virtual steps"):
         odesim.integrate(third(look=LOOK), tier="leading", until=1)
-    with pytest.raises(odesim.UsageError, match="no sum of products over pairs of units"):
+    with pytest.raises(odesim.UsageError, match="not a sum of products over pairs of units"):
         odesim.integrate(declared("last"), tier="exact", until=1)
-    with pytest.raises(odesim.UsageError, match="gnorm is no sum of products over pairs of units"):
+    with pytest.raises(odesim.UsageError, match="gnorm is not a sum of products over pairs of units"):
         odesim.integrate(declared("gnorm"), tier="mixed", until=1)
     with pytest.raises(odesim.UsageError, match=r"compressed SGD needs d >= 5 here"):
         odesim.simulate(declared("last"), method="compressed", batch=2, d=4, until=1)

@@ -102,7 +102,7 @@ def test_a_clock_has_no_stationary_point_and_no_size():
 
 
 def test_an_event_is_not_called_like_the_clock():
-    with pytest.raises(UsageError, match="the name 't' of an event is taken"):
+    with pytest.raises(UsageError, match="the name 't' of an event already exists"):
         odesim.declare(
             **UNIT, teacher={}, training={"rates": "1/(1 + t)"}, event=[{"name": "t", "of": "M_ww"}]
         )  # fmt: skip

@@ -134,7 +134,7 @@ def test_an_explicit_finished_folder_is_refused(case, tiny_run, tmp_path):
 def test_resume_returns_the_finished_run_of_the_same_request_only(case, tiny, tiny_run, tmp_path):
     folder = finish(case, tiny_run, tmp_path / "run")
     assert store.prepare(case, folder, resume=True).stored.digest == case.digest
-    with pytest.raises(UsageError, match="holds the finished run of another request"):
+    with pytest.raises(UsageError, match="contains the finished run of another request"):
         store.prepare(Case.build(tiny, seed=1), folder, resume=True)
 
 
