@@ -4,13 +4,13 @@ loops.
 With phi_a = f_a erf(s_a z_a), S_ab = 2 s_a s_b Cov(z_a, z_b), mu_a = sqrt(2) s_a E[z_a], two derivatives tilt the
 distribution of the other fields,
 
-E[phi'_i phi'_j phi_k phi_l] = 4/pi s_i s_j f_i f_j f_k f_l / sqrt(det) exp(-e/2) E~[g_k g_l] det = (1 + S_ii)(1 + S_jj)
-- S_ij^2, e = ((1 + S_jj) mu_i^2 - 2 S_ij mu_i mu_j + (1 + S_ii) mu_j^2)/det
+    E[phi'_i phi'_j phi_k phi_l] = 4/pi s_i s_j f_i f_j f_k f_l / sqrt(det) exp(-e/2) E~[g_k g_l]
+    det = (1 + S_ii)(1 + S_jj) - S_ij^2,   e = ((1 + S_jj) mu_i^2 - 2 S_ij mu_i mu_j + (1 + S_ii) mu_j^2)/det
 
 Without means E~[g_k g_l] = 2/pi arcsin(r_kl), where r_kl is the tilted covariance of k and l over the root of their
 tilted variances, each plus 1. With means, h_k the tilted one over the root of the tilted variance plus 1,
 
-E~[g_k g_l] = 4 Phi_2(h_k, h_l; r_kl) - 2 Phi(h_k) - 2 Phi(h_l) + 1, E~[g_k] = 2 Phi(h_k) - 1
+    E~[g_k g_l] = 4 Phi_2(h_k, h_l; r_kl) - 2 Phi(h_k) - 2 Phi(h_l) + 1,   E~[g_k] = 2 Phi(h_k) - 1
 
 If fields have a different distribution in each cluster of the inputs, all quantities have the index of the cluster.
 Source: Saad & Solla 1995 (I4), with another derivation.

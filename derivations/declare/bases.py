@@ -1,7 +1,7 @@
 """Means of products of two gates and of their derivatives, as closed forms in the covariance, for every pair that has
 one.
 
-S_ab = E[F^(a)(z1) G^(b)(z2)], (z1, z2) ~ N(0, [[x, t], [t, y]])
+    S_ab = E[F^(a)(z1) G^(b)(z2)],   (z1, z2) ~ N(0, [[x, t], [t, y]])
 
 All gates belong to the ladder R_0 = relu, R_1 = step, R_2 = delta, ... Pairs with indices below 2 are classical
 (arc-cosine kernels), or orthant probabilities with biases. Other pairs are derivatives of the Gaussian density, or of a

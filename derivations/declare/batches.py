@@ -1,6 +1,6 @@
 """The samples of one step: [training] batch, a number, or of giant steps an expression in d, or "inf".
 
-limit = "batch": batch = "3*d", rounded to whole samples; batch = "inf": the mean over all samples, without noise
+    limit = "batch":  batch = "3*d", rounded to whole samples;  batch = "inf": the mean over all samples, without noise
 
 Giant steps have a size of order 1, so their batch must be of the order of d. The noise of the mean gradient has the
 squared length E[c^2] d/B, which is constant as d grows if B/d is.

@@ -3,7 +3,7 @@
 N_c of the N samples x_i have the label y_c. With V the eigenvectors of the pooled covariance C = sum_c p_c C_c, p_c =
 N_c/N, and C_c the covariance of class c about its own mean, theory has the clusters
 
-mean m_c = V^T (mean of class c - x_0), variances (V^T C_c V)_jj, probability p_c
+    mean m_c = V^T (mean of class c - x_0),   variances (V^T C_c V)_jj,   probability p_c
 
 x_0 is the mean of all samples, or 0 if the mean is kept (`centre = false`). The named vectors, whose sums are the
 means, are those of all classes. If x_0 is removed, sum_c p_c m_c = 0, and the last class has no named vector.

@@ -2,7 +2,7 @@
 
 If f is linear in its Gaussian fields and the sign of f* is that of a linear field z*, with g = c . z,
 
-P(sign f != sign f*) = arccos(E[g z*] / sqrt(E[g^2] E[z*^2])) / pi
+    P(sign f != sign f*) = arccos(E[g z*] / sqrt(E[g^2] E[z*^2])) / pi
 
 (Sheppard's theorem). If clusters of the inputs have the labels y_c, and f has the mean m_c and the variance s_c^2 in
 them, the error is sum_c p_c Phi(-sign(y_c) m_c/s_c). In other cases it is a mean over the points of the tier. Label

@@ -1,6 +1,6 @@
 """Means of two polynomials of one Gaussian field each, by the number of contractions between the two (Price 1958).
 
-E[P(u) R(v)] = sum_n n! p_n r_n rho^n p_n = E[P^(n)(u)] / n!, rho = E[u v]
+    E[P(u) R(v)] = sum_n n! p_n r_n rho^n        p_n = E[P^(n)(u)] / n!,  rho = E[u v]
 
 With He_k at unit variance all p_n but p_k vanish, to the last digit, so that powers of a small rho are not lost in
 terms of order 1 that cancel each other. A start at rho = 1e-20 therefore keeps its relative accuracy.

@@ -3,7 +3,7 @@
 A group `from = "student"` of teachers has the vectors and readouts that the group of students had when the copy was
 made: at the start of training, and at the beginning of every stage that renews it. Between these times it is fixed.
 
-begin = {copy = "student", w = "fresh", a = 0.1}
+    begin = {copy = "student", w = "fresh", a = 0.1}
 
 is evaluated from left to right: the copy is made again, the vectors w take random directions with the norm of the
 start, and the readouts become 0.1. On the Gram matrix G of all rows a copy is G <- T G T^T, where T selects rows.

@@ -1,7 +1,7 @@
 """Declared model as data: units, readouts, loss, constraint, limit, start, and the user's own numbers.
 
-f(x) = sum_i a_i phi(u_i1 . x, u_i2 . x, ..) a group of units; a slot (`v`, `w`) is one weight vector per unit y = sum_j
-b_j phi*(u*_j1 . x, ..) + noise N(0, 1) x ~ N(0, I_d)
+    f(x) = sum_i a_i phi(u_i1 . x, u_i2 . x, ..)      a group of units; a slot (`v`, `w`) is one weight vector per unit
+    y = sum_j b_j phi*(u*_j1 . x, ..) + noise N(0, 1)      x ~ N(0, I_d)
 
 This module derives nothing. The derivation and the simulation that tests it both use these data.
 """

@@ -2,8 +2,8 @@
 
 With i the student, j the teacher, k the number of successes among the other samples of an episode,
 
-odds_i = E[s], chance_ik = binomial_k odds_i^k (1 - odds_i)^(T-1-k) right_m = sum_k chance_ik g_m(R(k + 1)), wrong_m =
-sum_k chance_ik g_m(R(k))
+    odds_i = E[s],   chance_ik = binomial_k odds_i^k (1 - odds_i)^(T-1-k)
+    right_m = sum_k chance_ik g_m(R(k + 1)),   wrong_m = sum_k chance_ik g_m(R(k))
 
 C_ii and C_ij are sums over m of right_m times means with s F_m, and wrong_m times means with (1 - s) F_m; E_ii is a sum
 over pairs of m, with the means of g_m g_n.

@@ -4,11 +4,11 @@ With one student and one teacher, and a success s that depends only on their sig
 has four branches: F(z) for each of the signs sigma of the student's field z and sigma* of the teacher's. The
 coefficient of a rule is a sum over functions g of the reward,
 
-c = sum_g g(R) F_g, F_g = P_g(z) + Q_g(z) sigma*,
+    c = sum_g g(R) F_g,    F_g = P_g(z) + Q_g(z) sigma*,
 
 with P and Q polynomials in z on either side of 0. So are s F_g, F_g F_h and s F_g F_h, and by Stein's lemma
 
-E[(P + Q sigma*) z_b] = (E[P'] + E[Q' sigma*]) z . z_b + E[Q dsigma*/dz*] z* . z_b
+    E[(P + Q sigma*) z_b] = (E[P'] + E[Q' sigma*]) z . z_b + E[Q dsigma*/dz*] z* . z_b
 
 which are means over pairs of units (`gates`), one of which is a sign.
 """

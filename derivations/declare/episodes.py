@@ -3,7 +3,7 @@
 An episode has T independent samples, of which n are a success; every rule may use R = reward(n). With s the success of
 a sample, 0 or 1, and p = E[s], the other T - 1 samples have K ~ Binomial(T - 1, p) successes, so that
 
-E[c_a z_b] = E[s E_K[c_a(R = reward(K + 1))] z_b] + E[(1 - s) E_K[c_a(R = reward(K))] z_b]
+    E[c_a z_b] = E[s E_K[c_a(R = reward(K + 1))] z_b] + E[(1 - s) E_K[c_a(R = reward(K))] z_b]
 
 and E[c_a c_b] likewise. A step is the mean over the episodes of a batch and their samples: the term of second order has
 1/(T B), since inputs of different samples are orthogonal in the online limit. Source: Patel, Lee, Mannelli, Goldt &

@@ -1,6 +1,6 @@
 """Giant steps, limit = "batch": steps of order 1 on fresh batches of the order of d samples, a map as d grows.
 
-u' = u - eta (g + decay u), g = the mean of c x over B samples, B/d = alpha
+    u' = u - eta (g + decay u),   g = the mean of c x over B samples,   B/d = alpha
 
 A mean gradient is its part in the span of all vectors, sum_r C_ar u_r by Stein's lemma, and a part outside with the
 Gram matrix E[c c^T]/alpha. The clock counts steps. Overlaps of the mean gradients among themselves do not vanish, so

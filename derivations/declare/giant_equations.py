@@ -3,8 +3,8 @@
 A step adds to a trained vector u, and with momentum to its velocity v, a combination of v, u and its mean gradient g,
 du = x_v v + x_u u + x_g g, so that
 
-change of u_a . u_b = du_a . u_b + u_a . du_b + du_a . du_b g_a . u_b = D_ab, g_a . v_b = sum_r C_ar u_r . v_b, g_a .
-g_b = sum_r D_ar C_br + E[c_a c_b] d/B
+    change of u_a . u_b = du_a . u_b + u_a . du_b + du_a . du_b
+    g_a . u_b = D_ab,   g_a . v_b = sum_r C_ar u_r . v_b,   g_a . g_b = sum_r D_ar C_br + E[c_a c_b] d/B
 
 free x_u = -eta decay, x_g = -eta; sphere: x_u = eta D_aa/G_aa in the place of decay, and rows are scaled back to their
 norms; momentum beta: v' = beta v + g + decay u, u' = u - eta v', Nesterov u' = u - eta (g + decay u + beta v').

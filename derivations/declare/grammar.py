@@ -3,8 +3,9 @@
 A file of another person can therefore only declare a model; SymPy's parsers would call `eval`. This module does not
 import SymPy, so that a model with cached code starts without it.
 
-total = product (("+" | "-") product)* product = signed (("*" | "/") signed)* signed = ("+" | "-") signed | atom (("^" |
-"**") signed)? atom = number | name | name "(" total ("," total)* ")" | "(" total ")"
+    total = product (("+" | "-") product)*      product = signed (("*" | "/") signed)*
+    signed = ("+" | "-") signed | atom (("^" | "**") signed)?
+    atom = number | name | name "(" total ("," total)* ")" | "(" total ")"
 """
 
 import dataclasses

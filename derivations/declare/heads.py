@@ -1,6 +1,6 @@
 """Several answers of one network: output = {one = "trained", two = "sum"}, and the heads whose losses are minimised.
 
-f_h(x) = sum over groups of sum_i a_hi phi(u_i . x, ..), loss = sum over the heads in use of l(f_h, y_h)
+    f_h(x) = sum over groups of sum_i a_hi phi(u_i . x, ..),   loss = sum over the heads in use of l(f_h, y_h)
 
 A group of teachers with the name of a head is its label; one with a table `output` adds to the named labels. Source:
 Lee, Goldt & Saxe 2021.

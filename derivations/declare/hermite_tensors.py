@@ -1,7 +1,7 @@
 """Hermite tensors of functions of a few independent normal numbers, by exact sums or by quadrature with an error
 estimate.
 
-S_n = E[F(z) He_n(z)] / sqrt(n!), He_n(z)_{i_1 .. i_n} = prod over axes of He_{alpha_i}(z_i), alpha_i = count of i
+    S_n = E[F(z) He_n(z)] / sqrt(n!),   He_n(z)_{i_1 .. i_n} = prod over axes of He_{alpha_i}(z_i), alpha_i = count of i
 
 S_n is a symmetric array with n axes of length r, and |S_n|^2 is the part of degree n of E[F^2]. A polynomial has its
 tensors from E[x^p He_m(x)] = p!/(2^s s!), p = m + 2 s, in rational arithmetic. Other functions have them by sums over a

@@ -2,12 +2,12 @@
 
 A rotation g of the r directions with F(g z) = F(z) is a symmetry of every transform T(F). The tensors
 
-E[T(F) h_alpha(z_U) z_perp], |alpha| = a,
+    E[T(F) h_alpha(z_U) z_perp],   |alpha| = a,
 
 of order 1 in the directions outside of the known ones U are therefore invariant under g, as elements of Sym^a(U) x
 perp. There are
 
-c_a = 1/|G| sum_g chi_a(g) chi_perp(g), sum_a chi_a(g) t^a = 1/det(1 - t g_U)
+    c_a = 1/|G| sum_g chi_a(g) chi_perp(g),   sum_a chi_a(g) t^a = 1/det(1 - t g_U)
 
 independent invariants. If all c_a vanish, no transform has the directions at order 1. Invariants are generated in
 degrees up to |G| (Noether), so that finitely many c_a are enough. At order 2 there is always |z_perp|^2.

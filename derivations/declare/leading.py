@@ -3,7 +3,7 @@
 For units of one slot and unit vectors the kernel of a student and a teacher is K(m) = sum_k c_k c*_k m^k / k!, with the
 derivative means c_k = E[phi^(k)(z)], so that before students meet each other
 
-dM_ij/dt = a_i sum_l b_l g M_il^(k-1) P_lj, g = c_k c*_k / (k - 1)!
+    dM_ij/dt = a_i sum_l b_l g M_il^(k-1) P_lj,   g = c_k c*_k / (k - 1)!
 
 Here the information exponent k is the first degree from 1 on that both sides have. From m0 to m the growth takes (m -
 m0)/g, log(m/m0)/g or (m0^(2-k) - m^(2-k))/((k - 2) g) for k = 1, 2, > 2, and m0 = O(1/sqrt(d)) makes that O(1), O(log

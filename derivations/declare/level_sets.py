@@ -1,12 +1,12 @@
 """Generative exponent of a label of one direction, y = f(z) with z ~ N(0, 1), from its level sets.
 
-A_k(y) = sum over the roots z_i of f(z_i) = y of He_k(z_i) phi(z_i)/|f'(z_i)|
+    A_k(y) = sum over the roots z_i of f(z_i) = y of He_k(z_i) phi(z_i)/|f'(z_i)|
 
 is the density of y times E[He_k(z) | y]. The generative exponent is the least k >= 1 with A_k not 0: the information
 exponent of the best transform of the label. A level on which f is constant is an atom; the integral of He_k phi over
 its piece (a, b) is He_{k-1}(a) phi(a) - He_{k-1}(b) phi(b). `shares` returns
 
-v_k = E[ E[He_k(z) | y]^2 ]/k!, 0 <= v_k <= 1.
+    v_k = E[ E[He_k(z) | y]^2 ]/k!,   0 <= v_k <= 1.
 
 With the levels of a histogram, orders that vanish exactly would get 1e-6 (100 bins) to 3e-3 (6,400 bins). With roots
 they vanish, as long as the turning points of f are exact; a root without its partner gives 1e-4.

@@ -2,7 +2,7 @@
 
 For each sample x separately, with the motion c_a x of vector a from `evaluate.moves`,
 
-u^(k+1)_a = u^(k)_a - rho_a c_a(u^(k)) x/d, rho_a = size rate_a,
+    u^(k+1)_a = u^(k)_a - rho_a c_a(u^(k)) x/d,   rho_a = size rate_a,
 
 and the vectors move by c_a(u^(times)) x, or by the sum over k of c_a(u^(k)) x. No formula for the fields after a step
 is used.

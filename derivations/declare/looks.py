@@ -1,6 +1,6 @@
 """Several looks at a sample: [training] look, and `gnorm` in rules. Both depend on the length of a sample.
 
-z^(0) = z, z^(k+1)_a = z^(k)_a - rho_a r c_a(z^(k)), rho_a = size rate_a, r = |x|^2/d
+    z^(0) = z,   z^(k+1)_a = z^(k)_a - rho_a r c_a(z^(k)),   rho_a = size rate_a,   r = |x|^2/d
 
 for the field z_a = u_a . x of every trained vector; teachers, labels, readouts and numbers are unchanged. The actual
 motion is c(z^(times)) with use = "last", and the sum of all c(z^(k)) with use = "sum". In d dimensions each is a

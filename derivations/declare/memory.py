@@ -1,10 +1,10 @@
 """The table [memory]: numbers that accumulate during training, such as the sum of squared gradients of AdaGrad-Norm.
 
-db/dt = rate, SGD: b <- b + tick rate, by the batch's gradient, before the step is taken
+    db/dt = rate,   SGD: b <- b + tick rate, by the batch's gradient, before the step is taken
 
 A rate may contain the time, shared numbers, entries and means of order parameters, memories, and
 
-g2 = sum over trained vectors of |g|^2, g the mean gradient of a batch, divided by d in an online limit
+    g2 = sum over trained vectors of |g|^2, g the mean gradient of a batch, divided by d in an online limit
 
 (`g2_w` of one slot). Its limits are sum_i E[c_i^2]/B online and sum_i |E[c_i x]|^2 in a flow. Values of training may
 contain memories. Source: Ward, Wu & Bottou 2019 (AdaGrad-Norm).

@@ -1,7 +1,7 @@
 """Microscopic model of a declaration: student, teacher, loss, one SGD step.
 
-f(x) = sum_i a_i phi(u_i . x, ..), y = f*(x) + noise N(0, 1), x ~ N(0, I_d), loss l(f, y), mean over a batch u <- u - h
-(dl/du + decay u), s <- s - h dl/ds; `sphere`: along the tangential part, the norm restored
+    f(x) = sum_i a_i phi(u_i . x, ..),  y = f*(x) + noise N(0, 1),  x ~ N(0, I_d),  loss l(f, y), mean over a batch
+    u <- u - h (dl/du + decay u), s <- s - h dl/ds; `sphere`: along the tangential part, the norm restored
 
 No kernel, moment or expansion is used here.
 """

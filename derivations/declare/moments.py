@@ -1,6 +1,6 @@
 """Means of products of units as straight-line steps: Isserlis and Stein from below, every moment once.
 
-E[z_i F] = sum_j C_ij E[dF/dz_j]
+    E[z_i F] = sum_j C_ij E[dF/dz_j]
 
 lowers powers until only gates are left, whose means are the `bases` (closed forms), or tabulated series (gates at unit
 variance). Products are not expanded. Moments that no output needs are not written, and those of odd degree vanish.
@@ -51,7 +51,7 @@ class Program:
     leaves out unused ones. With `same` the first two factors are one unit. With `moved` fields have means mu_{i},
     arguments after the others: a gate F(s z + b) is then that of a centred field with the bias b + s mu, and
 
-    E[z_i F] = mu_i E[F] + sum_j C_ij E[dF/dz_j]
+        E[z_i F] = mu_i E[F] + sum_j C_ij E[dF/dz_j]
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """Momentum: [training] momentum and nesterov, their numbers in a run, and incompatible features.
 
-v <- beta v + g, u <- u - h v momentum = beta, as in PyTorch (g includes decay) v <- beta v + g, u <- u - h (g + beta v)
-with nesterov v <- beta v + (1 - beta) g, u <- u - h v momentum = {time = tau}, beta = 1 - tick/tau
+    v <- beta v + g,  u <- u - h v                   momentum = beta, as in PyTorch (g includes decay)
+    v <- beta v + g,  u <- u - h (g + beta v)        with nesterov
+    v <- beta v + (1 - beta) g,  u <- u - h v        momentum = {time = tau}, beta = 1 - tick/tau
 
 All velocities start at 0. With a fixed beta, velocities forget within 1/(1 - beta) steps, which take no time on the
 clock of a limit. Flow and online limit are then those of the step h/(1 - beta). With a time tau velocities are order

@@ -2,7 +2,7 @@
 
 With c_a = dl/dz_a, the derivative of the sample's loss in the field of vector a, the mean gradient is
 
-E[c_a x] = sum_r C_ar u_r, C_ar = dL/dG_ar (Stein; twice that on the diagonal), D_ab = sum_r C_ar G_rb
+    E[c_a x] = sum_r C_ar u_r,   C_ar = dL/dG_ar (Stein; twice that on the diagonal),   D_ab = sum_r C_ar G_rb
 
 and d(u_a . u_b)/dt = -D_ab - D_ba. `sphere` subtracts the part along u_a, `normalised` divides by norms. In the online
 limit (step eta/d, time steps/d) u_a . u_b gains eta^2 E[c_a c_b]/B. Numbers follow derivatives of the loss.

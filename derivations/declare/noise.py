@@ -1,6 +1,6 @@
 """Label noise with any distribution: an expression in xi, one standard normal number for every sample.
 
-y = f*(x) + n(xi), xi ~ N(0, 1)
+    y = f*(x) + n(xi),   xi ~ N(0, 1)
 
 The distribution function is F if n(xi) = F^(-1)(Phi(xi)): a Laplace distribution of scale b is -b sign(xi) log(2
 probit(-abs(xi))). Closed forms need only its variance; its mean is 0.

@@ -3,7 +3,7 @@
 In linear learning the rate of every block of the inputs is proportional to its eigenvalue lam_l. With the parts w_l of
 the teacher's squared norm the error is
 
-E(tau) = sum_l w_l lam_l exp(-2 lam_l tau),
+    E(tau) = sum_l w_l lam_l exp(-2 lam_l tau),
 
 the error of least squares by gradient flow from 0. If lam_j = j^-alpha and w_j = j^(-2 beta), it falls like tau^-p, p =
 (alpha + 2 beta - 1)/alpha (Velikanov & Yarotsky 2021), until the smallest eigenvalues are reached. The exponent is
@@ -55,7 +55,9 @@ class PowerLaw:
 def power_law(eigenvalue: np.ndarray, content: np.ndarray) -> PowerLaw | None:
     """Return the longest power law of E, or None.
 
-    Args: eigenvalue: the eigenvalues (L,) of the blocks. content: the parts (L,) of the teacher's squared norm in them.
+    Args:
+        eigenvalue: the eigenvalues (L,) of the blocks.
+        content: the parts (L,) of the teacher's squared norm in them.
     """
     known = (eigenvalue > 0) & (content > 0)
     lam, weight = eigenvalue[known], (eigenvalue * content)[known]

@@ -1,6 +1,6 @@
 """Predictions: an answer as an expression in the outputs of groups of units, instead of their sum.
 
-f = F(f_fast, f_slow, ..), f_g = sum_i a_i phi(u_i . x, ..) over the units of group g, likewise for the label
+    f = F(f_fast, f_slow, ..),   f_g = sum_i a_i phi(u_i . x, ..) over the units of group g,   likewise for the label
 
 The motion of a unit of group g then has the factor dl/df dF/df_g instead of dl/df.
 """

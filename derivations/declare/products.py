@@ -2,7 +2,7 @@
 
 With X = f - y (squared loss), -y (correlation loss, or a rule in y) or 1,
 
-E[c_i z_b] = sum_r C_ir G_rb, C_ir = E[d(psi_i X)/dz_r]
+    E[c_i z_b] = sum_r C_ir G_rb,   C_ir = E[d(psi_i X)/dz_r]
 
 by Stein's lemma, a sum over means of pairs of units in which psi_i replaces the derivative of a unit.
 """

@@ -1,6 +1,6 @@
 """Readouts: the weights of a group of units in the single answer of a network, or in that of each head.
 
-f_h(x) = sum over groups of sum_i a_hi phi(u_i . x, ..)
+    f_h(x) = sum over groups of sum_i a_hi phi(u_i . x, ..)
 
 A network with one answer has only the head "", whose readout is called `a`; the readout of a head `one` is `a_one`.
 """

@@ -1,6 +1,6 @@
 """Schedules that are given with a run: an expression in the time, or pairs, instead of a number.
 
--p step="1/(1 + t)" is [training] step = "1/(1 + t)"
+    -p step="1/(1 + t)"    is    [training] step = "1/(1 + t)"
 
 A parameter is one number for all times. A time-dependent value is part of the equations, so that a run with it is a run
 of another declaration. This module makes that declaration, and the run stores its text. Its claims are left out,
@@ -33,11 +33,15 @@ def restate(system: System, given: Mapping[str, Any]) -> tuple[System, dict[str,
 
     A request without schedules is returned unchanged.
 
-    Arguments: system: A declared model. given: Parameters by name, as strings or values.
+    Arguments:
+        system: A declared model.
+        given: Parameters by name, as strings or values.
 
-    Returns: The system with the schedules in it, and the parameters: `None`, "as declared", for each schedule.
+    Returns:
+        The system with the schedules in it, and the parameters: `None`, "as declared", for each schedule.
 
-    Raises: UsageError: A schedule is invalid in the declaration.
+    Raises:
+        UsageError: A schedule is invalid in the declaration.
 
     Example:
         >>> from derivations.declare import reading

@@ -4,7 +4,7 @@ At a point with the success s the reward has few values, with probabilities that
 coefficient and of a product of two are weighted sums over these values. If rules are linear in the reward, they depend
 only on its mean m and mean square v. The three numbers 0, 1 and -1 have the same m and v with the weights
 
-1 - v, (v + m)/2, (v - m)/2
+    1 - v,   (v + m)/2,   (v - m)/2
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

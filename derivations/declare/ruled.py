@@ -2,7 +2,7 @@
 
 For a slot whose rule is c_i = front_i psi_i X (`products`), X = sum_k w_k phi_k over the interacting groups,
 
-C_ir = front_i (sum_k w_k E[psi_i dphi_k/dz_r] + sum_k w_k E[dpsi_i/dz_r phi_k])
+    C_ir = front_i (sum_k w_k E[psi_i dphi_k/dz_r] + sum_k w_k E[dpsi_i/dz_r phi_k])
 
 and front_i E[dpsi_i/dz_r] where X is 1. If psi is the unit's own derivative, the means are those of the gradient, and
 only the factor differs.

@@ -1,13 +1,13 @@
 """Rules of training: the coefficient c of a sample in the step of a weight vector or a number, as an expression.
 
-u <- u - h (c x + decay u), s <- s - h c
+    u <- u - h (c x + decay u),  s <- s - h c
 
 A rule may contain the fields of its unit, the answers f and y (with the label's noise), the readout a and the numbers
 of the unit, numbers that all units share, the loss l of the sample, and
 
-dl = dl/df, df = df/dz of this field (df/ds of a number), dphi = dphi/dz without the readout, grad = dl df, gnorm = the
-norm of the gradient of all trained vectors, over sqrt(d) (`looks`) R = the reward of the episode of the sample
-(`episodes`)
+    dl = dl/df,   df = df/dz of this field (df/ds of a number),   dphi = dphi/dz without the readout,   grad = dl df,
+    gnorm = the norm of the gradient of all trained vectors, over sqrt(d) (`looks`)
+    R = the reward of the episode of the sample (`episodes`)
 
 c need not be a derivative. The dynamics closes on E[c z] and E[c c] like that of a gradient.
 """

@@ -2,7 +2,7 @@
 
 In a frame U (n, n) with U U^T = G the fields are z = U xi, and
 
-A = E[c xi], E[c z] = A U^T, E = E[c c^T], e = E[2 dl/dq], R = E[dl/ds]
+    A = E[c xi],  E[c z] = A U^T,  E = E[c c^T],  e = E[2 dl/dq],  R = E[dl/ds]
 
 over the points xi, c = dl/dz by the functions of `responses`. In a cluster of inputs fields also have means.
 """

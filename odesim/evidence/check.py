@@ -22,8 +22,10 @@ MOST = 6
 class Request:
     """Request of `odesim check`.
 
-    Attributes: judged: The request of its verdicts. pair: SGD with the flow that it is compared with, or None. missing:
-    The reason why `pair` is None.
+    Attributes:
+        judged: The request of its verdicts.
+        pair: SGD with the flow that it is compared with, or None.
+        missing: The reason why `pair` is None.
     """
 
     judged: records.Request
@@ -71,9 +73,12 @@ class Findings:
 class Overall:
     """Answer of a whole check, with the sentence that gives its reason.
 
-    Attributes: answer: "confirmed", "consistent", "refuted" or "inconclusive". sentence: The reason. refuted: Claims
-    that are unexpectedly refuted. open: Claims that are unexpectedly open. known: Claims with a form whose refutation
-    was expected, such as errata and rivals.
+    Attributes:
+        answer: "confirmed", "consistent", "refuted" or "inconclusive".
+        sentence: The reason.
+        refuted: Claims that are unexpectedly refuted.
+        open: Claims that are unexpectedly open.
+        known: Claims with a form whose refutation was expected, such as errata and rivals.
     """
 
     answer: str

@@ -15,11 +15,15 @@ ROUNDING = 1e-9
 class Changes:
     """Differences of a later check from an earlier one.
 
-    Attributes: systems: Names of the two systems, if they differ. added, removed: Claims, with their forms, that only
-    one of the two checks has. answers: (claim, earlier answer, later answer) if they differ. moved: (claim, earlier
-    estimate, later estimate) if the two intervals do not overlap. restated: Claims whose statement, prediction or
-    margin differs. predictions: Claimed numbers that differ, before and after. headline: (name, earlier, later) if the
-    overall answer, the grade or the effort differs. versions: (package, earlier, later) if they differ.
+    Attributes:
+        systems: Names of the two systems, if they differ.
+        added, removed: Claims, with their forms, that only one of the two checks has.
+        answers: (claim, earlier answer, later answer) if they differ.
+        moved: (claim, earlier estimate, later estimate) if the two intervals do not overlap.
+        restated: Claims whose statement, prediction or margin differs.
+        predictions: Claimed numbers that differ, before and after.
+        headline: (name, earlier, later) if the overall answer, the grade or the effort differs.
+        versions: (package, earlier, later) if they differ.
     """
 
     systems: tuple[str, ...]
@@ -40,7 +44,8 @@ class Changes:
     def sentences(self) -> list[str]:
         """Return the changes in words, the most important first.
 
-        Returns: A sentence for every kind of change, or one sentence if nothing changed.
+        Returns:
+            A sentence for every kind of change, or one sentence if nothing changed.
         """
         return list(self._sentences()) or ["nothing changed"]
 

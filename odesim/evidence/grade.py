@@ -32,8 +32,11 @@ NAMED = 4
 class Grade:
     """Grade of a reproduction with its reason.
 
-    Attributes: name: One of `MEANINGS`. because: The reason, in words that follow "because". claims: Names of the
-    deciding claims. against: Names of published claims that are refuted.
+    Attributes:
+        name: One of `MEANINGS`.
+        because: The reason, in words that follow "because".
+        claims: Names of the deciding claims.
+        against: Names of published claims that are refuted.
     """
 
     name: str

@@ -261,14 +261,19 @@ def optimise(
     The schedule is linear between equally spaced knots. The search begins at the best constant value. For comparison
     the answer also has this constant, the greedy schedule, and the optimum in continuous time.
 
-    Arguments: system: Name of a system, path of a file that declares one, or a `System`. vary: "step", "decay" or
-    "noise". minimise: "final R", or "first time R >= c" for the shortest time to a level. knots: Number of pieces of
-    the schedule. between: Smallest and largest allowed value; by default 0 and five times the present value. budget:
-    Upper bound of the integral of the schedule over time. preset, config, initial, seed, until: As for `integrate`.
-    parameters: Parameters of the system.
+    Arguments:
+        system: Name of a system, path of a file that declares one, or a `System`.
+        vary: "step", "decay" or "noise".
+        minimise: "final R", or "first time R >= c" for the shortest time to a level.
+        knots: Number of pieces of the schedule.
+        between: Smallest and largest allowed value; by default 0 and five times the present value.
+        budget: Upper bound of the integral of the schedule over time.
+        preset, config, initial, seed, until: As for `integrate`.
+        parameters: Parameters of the system.
 
-    Returns: An `OptimalSchedule`: `.value`, `.tables()`, `.model()` (the model with the best schedule), and the arrays
-    `knot` and `schedule`.
+    Returns:
+        An `OptimalSchedule`: `.value`, `.tables()`, `.model()` (the model with the best schedule), and the arrays
+        `knot` and `schedule`.
 
     Raises:
         UsageError: The model is not declared, has stages, or is a gradient flow (without a step); or no constant

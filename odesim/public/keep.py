@@ -205,12 +205,16 @@ def report(
 ) -> "Path":
     """Write verdicts, figures and runs as one HTML page that needs no other file.
 
-    Arguments: folders: A folder of a run, a sweep, verdicts or figures, or a list of them. out: Path of the page.
-    overwrite: Replace an existing page.
+    Arguments:
+        folders: A folder of a run, a sweep, verdicts or figures, or a list of them.
+        out: Path of the page.
+        overwrite: Replace an existing page.
 
-    Returns: The path of the page.
+    Returns:
+        The path of the page.
 
-    Raises: UsageError: A folder has no such content, or the page exists already.
+    Raises:
+        UsageError: A folder has no such content, or the page exists already.
 
     Example:
         >>> import odesim, tempfile

@@ -20,9 +20,11 @@ def systems() -> list[str]:
 
     Models of the gallery (docs/gallery.md) have names too, and a file that declares a model is a system by its path.
 
-    Returns: A list of names, which every function takes as `system`.
+    Returns:
+        A list of names, which every function takes as `system`.
 
-    Raises: UsageError: A system of an installed package that cannot be imported.
+    Raises:
+        UsageError: A system of an installed package that cannot be imported.
 
     Example:
         >>> import odesim
@@ -42,9 +44,11 @@ def system(name: str) -> "System":
         name: A name of `systems()` or of the gallery, a file "path/to/model.toml", or a reference to Python,
             "module:SYSTEM" or "path/to/file.py:SYSTEM".
 
-    Returns: A `System`, which every function takes in the place of its name.
+    Returns:
+        A `System`, which every function takes in the place of its name.
 
-    Raises: UsageError: The name is unknown (the message has the most similar name), or the reference does not exist.
+    Raises:
+        UsageError: The name is unknown (the message has the most similar name), or the reference does not exist.
 
     Example:
         >>> import odesim

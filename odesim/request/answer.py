@@ -24,10 +24,13 @@ Table = tuple[Sequence[str], Sequence[Sequence[Any]]]
 class Question:
     """Question that a verb answers about a system: everything that determines the answer, as plain data.
 
-    Attributes: verb: Name of the command: "bands", "sensitivity", "optimise", "atlas" or "exponents". system: Reference
-    of the system. details: Parameters, options and seed, as values of JSON. declaration: Text of a declared model.
-    declaration_digest: Digest of the declaration when it was read, "" for other systems. model: The system, if the
-    question was made in this process.
+    Attributes:
+        verb: Name of the command: "bands", "sensitivity", "optimise", "atlas" or "exponents".
+        system: Reference of the system.
+        details: Parameters, options and seed, as values of JSON.
+        declaration: Text of a declared model.
+        declaration_digest: Digest of the declaration when it was read, "" for other systems.
+        model: The system, if the question was made in this process.
     """
 
     verb: str
@@ -111,7 +114,8 @@ class Answer(Stored):
     def tables(self) -> Mapping[str, Table]:
         """Return the tables of the answer, which its folder has as CSV files.
 
-        Returns: Header and rows by name; none by default.
+        Returns:
+            Header and rows by name; none by default.
         """
         return {}
 
@@ -138,14 +142,16 @@ class Answer(Stored):
     def dataset(self) -> "xarray.Dataset":
         """Return the arrays as an `xarray.Dataset`; the attribute `meaning` describes every variable.
 
-        Returns: The dataset. `summary()` returns the headline numbers. `save` writes them, and the request, next to it.
+        Returns:
+            The dataset. `summary()` returns the headline numbers. `save` writes them, and the request, next to it.
         """
         return data_set(*self.labelled())
 
     def pictures(self) -> Mapping[str, Any]:
         """Return the pictures of the answer, as in its folder.
 
-        Returns: Figures of matplotlib by name.
+        Returns:
+            Figures of matplotlib by name.
         """
         return load_view("answer_pictures")(self)
 

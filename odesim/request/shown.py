@@ -69,12 +69,16 @@ class Stored:
     def save(self, folder: Any, *, overwrite: bool = False, pictures: bool = True) -> Any:
         """Store the result in a folder that `load` and every command can read, like `odesim.save`.
 
-        Arguments: folder: The folder; missing parent folders are created. overwrite: Replace a finished folder.
-        pictures: Also draw the pictures.
+        Arguments:
+            folder: The folder; missing parent folders are created.
+            overwrite: Replace a finished folder.
+            pictures: Also draw the pictures.
 
-        Returns: The path of the folder.
+        Returns:
+            The path of the folder.
 
-        Raises: UsageError: The folder is finished already, or in use.
+        Raises:
+            UsageError: The folder is finished already, or in use.
         """
         return load_view("save")(self, folder, overwrite=overwrite, pictures=pictures)
 
@@ -88,19 +92,23 @@ class Result(Stored):
         A comparison draws a component of both runs: the first as a line, the replicas of the second as lines or, for
         ten or more, as their median and their 10 to 90 % range.
 
-        Arguments: name: The variable, by name or SymPy symbol; by default the component with the largest change. ax:
-        Axes of matplotlib; by default those of a new figure. In narrow axes the legend is inside.
+        Arguments:
+            name: The variable, by name or SymPy symbol; by default the component with the largest change.
+            ax: Axes of matplotlib; by default those of a new figure. In narrow axes the legend is inside.
 
-        Returns: The axes.
+        Returns:
+            The axes.
 
-        Raises: UsageError: The name is not that of a time-dependent variable.
+        Raises:
+            UsageError: The name is not that of a time-dependent variable.
         """
         return load_view("plot")(self, name_of(name), ax)
 
     def pictures(self) -> Mapping[str, Any]:
         """Return the pictures of the run, as in its folder.
 
-        Returns: Figures of matplotlib by name, with titles and with the theory next to the run.
+        Returns:
+            Figures of matplotlib by name, with titles and with the theory next to the run.
         """
         return load_view("pictures")(self)
 
@@ -118,11 +126,16 @@ class Result(Stored):
     def explore(self, out: Any = "explore.html", *, overwrite: bool = False) -> Any:
         """Write the result as an interactive page, as `odesim.explore` does.
 
-        Arguments: out: Path of the page. overwrite: Replace an existing page.
+        Arguments:
+            out: Path of the page.
+            overwrite: Replace an existing page.
 
-        Returns: The path of the page.
+        Returns:
+            The path of the page.
 
-        Raises: UsageError: The page exists already. MissingError: plotly is not installed.
+        Raises:
+            UsageError: The page exists already.
+            MissingError: plotly is not installed.
         """
         return load_view("explore")(self, out, overwrite=overwrite)
 
@@ -182,12 +195,15 @@ class RunMapping(Result):
         Between two saved times a flow is integrated again with the tolerances of the run, so that the accuracy does not
         depend on the number of saved states (`odesim.study.interpolation.values_at`).
 
-        Arguments: time: A number or an array (n,), in the unit of the run's clock.
+        Arguments:
+            time: A number or an array (n,), in the unit of the run's clock.
 
-        Returns: "time" and every variable with a time axis: without that axis for a number, with n entries on it for an
-        array.
+        Returns:
+            "time" and every variable with a time axis: without that axis for a number, with n entries on it for an
+            array.
 
-        Raises: UsageError: The time is outside of the run, or SGD or a recursion has no state at this time.
+        Raises:
+            UsageError: The time is outside of the run, or SGD or a recursion has no state at this time.
 
         Example:
             >>> import odesim
@@ -200,12 +216,16 @@ class RunMapping(Result):
     def continue_(self, until: Any = None, *, stage: str | None = None, **request: Any) -> Any:
         """Continue the integration from the end of this run, in its stage or in another.
 
-        Arguments: until: A later time on the clock of the run. stage: The stage; by default that of the run. request:
-        Options and parameters of `odesim.integrate`, such as `save_at`.
+        Arguments:
+            until: A later time on the clock of the run.
+            stage: The stage; by default that of the run.
+            request: Options and parameters of `odesim.integrate`, such as `save_at`.
 
-        Returns: The trajectory of the continued run.
+        Returns:
+            The trajectory of the continued run.
 
-        Raises: UsageError: `until` is not later than the end of the run, or the run has several replicas of SGD.
+        Raises:
+            UsageError: `until` is not later than the end of the run, or the run has several replicas of SGD.
 
         Example:
             >>> import odesim

@@ -113,14 +113,18 @@ class Increments:
         A step is a function F of means w over its samples, of first and second order in 1/d. The increment of one
         sample is F(w) with its own w, and the mean change of a step of B samples is
 
-        E F = E[F(w)]/B + (1 - 1/B) F(E w)
+            E F = E[F(w)]/B + (1 - 1/B) F(E w)
 
         up to terms of the third order, because different samples are independent.
 
-        Arguments: initial: The state, with its constants. d: Dimension of the inputs. step_size: Step size of SGD.
-        count: Number of the step, for time-dependent values.
+        Arguments:
+            initial: The state, with its constants.
+            d: Dimension of the inputs.
+            step_size: Step size of SGD.
+            count: Number of the step, for time-dependent values.
 
-        Returns: Increments of the samples (N, n n L + s), and the mean change (n n L + s,).
+        Returns:
+            Increments of the samples (N, n n L + s), and the mean change (n n L + s,).
         """
         import jax.numpy as jnp
 

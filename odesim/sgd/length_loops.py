@@ -6,7 +6,7 @@ the span is a factor Z (trained, m) in m orthonormal directions; m is the number
 trained vectors. In these directions a further sample has coordinates g ~ N(0, I_m), and outside of them a length rest,
 rest^2 ~ chi^2 with d - n - m degrees of freedom:
 
-r = (|y|^2 + |g|^2 + rest^2)/d, Z <- [Z + c g^T, c rest], then made triangular again.
+    r = (|y|^2 + |g|^2 + rest^2)/d,   Z <- [Z + c g^T, c rest], then made triangular again.
 
 Squared lengths are not independent of coefficients here, so that a Wishart matrix of C C^T (`odesim.sgd.loops`) has
 another law.

@@ -2,7 +2,7 @@
 
 A step moves every vector u and its velocity v by the mean gradient g of the batch (`accelerate` of the model):
 
-v <- T_vv v + T_vu u + T_vg g, u <- T_uv v + T_uu u + T_ug g
+    v <- T_vv v + T_vu u + T_vg g,   u <- T_uv v + T_uu u + T_ug g
 
 Explicit weights (n + S, d) and compressed factors (n + S, n + S) have the S velocities after the n rows of a model
 without momentum. The velocities of numbers (s,) follow the numbers. A velocity has no field, so that coefficients

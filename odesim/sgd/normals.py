@@ -35,7 +35,10 @@ def standard_normal(key: Any, shape: tuple[int, int], dtype: Any) -> Any:
     Box and Muller: r = sqrt(-2 log u), (r cos(pi t), r sin(pi t)) with u uniform on (0, 1) from 32 bits (64 in float64)
     and t on [-1, 1), so that the largest numbers are 6.7 (9.4) deviations.
 
-    Args: key: a key of `jax.random`. shape: rows and columns, fewer than 2^32 each. dtype: float32 or float64.
+    Args:
+        key: a key of `jax.random`.
+        shape: rows and columns, fewer than 2^32 each.
+        dtype: float32 or float64.
 
     Examples:
         >>> import jax, jax.numpy as jnp

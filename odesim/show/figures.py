@@ -2,10 +2,11 @@
 
 A figure is a module of the package `figures.<system>`, or of the package that an external system names, with
 
-CAPTION content, valid for every size; CLAIMS the ids of its claims (may be empty) PUBLISHED (optional) what is true of
-the full size alone: its numbers, and what came out QUICK = False where no smaller request shows the effect: then there
-is no quick form needs(quick=False) a list of `Request` (a run of the flow) and `Table` (numbers that are no run)
-draw(stored) a matplotlib figure from what `needs` asked for, in that order
+    CAPTION   content, valid for every size; CLAIMS the ids of its claims (may be empty)
+    PUBLISHED (optional) facts of the full size only: its numbers, and the outcome
+    QUICK = False if no smaller request shows the effect: then there is no quick form
+    needs(quick=False)   a list of `Request` (a run of the flow) and `Table` (numbers without a run)
+    draw(stored)         a matplotlib figure from the results of `needs`, in that order
 
 The package stands beside odesim in the repository and above it in the order of imports, so it is found by name.
 """

@@ -66,9 +66,11 @@ class Judgement:
 def differences(first: np.ndarray, second: np.ndarray, random: tuple[bool, bool], error: float = 0.0) -> Differences:
     """Return the differences of means of two runs with their Student intervals.
 
-    Args: first: values of the first run, (replica, time, entry). second: values of the second run, (replica, time,
-    entry). random: for each run, True for random replicas, False for a flow. error: numerical error of either run,
-    which widens every interval.
+    Args:
+        first: values of the first run, (replica, time, entry).
+        second: values of the second run, (replica, time, entry).
+        random: for each run, True for random replicas, False for a flow.
+        error: numerical error of either run, which widens every interval.
 
     Two random runs have Welch's degrees of freedom. A run of a single random replica makes intervals infinite.
     """

@@ -45,9 +45,12 @@ def solve(
 ) -> Solution:  # fmt: skip
     """Return the fluctuations of a setting at increasing times, the first of which is the start.
 
-    Arguments: setting: The question about SGD. times: Times (T,) on the clock of the equations, from 0. tell: Function
-    called with the finished part, between .05 and .8, and 1. accuracy: Largest relative error of J and D by
-    interpolation. mixed: Integrate the parts of a mixture after a saddle.
+    Arguments:
+        setting: The question about SGD.
+        times: Times (T,) on the clock of the equations, from 0.
+        tell: Function called with the finished part, between .05 and .8, and 1.
+        accuracy: Largest relative error of J and D by interpolation.
+        mixed: Integrate the parts of a mixture after a saddle.
 
     Raises `UsageError` and `NumericalError` as `odesim.study.fluctuations.solve` does.
     """

@@ -29,9 +29,11 @@ def read(
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """Return the arrays of checkpoints by the names of slots, snapshots along the first axis.
 
-    Args: files: the files, snapshots in the order of time. names: array in a file -> slot, followed by `TURNED` for a
-    transposed one; empty if the names are slots. times: the times of the snapshots, instead of an array `time`.
-    vectors: slots with one number for every unit, whose arrays (1, unit) or (unit, 1) lose an axis.
+    Args:
+        files: the files, snapshots in the order of time.
+        names: array in a file -> slot, followed by `TURNED` for a transposed one; empty if the names are slots.
+        times: the times of the snapshots, instead of an array `time`.
+        vectors: slots with one number for every unit, whose arrays (1, unit) or (unit, 1) lose an axis.
 
     Raises `UsageError` for a file that cannot be read or is not safe to load, an array that no file has, and files with
     different arrays; `MissingError` if PyTorch is not installed.

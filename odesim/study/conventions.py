@@ -3,8 +3,9 @@
 A code with another convention has other weights w' = c w, another loss l' = m l or another clock. With the learning
 rate of the table it makes the same steps; with the declared one it is `factor` times as fast as the flow.
 
-fields w'.x/sqrt(d) w' = sqrt(d) w, learning rate d h loss 2 l, sum of B samples learning rate h/2, h/B both outputs
-divided by c l' = l/c^2, learning rate c^2 h, label noise sigma/c
+    fields w'.x/sqrt(d)             w' = sqrt(d) w,  learning rate d h
+    loss 2 l, sum of B samples      learning rate h/2, h/B
+    both outputs divided by c       l' = l/c^2,  learning rate c^2 h,  label noise sigma/c
 """
 
 import dataclasses

@@ -29,7 +29,9 @@ Part = Dense | Upper | Symmetric
 class Derivatives:
     """Derivatives of dy/dt = F(y; constants) at given values of the constants.
 
-    Attributes: start: The flat state at time 0, (n,). constants: Values of the constants, by name.
+    Attributes:
+        start: The flat state at time 0, (n,).
+        constants: Values of the constants, by name.
 
     Example:
         >>> import odesim

@@ -4,7 +4,7 @@ path.
 Near a saddle the noise of the first steps determines the time of the escape. By the linear growth Phi(t), all noise up
 to t is equivalent to a change of the start: with the singular vectors U, V and values S of Phi that grow,
 
-y = V^T delta ~ N(0, C), C = S^-1 U^T Sigma(t) U S^-1 (converges while S grows),
+    y = V^T delta ~ N(0, C),   C = S^-1 U^T Sigma(t) U S^-1  (converges while S grows),
 
 and the hitting time is that of the flow from the effective start theta(0) + sqrt(eps) V y. With one growing direction,
 every quantile needs one flow. If no direction grows, the time fluctuates like the quantity at the crossing, T ~ N(t*,

@@ -52,10 +52,13 @@ class Entry(Quantity):
 class FlowBand:
     """90 % band of the flow of a comparison at the size, step and batch of its SGD.
 
-    Attributes: quantity: Quantity whose band the replicas are counted in. inside: Share of the times at which a replica
-    is inside that band (replica,). until: Last time with a band. After it the distribution is a mixture, which was not
-    requested. mixed: True if the band ends before the comparison. setting: Dimension, step size and batch in words.
-    arrays: Ends of bands at the times of the comparison, by the names of the data set.
+    Attributes:
+        quantity: Quantity whose band the replicas are counted in.
+        inside: Share of the times at which a replica is inside that band (replica,).
+        until: Last time with a band. After it the distribution is a mixture, which was not requested.
+        mixed: True if the band ends before the comparison.
+        setting: Dimension, step size and batch in words.
+        arrays: Ends of bands at the times of the comparison, by the names of the data set.
     """
 
     quantity: str

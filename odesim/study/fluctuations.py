@@ -93,10 +93,15 @@ def solve(
 ) -> Fluctuations:  # fmt: skip
     """Return the mean path and the fluctuations at increasing times, the first of which is the start.
 
-    Arguments: problem: The flow from its start. increments: Increments of one step of SGD. clock: Step of SGD. times:
-    Times (T,), in the unit of the clock, from 0. start: Sigma at the start (P, P); 0 if SGD starts from the state
-    itself. accuracy: Largest relative error of J and D by interpolation. shifted: Compute the shift m; otherwise it is
-    0. noise: Replacement of D at a node of the path; by default D.
+    Arguments:
+        problem: The flow from its start.
+        increments: Increments of one step of SGD.
+        clock: Step of SGD.
+        times: Times (T,), in the unit of the clock, from 0.
+        start: Sigma at the start (P, P); 0 if SGD starts from the state itself.
+        accuracy: Largest relative error of J and D by interpolation.
+        shifted: Compute the shift m; otherwise it is 0.
+        noise: Replacement of D at a node of the path; by default D.
 
     Raises `UsageError` for equations that are not a smooth flow, and `NumericalError` if the flow fails.
     """

@@ -3,7 +3,7 @@
 
 For directions that are uniform on the sphere, w_a . v with a fixed vector v has the mean 0 and
 
-d Cov(w_a . v, w_a . v') = |w_a|^2 v . v', d Var(w_a . w_b) = |w_a|^2 |w_b|^2,
+    d Cov(w_a . v, w_a . v') = |w_a|^2 v . v',        d Var(w_a . w_b) = |w_a|^2 |w_b|^2,
 
 all other entries are uncorrelated. Drawn starts test whether a system has this distribution. If not, mean and
 covariance are those of many draws.

@@ -27,14 +27,17 @@ def values_at(run: Trajectory, time: Any) -> dict[str, Any]:
     polynomial, so the accuracy does not depend on their number. A recursion has states at whole steps only, and SGD at
     its saved times only.
 
-    Arguments: run: A trajectory of a flow, or of SGD. time: A number or a one-dimensional array on the clock of the
-    run, in any order.
+    Arguments:
+        run: A trajectory of a flow, or of SGD.
+        time: A number or a one-dimensional array on the clock of the run, in any order.
 
-    Returns: "time" and every variable with a time axis: without that axis for a number, with n entries on it for an
-    array.
+    Returns:
+        "time" and every variable with a time axis: without that axis for a number, with n entries on it for an
+        array.
 
-    Raises: UsageError: A time is outside of the run, or the run has no state there. NumericalError: The integration to
-    a time fails.
+    Raises:
+        UsageError: A time is outside of the run, or the run has no state there.
+        NumericalError: The integration to a time fails.
     """
     times, scalar = _checked(run, time)
     saved = np.abs(run.time[_nearest(run.time, times)] - times) <= SAME * np.abs(times)

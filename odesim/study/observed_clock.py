@@ -4,7 +4,7 @@ A log is cut into segments of equal motion. The flow starts from the first snaps
 overlaps at its last one. Given their starts, the deviations of segments are independent, because their samples are.
 Therefore the speed s that minimises
 
-sum over segments |overlaps at the end - flow(s)|^2
+    sum over segments |overlaps at the end - flow(s)|^2
 
 has the variance sum (J r)^2 / (sum J^2)^2 (J the derivative of the flow in log s, r the deviation), and a Student
 distribution with the effective number of segments. A speed is a factor of the clock (the flow at s times the time) or,
@@ -123,8 +123,11 @@ def speed(
 ) -> Speed:
     """Fit the speed of a log.
 
-    Args: case: the case of the log; its equations are the flow. snapshots: the arrays of an initial file, by replica
-    and time. times: (time,) on the user's clock. observed: the order parameters (replica, time, ..) by name.
+    Args:
+        case: the case of the log; its equations are the flow.
+        snapshots: the arrays of an initial file, by replica and time.
+        times: (time,) on the user's clock.
+        observed: the order parameters (replica, time, ..) by name.
 
     Raises `UsageError` with the reason if no speed can be fitted.
     """

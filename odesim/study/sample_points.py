@@ -24,8 +24,11 @@ def known_best(
 ) -> tuple[Increments, float]:
     """Return the increments with the most accurate covariance at the start, and the spread of their points.
 
-    Arguments: made: Increments at 2^power points of a spread. initial: The start. step: Dimension and step size. power:
-    Points as a power of two.
+    Arguments:
+        made: Increments at 2^power points of a spread.
+        initial: The start.
+        step: Dimension and step size.
+        power: Points as a power of two.
     """
     plain = made(power, 1.0)
     found = (relative_error(plain, initial, step), 1.0, plain)

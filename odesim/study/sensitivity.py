@@ -2,7 +2,7 @@
 
 For y' = F(y, a), y(0) = y0 the tangents s = dy/dp solve s' = F_y s + F_a a_p with s(0) = dy0/dp. A final value has
 
-dh/dp = grad h . s(T) + h_a a_p,
+    dh/dp = grad h . s(T) + h_a a_p,
 
 and a hitting time h(y(T)) = c has dT/dp = -(grad h . s(T) + h_a a_p)/(grad h . F(T)): the implicit function theorem, on
 a flow of the known duration T. Therefore no integrator is differentiated through an event.
@@ -59,8 +59,11 @@ class Derivatives:
 def derivatives(case: Case, of: Sequence[str], to: Sequence[str], mode: str = "") -> list[Derivatives]:
     """Return the derivatives of measures of a flow by some of its parameters.
 
-    Arguments: case: The flow; its horizon is the final time. of: Measures such as "final error" and "first time M_ww >=
-    0.9". to: Names of parameters. mode: "forward" or "adjoint"; by default the one that is faster.
+    Arguments:
+        case: The flow; its horizon is the final time.
+        of: Measures such as "final error" and "first time M_ww >= 0.9".
+        to: Names of parameters.
+        mode: "forward" or "adjoint"; by default the one that is faster.
 
     Raises `UsageError` for invalid measures and parameters without derivatives, `NumericalError` if the integration
     fails.

@@ -17,9 +17,13 @@ from odesim.study.quantities import require_variable
 class TracedQuantity:
     """Quantity R(y, arguments) of a flow, hashable, so that its programs can be cached.
 
-    Attributes: variable: Name of a component, of "loss", or of an observable. role: "state", "loss" or "watch". places:
-    Places of the entries in the flat state (-1: a constant), or the number of the observable. constants: Values of the
-    constant entries. reduction: "max", "min" or "mean" over the entries. absolute: Take absolute values before.
+    Attributes:
+        variable: Name of a component, of "loss", or of an observable.
+        role: "state", "loss" or "watch".
+        places: Places of the entries in the flat state (-1: a constant), or the number of the observable.
+        constants: Values of the constant entries.
+        reduction: "max", "min" or "mean" over the entries.
+        absolute: Take absolute values before.
     """
 
     variable: str

@@ -3,7 +3,7 @@
 In the limit `flow` the unknowns are the overlaps M of the students with the teachers, and trained numbers of the units.
 Students then lie in the span of the teachers, and the flow stays in this span:
 
-Q = M P^-1 M^T, F = (dM/dt, da/dt, ..) P the Gram matrix of the teachers
+    Q = M P^-1 M^T,   F = (dM/dt, da/dt, ..)                    P the Gram matrix of the teachers
 
 Zeros of F are stationary points of the vectors, and F has the spectrum of their linearisation within the span. Outside
 of it the components e_a of the students along a further direction obey de_a/dt = sum_c A_ac e_c, with A from the

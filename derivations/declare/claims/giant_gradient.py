@@ -1,6 +1,6 @@
 """A giant step of weight vectors by automatic differentiation of the loss of samples, for claims on the map.
 
-g = E[dl/du] + decay u (sphere: its tangential part) + noise, v' = beta v + g, u' = u - eta v', G' - G
+    g = E[dl/du] + decay u (sphere: its tangential part) + noise,   v' = beta v + g,   u' = u - eta v',   G' - G
 
 Rows are vectors here, in a frame that reproduces their Gram matrix, with further coordinates for the noise of the
 batch, whose covariance is E[c c^T] d/B. No equation of an order parameter is used.

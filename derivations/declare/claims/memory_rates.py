@@ -1,6 +1,6 @@
 """Claim that memories change at their declared rates, which depend on the squared gradients of samples.
 
-online g2 = sum_a E[c_a^2]/B flow g2 = sum_a |E[c_a x]|^2 = sum_a (D G^+ D^T)_aa
+    online   g2 = sum_a E[c_a^2]/B          flow   g2 = sum_a |E[c_a x]|^2 = sum_a (D G^+ D^T)_aa
 
 c_a x is the gradient of the loss of a sample in vector a, by automatic differentiation, and D = E[c_a z].
 """

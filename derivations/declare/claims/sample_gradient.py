@@ -1,7 +1,7 @@
 """Motion of a declared model by automatic differentiation of the loss of samples, independent of the derivation.
 
-drift d(u_i . v_j)/dt = -r (E[dl/du_i . v_j] + decay u_i . v_j) + (the same with i and j exchanged) second eta^2/B E[c_i
-c_j], dl/du_i = c_i x + e_i u_i
+    drift    d(u_i . v_j)/dt = -r (E[dl/du_i . v_j] + decay u_i . v_j) + (the same with i and j exchanged)
+    second   eta^2/B E[c_i c_j],  dl/du_i = c_i x + e_i u_i
 
 The loss of a sample is evaluated from the expressions of the declaration (`evaluate`) and differentiated by JAX. If
 rules replace derivatives, c comes from the rules. Samples are scrambled Sobol points of SciPy, one randomisation for

@@ -1,7 +1,7 @@
 """Motion of velocities by automatic differentiation of the loss of samples, for momentum with a time tau.
 
-du_a = -eta_a v_a dt, dv_a = (g_a - v_a)/tau dt, g_a = E[dl/du_a] + decay u_a, dG_ab = dw_a . w_b + w_a . dw_b for all
-rows w = (u, teachers, v), d(v_a . v_b) += E[c_a c_b]/(B tau^2) dt
+    du_a = -eta_a v_a dt,   dv_a = (g_a - v_a)/tau dt,   g_a = E[dl/du_a] + decay u_a,
+    dG_ab = dw_a . w_b + w_a . dw_b  for all rows w = (u, teachers, v),   d(v_a . v_b) += E[c_a c_b]/(B tau^2) dt
 
 Rows are vectors here, in a frame that reproduces their Gram matrix. No equation of an order parameter is used.
 """

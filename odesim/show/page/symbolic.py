@@ -58,14 +58,18 @@ class SymbolicEquations:
 
         Sums are written out, definitions are inserted, and constants are numbers.
 
-        Arguments: name: The state variable, by its name or its symbol in `state`. index: The place of the entry,
-        counted from 0 as in arrays. constants: Numbers or symbols that replace those of the request, by name.
+        Arguments:
+            name: The state variable, by its name or its symbol in `state`.
+            index: The place of the entry, counted from 0 as in arrays.
+            constants: Numbers or symbols that replace those of the request, by name.
 
-        Returns: A SymPy expression in symbols such as `M_ww[0, 1]`; `expression.subs({M[0, 1]: 0.2})` with `M =
-        state["M_ww"].base` puts numbers in.
+        Returns:
+            A SymPy expression in symbols such as `M_ww[0, 1]`; `expression.subs({M[0, 1]: 0.2})` with `M =
+            state["M_ww"].base` puts numbers in.
 
-        Raises: UsageError: The state does not have the name or the place, a name is not that of a constant, or the
-        equations have an infinite series or a computation in NumPy (as tiers of the five papers do).
+        Raises:
+            UsageError: The state does not have the name or the place, a name is not that of a constant, or the
+                equations have an infinite series or a computation in NumPy (as tiers of the five papers do).
 
         Example:
             >>> import odesim
@@ -106,12 +110,15 @@ class SymbolicEquations:
     def lambdify(self, **constants: Any) -> Callable[[Mapping[Any, Any]], dict[str, Any]]:
         """Return the right-hand side as a function of arrays, using only NumPy and SciPy.
 
-        Arguments: constants: Numbers that replace those of the request, by name.
+        Arguments:
+            constants: Numbers that replace those of the request, by name.
 
-        Returns: A function of a mapping from names (or symbols) of the state to arrays, which returns d/dt of each by
-        name. Other names in the mapping are ignored, so that `run(t)` is a valid state.
+        Returns:
+            A function of a mapping from names (or symbols) of the state to arrays, which returns d/dt of each by name.
+            Other names in the mapping are ignored, so that `run(t)` is a valid state.
 
-        Raises: UsageError: A name is not that of a constant, or a constant has no number.
+        Raises:
+            UsageError: A name is not that of a constant, or a constant has no number.
         """
         known = [key_of(constant.target) for constant in self.statement.constants]
         values = self._constants(constants)

@@ -76,9 +76,11 @@ def answer(
 ) -> Bands:  # fmt: skip
     """Return the bands of compressed or explicit SGD with the setting of a simulation.
 
-    Arguments: simulation: Step size, batch, dimension, start (`fresh_initial`) and times of SGD. level: Probability of
-    the bands, between 0 and 1. of: Measures, "final R" or "first time R >= c"; bands of R are added, and the
-    distribution of the time. progress: Function called with the finished part and 1.
+    Arguments:
+        simulation: Step size, batch, dimension, start (`fresh_initial`) and times of SGD.
+        level: Probability of the bands, between 0 and 1.
+        of: Measures, "final R" or "first time R >= c"; bands of R are added, and the distribution of the time.
+        progress: Function called with the finished part and 1.
 
     Raises `UsageError` for a model whose increments are not known by sample, and for invalid measures.
     """

@@ -63,8 +63,8 @@ class Exponents(Answer):
     def tables(self) -> Mapping[str, Table]:
         """Return the steps of every head as a table.
 
-        Returns: The table "order": a row for every step, for the label y and, if that is easier, for its transforms
-        T(y).
+        Returns:
+            The table "order": a row for every step, for the label y and, if that is easier, for its transforms T(y).
         """
         heads = self.heads()
         columns = ["head"] * (BARE not in heads) + ["label", "step", "order", "directions", "SGD samples", "flow time"]

@@ -98,8 +98,10 @@ def question(case: Case, of: Sequence[str], to: Sequence[str]) -> Question:
 def answer(case: Case, of: Sequence[str], to: Sequence[str] = ()) -> Gradient:
     """Return the derivatives of measures with respect to parameters.
 
-    Arguments: case: The flow, its start and its horizon. of: Measures, "final R" or "first time R >= c". to: Names of
-    parameters; by default all that have a derivative.
+    Arguments:
+        case: The flow, its start and its horizon.
+        of: Measures, "final R" or "first time R >= c".
+        to: Names of parameters; by default all that have a derivative.
 
     Raises `UsageError` as `question` and `odesim.study.sensitivity.derivatives` do.
     """

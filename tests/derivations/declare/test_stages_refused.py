@@ -52,7 +52,7 @@ def test_refusals(sentence, second):
 
 
 def test_refusals_of_the_list():
-    refused("every table [[stage]] needs its own name", {"until": 3})
+    refused("every table [[stage]] needs a unique name", {"until": 3})
     refused("two parameters of switch are called first_step", {**FIRST, "step": 1}, {**SECOND, "step": 1}, **ours())
     with pytest.raises(odesim.UsageError, match=re.escape("write [[stage]], one table for each")):
         odesim.declare(**TEACHERS, stage={"name": "one"})
