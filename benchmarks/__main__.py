@@ -77,7 +77,7 @@ def run_topic(topic: str, quick: bool, environment: Mapping[str, str]) -> list[d
 
 
 def topic_rows(topic: str, quick: bool) -> list[dict[str, Any]]:
-    """What the process of a topic does."""
+    """Run one topic in a separate process."""
     if {**TOPICS, **ON_REQUEST}[topic]:
         measure.single_core()
     return [dataclasses.asdict(row) for row in importlib.import_module(f"benchmarks.{topic}").rows(quick)]

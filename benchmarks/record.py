@@ -1,4 +1,4 @@
-"""What a run of the benchmark leaves: a file for the processor, what became slower, and the tables of `README.md`."""
+"""Output of a benchmark run: a file for the processor, the slower rows, and the tables of `README.md`."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def _words(name: str) -> str:
 
 
 def key(row: Mapping[str, Any]) -> tuple[str, str | None]:
-    """What makes a row the same in two runs: what was measured, and beside which peer."""
+    """The key that identifies a row in two runs: the measured operation and the peer."""
     return row["name"], row["peer"]
 
 

@@ -1,4 +1,4 @@
-"""What experts on finite alphabets do alike: ReLU neurons, their response, the copies selected, the softmax on these.
+"""Common functions of experts on finite alphabets: ReLU neurons, their response, selected copies and their softmax.
 
 Written with `np` and array operations, so that NumPy and JAX run one source: a model's module imports what it needs and
 names it among its helpers.
@@ -33,7 +33,7 @@ def respond(out, value):
 
 
 def top_l(route, copies, l):  # noqa: E741
-    """How many of the `copies` (S, B) of every vector are among the l of largest `route` (k, S, B); ties by index.
+    """Number of `copies` (S, B) of every vector among the l with the largest `route` (k, S, B); ties by index.
 
     Routes (k, S, 1) are those of vectors that stand in the same order in all samples: one order serves all of them.
 

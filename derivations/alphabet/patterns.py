@@ -50,7 +50,7 @@ class Weights:
 
 @dataclasses.dataclass(frozen=True)
 class Counting:
-    """How batches are counted where examples without dense patches are of finitely many configurations.
+    """Counting of batches whose examples have finitely many configurations, without dense patches.
 
     `obstacle(parameters)` is empty, or the reason why a step is no function of how many examples of every
     configuration each group of filters sees.  `configurations(parameters)` lists them with their chances (C,);
@@ -65,7 +65,7 @@ class Counting:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a run is trained and measured on, and what may change in it.
+    """Training and test data of a run, and the changes allowed in it.
 
     With `fresh` every step draws its examples.  Otherwise there is a training set of `count` examples (0: as many as a
     batch), drawn with `seed`, one for all replicas or, with `own`, one for each.  `tests` examples, from the same seed,

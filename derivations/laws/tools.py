@@ -61,7 +61,7 @@ def within(margin: float, because: str) -> str:
 
 
 def decided(low: float, high: float, target: tuple[float, float], margin: float) -> Answer:
-    """Where the interval [low, high] lies: within `margin` of the target set, farther from it, or across the edge."""
+    """Position of the interval [low, high]: within `margin` of the target set, farther from it, or across the edge."""
     if low >= target[0] - margin and high <= target[1] + margin:
         return "confirmed"
     if high < target[0] - margin or low > target[1] + margin:

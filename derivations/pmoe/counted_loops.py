@@ -1,4 +1,4 @@
-"""What training on counts of patterns asks of a batch, as plain loops for numba: the draws and sums of `model`.
+"""Draws and sums of `model` over a batch, for training on counts of patterns, as plain loops for numba.
 
 Samples are counts (P, B), and all of them have the same route values (k, P) and responses (k, P).  Loops go over the
 samples of a batch innermost; assignments of slices would each take half a second to compile.

@@ -56,7 +56,7 @@ def draw(run: Any) -> dict[str, Any]:
 
 
 def _of(run: Any, columns: int, s: int) -> str:
-    """How many experts there are, where not all are shown."""
+    """The number of experts, if not all are shown."""
     return f" (of {run.sizes['expert']})" if columns < run.sizes["expert"] and s == columns - 1 else ""
 
 

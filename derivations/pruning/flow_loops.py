@@ -212,7 +212,7 @@ def settle(y, held, expert, given, out):
 
 
 def margin(y, modes, lam, soft):
-    """How far the modes are from being left: the least of all gaps (to the side of their mode) and weights."""
+    """Distance to the end of the modes: the smallest of all gaps (on the side of their mode) and weights."""
     d = y.size // 2
     least = 1.0
     if soft == 1:

@@ -150,7 +150,7 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
 
 
 def _check_drawn(p: Parameters) -> None:
-    """What only a drawn initial condition asks for."""
+    """Check the conditions that only a random initial condition has."""
     if p.data == "empirical":
         raise UsageError("data=empirical takes its inputs from the arrays tokens and y of --initial FILE.npz")
     if p.k % 2:

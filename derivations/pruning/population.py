@@ -217,7 +217,8 @@ def flow(parameters: Parameters, tier: str) -> Equations:
 
 
 def reached(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Where `HITS` have happened on alignments h (.., k, d): booleans (.., k) of the lead of the own task token.
+    """Return booleans (.., k): True if the events `HITS` have happened at alignments h (.., k, d), by the lead of the
+    task token.
 
     The lead is h(own) - max_q h(q) over the irrelevant patterns q, own = o1 for a = +1 and o2 for a = -1; it is 0 for
     `T_selected` and log l for `T_gap`.
@@ -242,7 +243,7 @@ def _recursion_arrays(data: str, xp: Any, kernels: Mapping[str, Any]) -> dict[st
 
 
 def _flow_arrays(xp: Any, kernels: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
-    """Those of the flow."""
+    """The arrays of the flow."""
     from derivations.pruning import arrays
 
     return arrays.build_flow(xp, kernels)

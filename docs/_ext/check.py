@@ -67,7 +67,7 @@ def wrong(site: Path) -> tuple[list[str], int, int]:
 
 
 def _broken(path: Path, address: str, pages: dict[Path, Page]) -> str:
-    """Why a link of a page leads nowhere; empty where it leads somewhere."""
+    """The reason why a link of a page is broken; empty for a valid link."""
     parts = urlsplit(address)
     target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
     if not target.exists():

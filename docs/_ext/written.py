@@ -38,7 +38,7 @@ def sources(*modules: str) -> str:
 
 
 def remembered(name: str, key: str, make: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-    """What `make(folder)` gives, kept in a folder with the files that it wrote there, until `key` changes."""
+    """The result of `make(folder)`, stored in a folder with the files that it wrote there, until `key` changes."""
     folder = KEPT / name
     stored = folder / "kept.json"
     if stored.is_file():

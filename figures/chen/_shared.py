@@ -1,4 +1,4 @@
-"""What several figures of chen share: the paper's settings, its numbers, and runs of the released protocol."""
+"""Common parts of several figures of chen: the paper's settings, its numbers, and runs of the released protocol."""
 
 from collections.abc import Mapping
 from typing import Any

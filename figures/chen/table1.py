@@ -74,7 +74,7 @@ def needs(quick: bool = False) -> list[Table]:
 
 
 def rows(stored: Sequence[Any]) -> list[dict[str, Any]]:
-    """What is stored as rows: setting, kind, activation, filters, ours and the paper's numbers."""
+    """The stored rows: setting, kind, activation, filters, numbers of odesim and of the paper."""
     found = []
     for each in stored:
         setting, activation = int(each.arguments["setting"]), str(each.arguments["activation"])

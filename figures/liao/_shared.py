@@ -1,4 +1,4 @@
-"""What several figures of liao share: the paper's experiment in both initialisations, and how a run is named."""
+"""Common parts of several figures of liao: the paper's experiment in both initialisations, and the names of runs."""
 
 from typing import Any
 

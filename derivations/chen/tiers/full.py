@@ -105,7 +105,7 @@ SA, SB, SC = SIGN[Y] * STRENGTHS[N, 0], STRENGTHS[N, 1], SIGN[R] * STRENGTHS[N, 
 
 
 def fields() -> list[Definition]:
-    """What the patches of a point meet: w . xi of every filter, theta . sum xi of every router."""
+    """Fields of the patches of a point: w . xi of every filter, theta . sum xi of every router."""
     filters = sp.Sum(FEAT[M, J, K] * PATCH_V[N, D, K] + CEN[M, J, K] * PATCH_C[N, D, K], K)
     filters += sp.Sum(REST_W[M, J, X] * PATCH_R[N, D, X], X)
     routers = sp.Sum(GFEAT[M, K] * PATCH_V[N, D, K] + GCEN[M, K] * PATCH_C[N, D, K], K)

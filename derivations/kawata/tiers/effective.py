@@ -175,7 +175,7 @@ def tables(p: Parameters) -> dict[str, str]:
 
 
 def constants(p: Parameters, softmax: float) -> tuple[Named, ...]:
-    """What the contraction needs beside the constants of the exact flow."""
+    """Additional constants of the contraction, beside those of the exact flow."""
     table = tables(p)
     where = "between 0 and 1 (Gauss, Legendre)" if p.activation == "relu" else "of the normal law (Gauss, Hermite)"
     return (

@@ -215,7 +215,7 @@ def longest(p: Parameters) -> int:
 
 
 def constants(p: Parameters) -> tuple[Named, ...]:
-    """Those of the exact flow with longer tables, and what is fixed of the neurons' gates."""
+    """Constants of the exact flow with longer tables, and the constant part of the neurons' gates."""
     i, long = sp.Idx("i", 2 * DEGREE + 2), "np.pad({}, [*[(0, 0)] * {}, (0, degree + 1)])"
     found: list[Named] = []
     for c in flow.constants(p):

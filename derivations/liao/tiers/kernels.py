@@ -27,7 +27,7 @@ class PairKernels(NamedTuple):
 
 
 def terms(p: Parameters) -> dict[str, int]:
-    """Where the series of the gate is cut: so that it leaves 1e-14 of every S_pq on [-1, 1].
+    """Order at which the series of the gate is truncated: the error of every S_pq on [-1, 1] is then at most 1e-14.
 
     Raises `UsageError` for a gate so steep that its series does not reach that.
     """

@@ -14,7 +14,7 @@ from odesim.cli import _run as command
 
 @pytest.fixture
 def answer(tmp_path, monkeypatch, capsys):
-    """What `odesim integrate` says of a file: asserts exit code 2, one sentence, no folder, and little time."""
+    """The message of `odesim integrate` about a file; asserts exit code 2, one sentence, no folder, little time."""
     from odesim.flow import problem
 
     def run(*_):

@@ -254,7 +254,7 @@ def test_a_schedule_of_a_rate_reaches_the_virtual_step():
 
 
 def test_explicit_sgd_by_rules_sees_no_written_text(monkeypatch):
-    """What explicit SGD moves by is no function of the written ones: with these broken it stays."""
+    """Explicit SGD does not use the generated functions: its result is the same after these are broken."""
     made, _, start, rows, x, labels, numbers = a_sample("both", count=2)
     before = made.moves(rows, made.scalars(start), x, labels, *numbers)
     monkeypatch.setattr("derivations.declare.looks_text.coefficients", lambda *given: "")

@@ -1,4 +1,4 @@
-"""What is no mixture of inputs is refused in a sentence, and what starts and files of weights hold of one."""
+"""Error messages about invalid mixtures of inputs; mixtures in starts and in files of weights."""
 
 import numpy as np
 import pytest

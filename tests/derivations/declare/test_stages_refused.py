@@ -1,4 +1,4 @@
-"""What is wrong with a stage is said in one sentence, with its line."""
+"""Errors in a stage give a message of one sentence, with the line number."""
 
 import re
 

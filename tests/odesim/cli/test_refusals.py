@@ -1,4 +1,4 @@
-"""What cannot be is refused before it is begun, in one sentence; what is damaged is noticed, and made again."""
+"""Impossible requests give an error of one sentence before any work; damaged files are detected and written again."""
 
 import json
 import sys

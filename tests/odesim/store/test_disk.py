@@ -1,4 +1,4 @@
-"""What a full or broken disk leaves of folders that odesim writes, and what it is told of them."""
+"""Folders and messages of odesim after errors of a full or broken disk."""
 
 import errno
 import json

@@ -39,7 +39,7 @@ def finish(case, tiny_run, folder):
 
 
 def leftovers(folder):
-    """What lies beside a run folder."""
+    """The files next to a run folder."""
     return sorted(entry.name for entry in folder.parent.iterdir() if entry != folder)
 
 
