@@ -1,4 +1,4 @@
-"""The numbered statements of the paper, and why those have no claim that have none."""
+"""The numbered statements of the paper, and the reasons for those without a claim."""
 
 STATEMENTS: dict[str, str] = {
     "Definition 3.1": "the data: checked by the tests of `sample` and by thm-4.1",
@@ -12,7 +12,7 @@ STATEMENTS: dict[str, str] = {
     "Lemma C.4": "",
     "Lemma D.1": "",
     "Lemma D.2": "",
-    "Definition D.3": "the feature and signal that an expert sees best: lem-D.4 is about it",
+    "Definition D.3": "the feature and signal with the largest overlap of an expert: lem-D.4 is about it",
     "Lemma D.4": "",
     "Lemma D.5": "",
     "Lemma E.1": "",

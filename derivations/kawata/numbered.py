@@ -1,4 +1,4 @@
-"""The numbered statements of the paper, and why those have no claim that have none."""
+"""The numbered statements of the paper, and the reasons for those without a claim."""
 
 STATEMENTS: dict[str, str] = {
     "Definition 3.1": "",
@@ -10,7 +10,7 @@ STATEMENTS: dict[str, str] = {
     "Lemma 4.4": "",
     "Lemma 4.5": "",
     "Theorem 4.6": "",
-    "Definition 4.7": "professional experts: what the claims on routing count by",
+    "Definition 4.7": "professional experts: the definition that the claims on routing count by",
     "Lemma 4.8": "",
     "Lemma 4.9": "",
     "Lemma 4.10": "",
@@ -42,7 +42,7 @@ STATEMENTS: dict[str, str] = {
     "Definition C.1": "",
     "Lemma C.2": "",
     "Corollary C.3": "",
-    "Remark C.4": "says that coefficients vary with time: lem-C.8 and lem-C.9 bound how much",
+    "Remark C.4": "says that coefficients vary with time: lem-C.8 and lem-C.9 bound the variation",
     "Remark C.5": "conditions the proof on a good initialisation",
     "Lemma C.6": "",
     "Lemma C.7": "",

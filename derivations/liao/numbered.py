@@ -1,4 +1,4 @@
-"""The numbered statements of the paper, and why those have no claim that have none."""
+"""The numbered statements of the paper, and the reasons for those without a claim."""
 
 STATEMENTS: dict[str, str] = {
     "Assumption 1": "orthonormal teachers: the setting of every run",
@@ -14,7 +14,7 @@ STATEMENTS: dict[str, str] = {
     "Assumption 3": "",
     "Lemma 3": "",
     "Theorem 3": "",
-    "Assumption 4": "what Theorem 2 supposes of the state before pruning: the premise of thm-2",
+    "Assumption 4": "the assumption of Theorem 2 on the state before pruning: the premise of thm-2",
     "Lemma 4": "",
     "Theorem 4": "",
     "Lemma 5": "",

@@ -208,7 +208,7 @@ def test_rates_are_norms_of_tensors():
     ("parameters", "sentence"),
     [
         ({"normaliser": "tensor"}, "give variant=released"),
-        ({"normaliser": "tensor", "variant": "released", "normalise": False}, "leave one of the two out"),
+        ({"normaliser": "tensor", "variant": "released", "normalise": False}, "omit one of the two"),
         ({"sets": "own", "data": "online"}, "data=online has no training set"),
     ],
 )

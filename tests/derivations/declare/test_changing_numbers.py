@@ -145,7 +145,7 @@ def test_a_series_is_made_for_one_slope():
         training={"weights": "sphere", "until": 2}, parameters={"beta": "1 + t"},
     )  # fmt: skip
     assert settled(model.parameters()) == "sampled" and settled(model.parameters(beta=1.0)) == "exact"
-    with pytest.raises(UsageError, match="the means of tanh are series for one slope, but beta changes in time"):
+    with pytest.raises(UsageError, match="the means of tanh are series for one slope, but beta is time-dependent"):
         odesim.integrate(model, tier="exact")
     pieces = odesim.integrate(model, beta=[[0, 1.0], [1, 2.0]], save_at=[0, 1, 2])
     begun = odesim.integrate(model, beta=1.0, save_at=[0, 1])

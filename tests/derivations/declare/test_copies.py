@@ -340,7 +340,7 @@ def begun_of(case, arrays):
 
 def test_the_page_says_it():
     text = odesim.derive(network(second=AGAIN), stage="second", format="text")
-    assert "copy: a copy of student, which rests" in text
+    assert "copy: a copy of student, which is fixed" in text
     assert "at the beginning: copy := student; w := random directions" in text
 
 

@@ -267,8 +267,8 @@ BAD_FILES = {
     "missing": ("inputs", "data", "nowhere.npy", None, "cannot read .*nowhere.npy"),
     "one sample": ("inputs", "data", "X.npy", ROWS[:1], "has 1 sample"),
     "one axis": ("inputs", "data", "X.npy", ROWS[0], r"shape \(samples, d\), but has \(3,\)"),
-    "not a number": ("inputs", "data", "X.npy", np.where(ROWS > 0, ROWS, np.nan), "holds nan in row"),
-    "infinite": ("inputs", "data", "X.npy", np.full((3, 3), np.inf), "holds inf in row 1, column 1"),
+    "not a number": ("inputs", "data", "X.npy", np.where(ROWS > 0, ROWS, np.nan), "contains nan in row"),
+    "infinite": ("inputs", "data", "X.npy", np.full((3, 3), np.inf), "contains inf in row 1, column 1"),
     "constant": ("inputs", "data", "X.npy", np.ones((5, 3)), "every column of X.npy is constant"),
     "complex": ("inputs", "data", "X.npy", 1j * ROWS, "complex"),
     "text": ("inputs", "data", "X.csv", "a,b\n1,2\n3,x\n", "line 3, column 2: expected a number, but got 'x'"),
@@ -311,7 +311,7 @@ def test_files_are_refused_in_a_sentence(name, tmp_path):
 
 def test_two_arrays_of_an_npz_file_are_refused(tmp_path):
     np.savez(tmp_path / "X.npz", a=ROWS, b=ROWS)
-    with pytest.raises(UsageError, match="holds 2 arrays, a, b"):
+    with pytest.raises(UsageError, match="contains 2 arrays, a, b"):
         declared(str(tmp_path / "X.npz"))
 
 

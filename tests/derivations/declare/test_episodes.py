@@ -147,7 +147,7 @@ OPEN = [
     ({"unit": "w^2 - 1"}, {"unit": "w"}, "step(f*y)", "R*w", "the sign of 'w^2 - 1' is not the sign of its field"),
     ({"unit": "sign(w)"}, {"unit": "w"}, "step(f*y)", "tanh(R*w)", "has a function of both the reward and fields"),
     ({"unit": "sign(w)", "output": "trained"}, {"unit": "w"}, "step(f*y)", "R*w", "one student and one teacher decide"),
-    ({"unit": "sign(w)"}, {"unit": "w", "noise": 0.1}, "step(f*y)", "R*w", "where labels have noise"),
+    ({"unit": "sign(w)"}, {"unit": "w", "noise": 0.1}, "step(f*y)", "R*w", "if labels have noise"),
     ({"unit": "sign(w)", "units": 2}, {"unit": "w"}, "step(f*y)", "R*w", "for one student unit and one teacher unit"),
     ({"unit": "sign(w - 1)"}, {"unit": "w"}, "step(f*y)", "R*w", "has jumps or kinks at other places than 0"),
 ]  # fmt: skip
