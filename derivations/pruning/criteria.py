@@ -1,4 +1,4 @@
-"""Scores of experts, which experts a score keeps, and the test error of those kept."""
+"""Scores of experts, the experts that a score keeps, and the test error of the remaining experts."""
 
 import math
 
@@ -12,13 +12,13 @@ from derivations.pruning.norms import growth
 RANDOM_DRAWS = 200
 """Permutations over which the error of random pruning is averaged."""
 IMPORTANT = 0.1
-"""Own proficiency from which an expert counts as important: Theorem 4.3 asks for a constant."""
+"""Smallest proficiency of an important expert for its class: Theorem 4.3 requires a constant."""
 
 
 def pooled(initial: Initial) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Of every expert on every test input (k, S): pooled activation, gate of the task token, largest gate.
+    """For every expert and test input (k, S): pooled activation, gate of the task token, largest gate.
 
-    With the labels and chances (S,) of the inputs.
+    Also the labels and probabilities (S,) of the inputs.
     """
     h, sigma = initial.state["h"], np.maximum(initial.state["u"], 0.0).sum(axis=1)
     rows, labels, chance = table(initial)
@@ -29,7 +29,7 @@ def pooled(initial: Initial) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nda
 
 
 def proficiency(initial: Initial) -> tuple[np.ndarray, np.ndarray]:
-    """p_1, p_2 (k,): the chance that the task token is selected with a gate of at least 1/l, by class."""
+    """p_1, p_2 (k,): the probability that the task token is selected with a gate of at least 1/l, by class."""
     _, gate, _, labels, chance = pooled(initial)
     seen = gate >= (1 - 1e-12) / initial.parameters.l
     first, second = (fraction(chance[labels == y], seen[:, labels == y]) for y in (1, -1))

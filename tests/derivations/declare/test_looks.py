@@ -198,7 +198,7 @@ REFUSED = [
     ({"look": {"size": 1}, "weights": "normalised"}, {}, "look and weights = 'normalised' cannot be combined"),
     ({"look": {"size": 1}}, {"student": {"unit": "wick(2, w)"}}, r"look and the unit 'wick\(2, w\)' cannot"),
     ({"look": {"size": 1}}, {"student": {"unit": "exp(w)"}}, "exp of a field has no mean after a virtual step"),
-    ({"look": {"size": 1}, "loss": "exp(-f*y)"}, {}, "look and 'an own loss' cannot be combined: exp of a field"),
+    ({"look": {"size": 1}, "loss": "exp(-f*y)"}, {}, "look and \"a user's loss\" cannot be combined: exp of a field"),
     ({"look": {"size": 1}}, {"inputs": {"blocks": [[2.0, 1.0]]}}, r"look and \[inputs\] cannot be combined"),
     ({"look": {"size": 1}, "momentum": 0.9}, {}, "look and momentum cannot be combined"),
     ({"look": {"size": 1}, "trained": []}, {}, "look has no effect, because no vector is trained"),

@@ -254,8 +254,8 @@ REFUSED = [
     ({}, {"bb": {"start": 1.0}}, "memory bb has no rate"),
     ({}, {"bb": 3.0}, "a memory is a table"),
     ({}, {"bb": {"rate": "1", "stop": 2}}, "unknown key 'stop'"),
-    ({}, {"t": {"rate": "1"}}, "'t' cannot be a memory"),
-    ({}, {"step": {"rate": "1"}}, "'step' cannot be a memory"),
+    ({}, {"t": {"rate": "1"}}, "'t' cannot be the name of a memory"),
+    ({}, {"step": {"rate": "1"}}, "'step' cannot be the name of a memory"),
     ({"limit": "flow", "weights": "sphere"}, {"bb": {"rate": "g2"}}, "take limit = 'online'"),
 ]
 

@@ -240,7 +240,7 @@ REFUSED = [
     ({"rule": "softmax(w)*dl"}, "softmax has no meaning in a rule"),
     ({"rule": "exp(w*w)"}, "not integrable"),
     ({"rule": "dl/f"}, "can be 0"),
-    ({"rule": "dl*df", "weights": "normalised"}, "take sphere or free"),
+    ({"rule": "dl*df", "weights": "normalised"}, "use sphere or free"),
     ({"rule": "dl*slope"}, "rule names 'slope'"),
 ]
 

@@ -18,7 +18,7 @@ def refused(sentence, *stages, training=ONLINE, **more):
 @pytest.mark.parametrize(
     ("sentence", "second"),
     [
-        ("stage second ends at 15, where it begins", {"until": 15}),
+        ("stage second ends at 15, its start", {"until": 15}),
         ("stage second ends at 10, but begins at 15", {"until": 10}),
         ("two stages are called first: give them different names", {"name": "first"}),
         ("stage second: unknown key 'teachers'; did you mean 'teacher'?", {"teachers": ["two"]}),
