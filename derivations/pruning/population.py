@@ -6,14 +6,14 @@ The derivation, step by step:
    of one expert alone: experts decouple (equations (14) to (19)).
 2. Tokens are orthonormal patterns, so that weights enter through h = <w_s, p> and u = <w_r, p> only.  At a pattern all
    neurons with u >= 0 move alike; one that becomes negative never moves again.
-3. The mean over inputs is the gradient of one potential Phi(h, sigma) = E[y sbar] of each expert, the order of the
-   tokens held fixed: dh/dt = eta_r a dPhi/dh, du/dt = eta_e a dPhi/dsigma for u >= 0, in units of SGD steps.
+3. The mean over inputs is the gradient of one potential Phi(h, sigma) = E[y sbar] of each expert, at a constant order
+   of the tokens: dh/dt = eta_r a dPhi/dh, du/dt = eta_e a dPhi/dsigma for u >= 0, in units of SGD steps.
 4. One step of population descent is an explicit Euler step of length 1: tier `recursion`, for every law of the tokens.
 5. Small rates give the flow: tier `flow`, for one repeated irrelevant pattern per input.  The state is h, the
-   displacement D of the active neurons and its running minimum, which says who has been switched off.  The right-hand
-   side jumps where the order of the tokens changes; changes are located, and ties that both sides push into are held.
-6. Tier `frozen` keeps the irrelevant patterns where they start (an error of order 1/N), tier `homogeneous` takes them
-   all alike: two numbers per expert, with a first integral.
+   displacement D of the active neurons and its running minimum, which determines the inactive neurons. The right-hand
+   side jumps at changes of the order of the tokens; these are located, and ties that both sides push into are held.
+6. Tier `frozen` neglects the motion of irrelevant patterns (an error of order 1/N). Tier `homogeneous` assumes that
+   they are all equal: two numbers per expert, with a first integral.
 """
 
 import functools
@@ -124,7 +124,7 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
 
 
 def recursion(parameters: Parameters) -> Equations:
-    """Population gradient descent step by step, exact for every law of the tokens.
+    """Population gradient descent step by step, exact for every distribution of the tokens.
 
     Source: Chowdhury et al. 2024, Algorithm 1 with equations (14) to (19), in the mean over samples.
     """
@@ -161,12 +161,12 @@ def recursion(parameters: Parameters) -> Equations:
 
 
 def law_of_slope(p: Parameters) -> str:
-    """The law of the tokens in which the slope is taken: under the hinge a table of inputs, its rows masked."""
+    """The distribution of the tokens in the slope: under the hinge a table of inputs with masked rows."""
     return "empirical" if p.loss == "hinge" and p.data != "single" else p.data
 
 
 def validity(p: Parameters) -> str:
-    """Over which inputs a step takes its mean."""
+    """Description of the inputs in the mean of a step."""
     if law_of_slope(p) == p.data or p.n_test == "all":
         nodes = f"; inputs by {p.nodes} quadrature nodes" if law_of_slope(p) == "iid" else ""
         return f"exact population descent: the mean over infinitely many fresh samples in every step{nodes}"
@@ -229,14 +229,14 @@ def reached(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, np.n
 
 
 def _kernels() -> Mapping[str, Kernel]:
-    """The kernels, derived when they are needed: a compilation found in the cache needs none."""
+    """The kernels, derived on demand: a compilation from the cache needs none."""
     from derivations.pruning.kernels import single_kernels
 
     return single_kernels()
 
 
 def _recursion_arrays(data: str, xp: Any, kernels: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
-    """Array forms of the recursion, generated when they are needed: a run needs neither them nor SymPy."""
+    """Array forms of the recursion, generated on demand: a run needs neither them nor SymPy."""
     from derivations.pruning import arrays
 
     return arrays.build_recursion(data, xp, kernels)
