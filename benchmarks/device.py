@@ -21,8 +21,7 @@ GROUP = 8
 
 @dataclasses.dataclass(frozen=True)
 class Ceilings:
-    """Measured limits of a device: operations and bytes per second, and the seconds to compute and store a normal
-    number.
+    """Measured limits of a device: operations and bytes per second, and seconds per stored normal number.
 
     `float32` are products as SGD takes them, without losing digits, `summed_float32` those of single numbers.
     """

@@ -2,7 +2,7 @@
 
 Conventions, fixed here for the whole package:
 
-* He_k is the probabilists' polynomial, orthogonal under the standard normal law:
+* He_k is the probabilists' polynomial, orthogonal under the standard normal distribution:
   E[He_j(z) He_k(z)] = k! [j = k].
 * A function f is written f = sum_k c_k / k! He_k with the *derivative means*
   c_k = E[f^(k)(z)] = E[f(z) He_k(z)],
@@ -15,8 +15,8 @@ Conventions, fixed here for the whole package:
 
 Modules: `polynomials`, `expansion`, `functions` and `activations` (closed forms), `gaussian` (the lemma for products),
 `logistic` and `normal` (parts of these), `table` (compiled products), `correlation` (S_ab), `correlation_table` (its
-compiled evaluators), `quadrature` (the same numbers by numerical integration), `errors`; `kept` and `sealed` (machine
-code between processes). Gaussian means of any factors: `means` (the dispatcher), `ladders` (the factors), `closed`,
+compiled evaluators), `quadrature` (the same numbers by numerical integration), `errors`; `machine_code` and `sealed`
+(machine code between processes). Gaussian means of any factors: `means` (the dispatcher), `ladders` (the factors), `closed`,
 `stein`, `laws`, `orthants`, `waves` (closed forms), `leaves`, `panels`, `tensor`, `series`, `quasi` (quadrature,
 series, sampling). Importing `hermite` itself loads none of them: `hermite.gaussian` and the rest load on first use.
 

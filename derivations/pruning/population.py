@@ -217,8 +217,7 @@ def flow(parameters: Parameters, tier: str) -> Equations:
 
 
 def reached(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return booleans (.., k): True if the events `HITS` have happened at alignments h (.., k, d), by the lead of the
-    task token.
+    """Return True (.., k) if the events `HITS` have happened at alignments h (.., k, d), by the task token's lead.
 
     The lead is h(own) - max_q h(q) over the irrelevant patterns q, own = o1 for a = +1 and o2 for a = -1; it is 0 for
     `T_selected` and log l for `T_gap`.

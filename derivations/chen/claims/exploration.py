@@ -169,9 +169,7 @@ def error_matrix(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, flo
 
 
 def concentration(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Growth of the ratio of an expert's two largest overlaps: its logarithm at tau = 3 sigma_0, less its initial
-    value.
-    """
+    """Growth of the ratio of an expert's two largest overlaps: change of its logarithm up to tau = 3 sigma_0."""
     if point.get("race"):
         return relu_is_linear(lab, point, seed)
     s = 0.01

@@ -1,6 +1,4 @@
-"""Comparisons in tests of declared models: generated claims, motions with samples, distributions of SGD with each
-other.
-"""
+"""Comparisons in tests of declared models: generated claims, motions with samples, distributions of SGD."""
 
 import numpy as np
 from scipy import stats
