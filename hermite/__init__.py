@@ -16,9 +16,9 @@ Conventions, fixed here for the whole package:
 Modules: `polynomials`, `expansion`, `functions` and `activations` (closed forms), `gaussian` (the lemma for products),
 `logistic` and `normal` (parts of these), `table` (compiled products), `correlation` (S_ab), `correlation_table` (its
 compiled evaluators), `quadrature` (the same numbers by numerical integration), `errors`; `machine_code` and `sealed`
-(machine code between processes). Gaussian means of any factors: `means` (the dispatcher), `ladders` (the factors), `closed`,
-`stein`, `laws`, `orthants`, `waves` (closed forms), `leaves`, `panels`, `tensor`, `series`, `quasi` (quadrature,
-series, sampling). Importing `hermite` itself loads none of them: `hermite.gaussian` and the rest load on first use.
+(machine code between processes). Gaussian means of any factors: `means` (the dispatcher), `ladders` (the factors),
+`closed`, `stein`, `laws`, `orthants`, `waves` (closed forms), `leaves`, `panels`, `tensor`, `series`, `quasi`
+(quadrature, series, sampling). Importing `hermite` loads none of them: each loads on first use.
 
 Source: Liao & Kyrillidis 2026, Lemma 1; Abramowitz & Stegun 1964, chapter 22.
 """
