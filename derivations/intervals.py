@@ -96,9 +96,9 @@ def mean(values: Numbers, level: float = LEVEL) -> Interval:
 
 
 def median(values: Numbers, level: float = LEVEL) -> Interval:
-    """The interval of a median by order statistics: it covers with at least `level`, whatever the distribution.
+    """The interval of a median by order statistics: its coverage is at least `level` for any distribution.
 
-    Infinite ends where there are too few runs for the level (fewer than 6 at 95 %).
+    The ends are infinite if there are too few runs for the level (fewer than 6 at 95 %).
 
     Example:
         >>> median([5.0, 1.0, 2.0, 3.0, 4.0, 6.0])

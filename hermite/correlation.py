@@ -52,7 +52,7 @@ class Correlations:
         return self.f if self.g is None else self.g
 
     def _reach(self, a: int, b: int) -> int:
-        """Return how many coefficients of S_ab the two expansions determine."""
+        """Return the number of coefficients of S_ab that the two expansions determine."""
         return max(min(self.f.order - a, self.second.order - b) + 1, 0)
 
     def _known(self, a: int, b: int) -> np.ndarray:

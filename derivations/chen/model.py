@@ -3,10 +3,10 @@
     f_m(x) = sum_j sum_p sigma(w_mj . x_p)      h = Theta^T sum_p x_p      m = argmax_m (h_m + r_m), r ~ Unif[0, 1]
     F(x) = pi_m(x) f_m(x), pi = softmax(h)       loss = mean of log(1 + exp(-y F))
 
-Experts move by normalised descent, routers by plain descent.  The variant `released` is the protocol behind the
-paper's tables: inputs times ten, filters with biases in two logits, the noisy winning logit in the place of pi, and a
-softmax before the cross-entropy.  Nothing here knows a routing probability or an order parameter.
-Source: Chen et al. 2022, Definition 3.1, equations (3.1) to (3.4), Algorithm 1 and Appendix A.2.
+Experts move by normalised descent, routers by plain descent. The variant `released` is the protocol behind the paper's
+tables: inputs times ten, filters with biases in two logits, the noisy winning logit in the place of pi, and a softmax
+before the cross-entropy. This module contains no routing probabilities and no order parameters. Source: Chen et al.
+2022, Definition 3.1, equations (3.1) to (3.4), Algorithm 1 and Appendix A.2.
 """
 
 import math

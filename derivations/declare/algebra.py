@@ -287,7 +287,7 @@ class Algebra:
         return weighted.xreplace({self.weight(vector.group, i): self.scaled_weight(vector, i)})
 
     def scaled_weights(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
-        """The product of the weights of two units, each over the norm of its vector, summed over the heads in force."""
+        """The product of the weights of two units, each over the norm of its vector, summed over the heads in use."""
         if not self.declared.several:
             return self.scaled_weight(one, i) * self.scaled_weight(two, j)
         return self.weights(one.group, i, two.group, j) / (self.norm(one, i) * self.norm(two, j))

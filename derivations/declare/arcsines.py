@@ -62,7 +62,7 @@ def _vector(model: Algebra, number: int) -> Vector:
 
 
 def _weights_of_pairs(model: Algebra, scales: Sequence[Sequence[Any]], squared: bool) -> Iterator[Definition]:
-    """The weights of units in c_i of a student unit i, summed over the heads in force."""
+    """The weights of units in c_i of a student unit i, summed over the heads in use."""
     for g in model.students:
         for k in model.answering:
             if model.meet(g, k) and (squared or not model.is_student(k)):

@@ -167,7 +167,7 @@ def sample_loss(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, Any
 
 
 def loss_of_heads(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, Any]) -> Any:
-    """The loss (samples,) of the answers and labels (heads in force, samples) of several heads."""
+    """The loss (samples,) of the answers and labels (heads in use, samples) of several heads."""
     import jax
     import jax.numpy as jnp
 

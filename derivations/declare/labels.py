@@ -1,6 +1,6 @@
 """Groups of teachers that make the label, and the errors of the labels of all stages (the forgetting curve).
 
-    y = sum over the groups in force of f*_g(x) + noise,   error_STAGE = E[(f - f*_STAGE)^2] at all times
+    y = sum over the groups in use of f*_g(x) + noise,   error_STAGE = E[(f - f*_STAGE)^2] at all times
 
 All groups are rows of one Gram matrix. Groups that are not used are left out of sums. Weights of 0 are not enough,
 because 0 times NaN is NaN.

@@ -131,7 +131,7 @@ class Sampler:
         return [part(points[:, k : k + step], *(one[..., k : k + step] for one in others)) for k in starts]
 
     def _frame(self, at: Place) -> tuple[Any, int]:
-        """The frame of all vectors (n, n), and how many are the students'."""
+        """The frame of all vectors (n, n), and the number of student vectors."""
         S = sum(s * len(g.slots) for s, g in zip(at.sizes, self.declared.students, strict=False))
         return frame(self.xp, at.G, S), S
 

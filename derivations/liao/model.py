@@ -3,8 +3,8 @@
     f(x) = sum_i pi(beta vbar_i.x) He_p(wbar_i.x)      the teacher is the same with orthonormal rows, no noise
     loss = (f(x) - f*(x))^2 / 2, averaged over a batch of fresh x ~ N(0, I_d)
 
-Rows are normalised inside the model; the step moves the raw rows. Nothing here knows a Hermite expansion. Source: Liao
-& Kyrillidis 2026, Section 3, equations (1) to (3).
+Rows are normalised inside the model; the step moves the raw rows. This module contains no Hermite expansion. Source:
+Liao & Kyrillidis 2026, Section 3, equations (1) to (3).
 """
 
 import math

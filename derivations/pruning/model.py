@@ -3,9 +3,9 @@
     f(x) = sum_s a_s sum_{j in J_s} G_js sum_r ReLU(<w_r, x_j>),   G_js = softmax over J_s of <w_s, x_j>
 
 J_s are the l tokens with the largest logits at expert s (expert choice, equation (4)); under token choice a token keeps
-its l experts of largest logit, and gates are the softmax over them (equation (3)).  The gradient is that of 1 - y f, or
-of the hinge max(1 - y f, 0).  Nothing here knows an order parameter.
-Source: Chowdhury et al. 2024, equations (1) to (7), section 4.1 and Algorithm 1.
+its l experts of largest logit, and gates are the softmax over them (equation (3)). The gradient is that of 1 - y f, or
+of the hinge max(1 - y f, 0). This module contains no order parameters. Source: Chowdhury et al. 2024, equations (1) to
+(7), section 4.1 and Algorithm 1.
 """
 
 from collections.abc import Mapping
@@ -176,8 +176,8 @@ def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
         ("p2", (p.k,), expert, "proficiency for o2"),
         ("f_error", (), (), "test error P(y f <= 0)"),
         ("margin", (), (), "least margin over the test inputs"),
-        ("selected1", (p.k,), expert, "chance that o1 is selected, whatever its gate, y = +1"),
-        ("selected2", (p.k,), expert, "chance that o2 is selected, whatever its gate, y = -1"),
+        ("selected1", (p.k,), expert, "probability that o1 is selected, with any gate, y = +1"),
+        ("selected2", (p.k,), expert, "probability that o2 is selected, with any gate, y = -1"),
         ("gate1", (p.k,), expert, "mean gate of o1, 0 where not selected, y = +1"),
         ("gate2", (p.k,), expert, "mean gate of o2, 0 where not selected, y = -1"),
     ):

@@ -53,8 +53,8 @@ WATCHED = (
     Component("p2", ("expert",), (0.0, 1.0), "p_2", "proficiency for o2: P(selected, gate at least 1/l | y = -1)"),
     Component("f_error", (), (0.0, 1.0), "P(y f <= 0)", "test error"),
     Component("margin", (), ANY, "min y f", "least margin over the test inputs"),
-    Component("selected1", ("expert",), (0.0, 1.0), "P_1", "chance that o1 is selected, whatever its gate, y = +1"),
-    Component("selected2", ("expert",), (0.0, 1.0), "P_2", "chance that o2 is selected, whatever its gate, y = -1"),
+    Component("selected1", ("expert",), (0.0, 1.0), "P_1", "probability that o1 is selected, with any gate, y = +1"),
+    Component("selected2", ("expert",), (0.0, 1.0), "P_2", "probability that o2 is selected, with any gate, y = -1"),
     Component("gate1", ("expert",), (0.0, 1.0), "E[G_1]", "mean gate of o1, 0 where not selected, y = +1"),
     Component("gate2", ("expert",), (0.0, 1.0), "E[G_2]", "mean gate of o2, 0 where not selected, y = -1"),
 )

@@ -115,7 +115,7 @@ def assemble(problem: Problem, recorder: Recorded, outcome: Outcome, statistics:
 
 
 def _confirmed(problem: Problem, outcome: Outcome, times: np.ndarray, states: np.ndarray) -> Outcome:
-    """Return the outcome of a run. A saved state that is not finite is a failure, whatever the integrator reports."""
+    """Return the outcome of a run. A saved state that is not finite always is a failure."""
     good = np.isfinite(states).all(axis=1)
     if outcome.kind == "failed" or good.all():
         return outcome

@@ -237,7 +237,7 @@ def _carried(problem: Problem, t: float, y: np.ndarray, until: float) -> np.ndar
 
 
 def compiled(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:
-    """Return F(t, y) by the compiled loops, whatever the back end of the case."""
+    """Return F(t, y) by the compiled loops, for any back end of the case."""
     functions = problem.functions
     if problem.case.backend != "numba":
         functions = compile_functions(problem.equations, "numba")

@@ -128,7 +128,7 @@ def _raw(problem: Problem, variable: str) -> tuple[Callable[[np.ndarray], Any], 
 
 
 def compiled_functions(problem: Problem) -> Any:
-    """The compiled functions of a flow in numba, whatever the back end of its case."""
+    """The compiled functions of a flow in numba, for any back end of its case."""
     from odesim.flow.problem import compile_functions
 
     return problem.functions if problem.case.backend == "numba" else compile_functions(problem.equations, "numba")
