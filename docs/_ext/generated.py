@@ -1,6 +1,6 @@
 """Generated pages: the build writes the gallery and the reference from the program before Sphinx reads them.
 
-`odesim_quick` (`make docs QUICK=1`) leaves out SGD beside the flows; what was made stays in docs/_build/kept until its
+`odesim_quick` (`make docs QUICK=1`) omits SGD beside the flows; results are stored in docs/_build/kept until their
 sources change.
 """
 

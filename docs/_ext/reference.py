@@ -1,4 +1,4 @@
-"""Reference pages, written at build time from what they are about: commands, systems, errata, JSON."""
+"""Reference pages, generated at build time: commands, systems, errata, JSON."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Figure 1, qualitatively: where the router sends test examples along training, drawn in a plane by t-SNE."""
+"""Figure 1, qualitatively: routing of test examples along training, drawn in a plane by t-SNE."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,13 +9,13 @@ from figures.chen._shared import COLOURS, STEP
 from odesim.show.figures import Table
 
 CAPTION = (
-    "A qualitative picture, after figure 1 of the paper: test examples in a plane by t-SNE (of their patches side by "
-    "side; one embedding for all panels), coloured by the expert that sees them under routing noise; dots are positive "
-    "and crosses negative examples. Cubic experts above, linear ones below, at the start, after 60 and 500 epochs of "
-    "the released protocol without early stopping, with four experts and four clusters. Differences from the paper: "
-    "training has fresh routing noise in every epoch where its notebook freezes it, noise patches have their own size "
-    "and not three times it, and there are no decision boundaries. Positions mean nothing beyond neighbourhood; the "
-    "numbers are dispatch entropy and test accuracy."
+    "A qualitative picture, after figure 1 of the paper: test examples in a plane by t-SNE (of their patches "
+    "side by side; one embedding for all panels), coloured by their expert under routing noise; dots are "
+    "positive and crosses negative examples. Cubic experts above, linear ones below, at the start, after 60 and "
+    "500 epochs of the released protocol without early stopping, with four experts and four clusters. "
+    "Differences from the paper: training has fresh routing noise in every epoch where its notebook freezes it, "
+    "noise patches have their own size and not three times it, and there are no decision boundaries. Positions "
+    "mean nothing beyond neighbourhood; the numbers are dispatch entropy and test accuracy."
 )
 CLAIMS = ("lin-vs-nonlin",)
 EPOCHS = (0, 60, 500)

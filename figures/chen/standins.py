@@ -9,15 +9,15 @@ from figures.chen._shared import COLOURS
 from odesim.show.figures import Table
 
 CAPTION = (
-    "Stand-ins, not the paper's data. Left, for table 2: is a digit of scikit-learn turned by 30 degrees? Right, for "
-    "table 10: three synthetic languages whose rules for the label contradict each other. Test accuracy of one expert "
-    "and of four by the paper's recipe, one point per seed and their mean; below, the dispatch entropy of the mixture "
-    "over digits (at most 2.30) and languages (1.05). The paper has 76.78 and 79.60 % (CNN on turned CIFAR-10), and "
-    "74.13 and 76.22 % (multilingual sentiment)."
+    "Substitute data, not the paper's. Left, for table 2: is a digit of scikit-learn turned by 30 degrees? "
+    "Right, for table 10: three synthetic languages whose rules for the label contradict each other. Test "
+    "accuracy of one expert and of four by the paper's recipe, one point per seed and their mean; below, the "
+    "dispatch entropy of the mixture over digits (at most 2.30) and languages (1.05). The paper has 76.78 and "
+    "79.60 % (CNN on turned CIFAR-10), and 74.13 and 76.22 % (multilingual sentiment)."
 )
 CLAIMS = ("moe-vs-single", "lin-vs-nonlin")
 TASKS = {"rotated": 60, "languages": 15}
-"""The stand-ins and their epochs."""
+"""The substitute tasks and their epochs."""
 KINDS = ("cubic", "linear")
 
 

@@ -9,8 +9,8 @@ from figures.kawata._shared import COLOURS
 from odesim.show.figures import Request
 
 CAPTION = (
-    "The 25 % quantile (with the band from 10 to 40 %) of the time at which neurons find the global task, k* = 4, no "
-    "local task: not cancelled, cancelled between two clusters, cancelled and ReLU without bias. Lines: "
+    "The 25 % quantile (with the band from 10 to 40 %) of the time at which neurons recover the global task, k* "
+    "= 4, no local task: not cancelled, cancelled between two clusters, cancelled and ReLU without bias. Lines: "
     "predicted powers."
 )
 CLAIMS = ("hidden-ie",)

@@ -1,4 +1,4 @@
-"""The paper's Figure 1(b): what each gate vector points to after Phase II."""
+"""The paper's Figure 1(b): overlaps of each gate vector after Phase II."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,8 +9,8 @@ from figures.kawata._shared import PUBLISHED, experiment, heat
 
 CAPTION = (
     "Figure 1(b): cosines of the gate vectors with tasks and means after one population step, and P(active) by "
-    "cluster. Dots: the mean that the gate of an expert points to, where it is active on some cluster in half of the "
-    "samples at least."
+    "cluster. Dots: the mean with the largest cosine, for gates that are active on at least half of the samples "
+    "of some cluster."
 )
 __all__ = ["CAPTION", "CLAIMS", "PUBLISHED", "draw", "needs"]
 CLAIMS = ("lem-4.10", "lem-C.15", "lem-C.14")

@@ -1,4 +1,4 @@
-"""The paper's Figure 2: what the neurons of two experts are aligned with after Phase III."""
+"""The paper's Figure 2: overlaps of the neurons of two experts after Phase III."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,9 +8,9 @@ import numpy as np
 from figures.kawata._shared import PUBLISHED, TASKS, by_expert, experiment, heat
 
 CAPTION = (
-    "Figure 2: |overlap| of the neurons of one expert per cluster with the three tasks after Phase III. In the paper "
-    "no neuron of these experts is aligned with the task of the other cluster; here some are, where the gate of the "
-    "expert is active on that cluster now and then. Their share is written above each panel."
+    "Figure 2: |overlap| of the neurons of one expert per cluster with the three tasks after Phase III. In the "
+    "paper no neuron of these experts is aligned with the task of the other cluster; here some are, because the "
+    "gate of the expert is sometimes active on that cluster. Their share is written above each panel."
 )
 __all__ = ["CAPTION", "CLAIMS", "PUBLISHED", "draw", "needs"]
 CLAIMS = ("lem-C.21", "sep")
@@ -25,7 +25,7 @@ def needs(quick: bool = False) -> list[Any]:
 
 
 def draw(stored: Sequence[Any]) -> Any:
-    """The experts whose gates separate the clusters best, neurons sorted by what they found."""
+    """The experts whose gates separate the clusters best, with neurons sorted by their recovered task."""
     from matplotlib.figure import Figure
 
     table = stored[0]

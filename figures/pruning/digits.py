@@ -1,4 +1,4 @@
-"""A stand-in for figures 4 and 5 on real images: accuracy on unseen digits against the share of experts pruned."""
+"""Substitute data for figures 4 and 5: accuracy on unseen digits against the share of experts pruned."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,10 +9,10 @@ from figures.pruning._shared import COLOURS, CRITERIA
 from odesim.show.figures import Table
 
 CAPTION = (
-    "A stand-in, not the paper's data: scikit-learn's digits as tokens of an orthonormal dictionary (d = 128, n = 16). "
-    "8 + 8 experts, pre-trained to tell even from odd, are fine-tuned on two digits with the gradient of 1 - y f, "
-    "pruned, and fine-tuned again as long. Accuracy on unseen images: mean over seeds, each a mean of three pairs, "
-    "bands 10 to 90 %; random: mean of 30 choices; grey: within 1 % of all experts."
+    "Substitute data, not the paper's: scikit-learn's digits as tokens of an orthonormal dictionary (d = 128, n "
+    "= 16). 8 + 8 experts, pre-trained to distinguish even from odd digits, are fine-tuned on two digits with "
+    "the gradient of 1 - y f, pruned, and fine-tuned again as long. Accuracy on unseen images: mean over seeds, "
+    "each a mean of three pairs, bands 10 to 90 %; random: mean of 30 choices; grey: within 1 % of all experts."
 )
 PUBLISHED = (
     "Six seeds. Pairs that pre-training tells apart: with one of eight experts left the paper's criterion has 92.8 and "
@@ -34,7 +34,7 @@ RATE, KEPT, CHOICES = 0.05, 4, 30
 
 
 def pretrained(train: Any, rng: np.random.Generator, seed: int, steps: int) -> dict[str, np.ndarray]:
-    """Experts that tell even digits from odd ones: SGD on the hinge, batches of 64."""
+    """Experts that distinguish even from odd digits: SGD on the hinge, batches of 64."""
     from derivations.pruning import digits
     from odesim.request.case import Case
     from odesim.sgd import simulation
