@@ -205,7 +205,7 @@ def test_what_is_no_file_is_refused_and_not_read_for_ever(answer, tmp_path):
     os.mkfifo(tmp_path / "pipe.toml")
     for name in ("folder.toml", "loop.toml", "zero.toml", "pipe.toml", "missing.toml", "a" * 300 + ".toml", "\0.toml"):
         said = answer(None, name=name)
-        assert "cannot read" in said or "no file" in said, said
+        assert "cannot read" in said or "no file" in said or "not the name of a file" in said, said
 
 
 OPTIONS = [
