@@ -19,7 +19,7 @@ def write(page: Callable[[], str], out: str | os.PathLike[str], overwrite: bool,
     if target.is_dir():
         raise UsageError(f"{target} is a folder, but the {what} is a single file; give the name of a file")
     if target.exists() and not overwrite:
-        raise UsageError(f"{target} exists; give --overwrite to replace it, or choose another name")
+        raise UsageError(f"{target} exists; --overwrite replaces it, or choose another name")
     if not target.parent.is_dir():
         raise UsageError(f"{target.parent} does not exist, so {target} cannot be written; create the folder first")
     text = page()
