@@ -32,13 +32,13 @@ TOPICS = {
 }
 """The topics in their order, and whether each is held to one core."""
 ON_REQUEST = {"device": False}
-"""Topics that run only where `--only` names them, and write their own result files."""
+"""Topics that run only if `--only` names them; they write separate result files."""
 FAILED = "failed:"
 """Begins the note of a topic that could not be measured; the exit code is then 1."""
 
 
 def main() -> int:
-    """Parse the options, run, report; a topic that fails is a row that says so."""
+    """Parse the options, run, report; a failing topic becomes a row with the failure."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "--only", choices=[*TOPICS, *ON_REQUEST], action="append", help="run this topic alone (repeatable)"
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def run_topic(topic: str, quick: bool, environment: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The rows of a topic, measured in a process of its own."""
+    """The rows of a topic, measured in a separate process."""
     try:
         call = f"benchmarks.__main__:topic_rows({topic!r}, {quick})"
         return measure.child(call, environment, timeout=3600.0)
@@ -77,7 +77,7 @@ def run_topic(topic: str, quick: bool, environment: Mapping[str, str]) -> list[d
 
 
 def topic_rows(topic: str, quick: bool) -> list[dict[str, Any]]:
-    """What the process of a topic does."""
+    """Run one topic in a separate process."""
     if {**TOPICS, **ON_REQUEST}[topic]:
         measure.single_core()
     return [dataclasses.asdict(row) for row in importlib.import_module(f"benchmarks.{topic}").rows(quick)]

@@ -1,4 +1,4 @@
-"""Answers beside what says the same: bands and runs of SGD, derivatives and flows; stationary points of a committee."""
+"""Answers compared with simulations: bands and runs of SGD, derivatives and flows; stationary points of a committee."""
 
 import time
 from typing import Any
@@ -7,13 +7,13 @@ from benchmarks.measure import Row, child, compare
 
 ERF = {"unit": "erf(w/sqrt(2))", "units": 3}
 RUNS = 400
-"""Runs of compressed SGD that tell a variance to 7 %."""
+"""Runs of compressed SGD that determine a variance to 7 %."""
 D, UNTIL = 1000, 20.0
 AFTER, PARAMETERS = 150.0, ("noise", "step", "overlap", "norm")
 
 
 def rows(quick: bool) -> list[Row]:
-    """Each in processes of its own, as a user has it."""
+    """Each in separate processes, as for a user."""
     return [*_bands(quick), _sensitivity(quick), _atlas(quick)]
 
 
@@ -41,7 +41,7 @@ def _bands(quick: bool) -> list[Row]:
 
 
 def bands_seconds(runs: int) -> dict[str, float]:
-    """Seconds of bands in a new process, of a second call, and of runs of SGD that say the same once compiled."""
+    """Seconds of bands in a new process, of a second call, and of equivalent runs of compiled SGD."""
     import odesim
 
     system = committee()
@@ -104,7 +104,7 @@ def _atlas(quick: bool) -> Row:
 
 
 def atlas_seconds(units: int) -> float:
-    """Seconds of the atlas of a committee of so many units."""
+    """Seconds of the atlas of a committee of `units` units."""
     import odesim
 
     unit = {**ERF, "units": units}

@@ -1,4 +1,4 @@
-"""Whole commands as a user waits for them: start-up, `odesim integrate --system liao`, and a model of one's own."""
+"""Whole commands with their waiting times: start-up, `odesim integrate --system liao`, and a user's model."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ unit = "erf(w/sqrt(2))"
 [training]
 limit = "{limit}"
 """
-"""The file of a model of one's own."""
+"""The file of a user's model."""
 
 
 def _declared(folder: str, repetitions: int, limit: str, bar: float) -> list[Row]:

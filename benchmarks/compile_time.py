@@ -1,6 +1,6 @@
 """First times: the right-hand side and loss of liao from nothing, and every system and method as a whole command.
 
-Each with an empty cache, and in later processes that find what was compiled.
+Each with an empty cache, and in later processes that use the cache.
 """
 
 import os

@@ -21,7 +21,7 @@ GROUP = 8
 
 @dataclasses.dataclass(frozen=True)
 class Ceilings:
-    """What a device does at most, measured: operations and bytes a second, and the seconds of a normal number kept.
+    """Measured limits of a device: operations and bytes per second, and seconds per stored normal number.
 
     `float32` are products as SGD takes them, without losing digits, `summed_float32` those of single numbers.
     """
@@ -35,7 +35,7 @@ class Ceilings:
 
     @classmethod
     def measured(cls, quick: bool) -> "Ceilings":
-        """Those of JAX's default device."""
+        """The limits of JAX's default device."""
         import jax
         import jax.numpy as jnp
 

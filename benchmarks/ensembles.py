@@ -50,7 +50,7 @@ def seeds_by_dimensions(seeds: int) -> Any:
 
 
 def swept(wanted: Any, **how: Any) -> tuple[Any, float]:
-    """What a sweep into a new folder gives, and the seconds it takes."""
+    """The result of a sweep into a new folder, and its time in seconds."""
     from odesim.sweeps import sweep
 
     with tempfile.TemporaryDirectory() as folder:
@@ -73,7 +73,7 @@ def runs(quick: bool) -> Row:
 
 
 def scaling(quick: bool) -> list[Row]:
-    """What a sweep adds to a run; and a part of that sweep by one process, by two, and by two workers of dask's."""
+    """Additional time of a sweep beside its runs; time of a part of it with one process, two, and two dask workers."""
     few = seeds_by_dimensions(1 if quick else 8)
     swept(few, workers=1)  # which imports what joins the cells
     added = timing([around(few) for _ in range(2 if quick else 5)])

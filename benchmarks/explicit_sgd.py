@@ -68,7 +68,7 @@ def make_engine(d: int, batch: int, *, replicas: int = 1, device: str = "cpu", *
 
 
 def torch_loop(steps: int, device: str = "cpu") -> Any:
-    """What one writes in PyTorch: normalised rows, autograd of the squared error, plain descent; one core of a CPU."""
+    """A usual loop in PyTorch: normalised rows, autograd of the squared error, plain descent; one core of a CPU."""
     import torch
 
     torch.set_num_threads(1)

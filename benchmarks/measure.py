@@ -1,4 +1,4 @@
-"""How things are timed: medians of interleaved repetitions, in one process, and the row that is reported."""
+"""Timing: medians of interleaved repetitions in one process, and the reported row."""
 
 import compileall
 import dataclasses

@@ -38,6 +38,6 @@ def install() -> dict[str, str]:
 
 
 def reason(error: BaseException) -> str:
-    """Why a peer has no figure, as the note of a row."""
+    """The reason why a peer has no number, as the note of a row."""
     text = str(error).strip().splitlines()
     return f"peer not measured: {type(error).__name__}" + (f" ({text[0][:100]})" if text else "")

@@ -1,4 +1,4 @@
-"""What a run of the benchmark leaves: a file for the processor, what became slower, and the tables of `README.md`."""
+"""Output of a benchmark run: a file for the processor, the slower rows, and the tables of `README.md`."""
 
 import json
 import os
@@ -17,7 +17,7 @@ LAST = "## The last run"
 DEVICES = "## On a GPU"
 """The heading between which and `LAST` stands the table of the devices."""
 SLOWER = 1.1
-"""A row is called slower from this ratio on, and where its spreads do not explain it."""
+"""A row counts as slower above this ratio, unless its spreads explain it."""
 
 
 def machine() -> dict[str, Any]:
@@ -40,7 +40,7 @@ def _family() -> str:
 
 
 def versions() -> dict[str, str | None]:
-    """The versions of Python, odesim, what it rests on, and the peers."""
+    """The versions of Python, odesim, its dependencies, and the peers."""
     import odesim
     from derivations.installed import version
 
@@ -66,7 +66,7 @@ def _words(name: str) -> str:
 
 
 def key(row: Mapping[str, Any]) -> tuple[str, str | None]:
-    """What makes a row the same in two runs: what was measured, and beside which peer."""
+    """The key that identifies a row in two runs: the measured operation and the peer."""
     return row["name"], row["peer"]
 
 
@@ -213,7 +213,7 @@ def cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def human(seconds: float | None) -> str:
-    """A time with a unit that a reader can take in."""
+    """A time with a readable unit."""
     if seconds is None:
         return ""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):

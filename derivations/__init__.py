@@ -16,20 +16,20 @@ from derivations import outside
 from derivations.contract import System, UsageError
 
 _references: dict[int, tuple[System, str]] = {}
-"""Systems written in Python that were asked for, with their references, by the object's id.
+"""Python systems that were requested, with their references, by the object's id.
 
-The object is kept, so that no other gets its id.
+The object is stored, so that no other object gets its id.
 """
 _unplaced: dict[str, System] = {}
-"""Systems written in Python that stand in no file: only this process can find them."""
+"""Python systems without a file: only this process can find them."""
 
 
 @functools.cache
 def folders() -> tuple[str, ...]:
-    """The names of the systems of this package: a system is a folder that says so.
+    """The names of the systems of this package: a system is a folder whose `__init__.py` defines one.
 
-    Its file is read and not imported, as most runs need one system of them.  Looked for once: thousands of short runs
-    each ask for their system.
+    The file is read and not imported, because most runs need only one system. The result is cached, because thousands
+    of short runs each request their system.
     """
     found = [module.name for module in pkgutil.iter_modules(__path__) if module.ispkg]
     return tuple(sorted(name for name in found if _says_system(name)))
@@ -41,7 +41,7 @@ def _says_system(name: str) -> bool:
 
 
 def names() -> list[str]:
-    """The names of all systems: those of their folders, and what other installed packages register.
+    """The names of all systems: those of the folders, and those that other installed packages register.
 
     The declarations of the gallery have names too (`outside.gallery`).
     """
@@ -49,10 +49,10 @@ def names() -> list[str]:
 
 
 def system(name: str) -> System:
-    """The system called `name`, or that a reference leads to: "module:SYSTEM", "path/to/file.py:SYSTEM".
+    """The system with this name or reference: "module:SYSTEM", "path/to/file.py:SYSTEM".
 
-    A folder of ours comes before a registered name.  Raises `KeyError` for a name that is neither, and `UsageError`
-    for a reference that leads nowhere.
+    A folder of this package has priority over a registered name. Raises `KeyError` for an unknown name, and
+    `UsageError` for a reference to a missing file or object.
 
     >>> system("liao").name
     'liao'
@@ -71,7 +71,7 @@ def system(name: str) -> System:
 
 
 def _known(found: System, asked: str) -> System:
-    """Return the system and keep its reference: as it was first asked for, but the name of one of ours in any case."""
+    """Return the system and store its first reference; for systems of this package the reference is always the name."""
     if not found.declaration:
         _references.setdefault(id(found), (found, found.name if _is_ours(found) else asked))
     return found
@@ -82,11 +82,11 @@ def _is_ours(system: System) -> bool:
 
 
 def reference(system: System) -> str:
-    """Return the text that stands for a system in requests and run folders.
+    """Return the text that identifies a system in requests and run folders.
 
-    The name of a folder of ours; otherwise the reference it was asked for by, or one to the module that it stands in.
-    A declared model that was made in Python has its name, and is made again from its declaration (`restored`).  Another
-    system that stands in no file has its own name, by which this process alone finds it.
+    The text is the name of a folder of this package; otherwise the user's reference, or a reference to the module of
+    the system. A model declared in Python has its name, and is created again from its declaration (`restored`). Any
+    other system without a file has its name, which only this process can resolve.
 
     >>> import derivations
     >>> derivations.reference(derivations.system("liao"))
@@ -104,7 +104,7 @@ def _found(system: System) -> str:
         return system.name
     located = outside.located(system)
     if located is not None and all(asked != located for _, asked in _references.values()):
-        return located  # a variable that was bound to another system before would stand for that one
+        return located  # a variable that was bound to another system before would refer to that one
     name, count = _free_name(system), 1
     while name in _unplaced:
         count += 1
@@ -114,7 +114,7 @@ def _found(system: System) -> str:
 
 
 def _free_name(system: System) -> str:
-    """Return the name of a system that was made in this process, marked where another system is called like that."""
+    """Return the name of a system created in this process, with a mark if another system has the same name."""
     taken = system.name in folders() or system.name in outside.named()
     return f"{system.name} (made here)" if taken else system.name
 
@@ -125,10 +125,10 @@ def same(first: System, second: System) -> bool:
 
 
 def restored(reference: str, declaration: str = "") -> System | None:
-    """Return the system of stored data, or None where Python outside of installed packages would have to run for it.
+    """Return the system of stored data, or None if that needs Python code outside of installed packages.
 
-    A declared model is made of its `declaration`.  Other systems are those of this package, those that an installed
-    package registers, and those that this process has asked for already.
+    A declared model is created from its `declaration`. Other systems are those of this package, those that an installed
+    package registers, and those that this process has already used.
 
     >>> restored("liao").name, restored("models.py:SYSTEM")
     ('liao', None)
@@ -149,9 +149,9 @@ def restored(reference: str, declaration: str = "") -> System | None:
 
 
 def address(system: System) -> str:
-    """Return the reference of a system for another process, which gets a declared model as its declaration.
+    """Return the reference of a system for another process; that of a declared model is its declaration.
 
-    Raises `UsageError` for another system that stands in no file, because no other process could import it.
+    Raises `UsageError` for any other system without a file, because no other process could import it.
     """
     found = reference(system)
     if not system.declaration and found in _unplaced:
@@ -163,7 +163,7 @@ def address(system: System) -> str:
 
 
 def _reduced(system: System) -> tuple[Callable[..., System], tuple[str, ...]]:
-    """Return how a system is pickled: as its declaration, or as the reference by which it is imported again."""
+    """Return the pickled form of a system: its declaration, or the reference that imports it."""
     if system.declaration:
         from derivations.declare.system import of_text
 
@@ -175,7 +175,7 @@ def _reduced(system: System) -> tuple[Callable[..., System], tuple[str, ...]]:
 
 
 def _imported(reference: str) -> System:
-    """Return the system of a pickle: the object in memory, or the one that the reference leads to."""
+    """Return the system of a pickle: the object in memory, or the one with the reference."""
     found = restored(reference)
     return found if found is not None else system(reference)
 

@@ -1,4 +1,4 @@
-"""Common parts of the predictions of several systems: arrays that describe samples, their checks, and margins."""
+"""Common parts of the predictions of several systems: arrays of samples, their checks, and margins."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ SAMPLE = ("sample",)
 
 
 def check_names(inputs: Mapping[str, np.ndarray], wanted: Sequence[str], optional: Sequence[str] = ("y",)) -> str:
-    """The one name of `wanted` that the samples are given by.  Raises `UsageError` for none, several, or others."""
+    """The one array of `wanted` that contains the samples. Raises `UsageError` for none, several, or other arrays."""
     found = [name for name in wanted if name in inputs]
     others = sorted(set(inputs) - {*wanted, *optional})
     if len(found) != 1 or others:
@@ -34,9 +34,9 @@ def whole_numbers(values: np.ndarray, name: str, below: int) -> np.ndarray:
 def class_answers(
     output: np.ndarray, inputs: Mapping[str, np.ndarray], **more: tuple[tuple[str, ...], Any, str]
 ) -> Labelled:
-    """The outputs f_i (c, N), the class of the largest, and, where there are labels 1 to c, f_y - max over others.
+    """The outputs f_i (c, N), the class of the largest, and f_y - max over others if there are labels 1 to c.
 
-    Raises `UsageError` for labels that are none of the classes.
+    Raises `UsageError` for labels that are not classes.
     """
     classes, size = output.shape
     found: dict[str, Any] = {
@@ -58,7 +58,7 @@ def class_answers(
 
 
 def answers(output: np.ndarray, inputs: Mapping[str, np.ndarray], **more: tuple[tuple[str, ...], Any, str]) -> Labelled:
-    """The outputs f (N,) and, where there are labels, the margins y f."""
+    """The outputs f (N,) and, if there are labels, the margins y f."""
     found: dict[str, Any] = {"output": (SAMPLE, output, "output f of the network"), **more}
     if "y" in inputs:
         y = np.asarray(inputs["y"], float)

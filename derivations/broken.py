@@ -1,4 +1,4 @@
-"""Construction of claims from their parts, and of the broken twins that the same code must refute."""
+"""Construction of claims from their parts, and of false versions that the same code must refute."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ def claim_of(
     source: Source, id: str, statement: str, place: str, measure: Callable[..., Any], law: Law, quick: Grid | None,
     control: Callable[[Claim], Claim], *, rungs: tuple[int, ...], full: Grid | None = None, **more: Any,
 ) -> Claim:  # fmt: skip
-    """A claim of a paper in the order in which one reads it; without `full` the quick sweep serves every effort."""
+    """A claim of a paper with its parts in reading order; without `full` the quick sweep serves every effort."""
     sweep = {"quick": quick} | ({"full": full} if full is not None else {})
     return Claim(
         id=id, statement=statement, source=source.at(place), measure=measure, law=law, sweep=sweep, control=control,
@@ -37,12 +37,12 @@ def once(*points: Mapping[str, Any], seeds: int = 1) -> dict[str, Grid]:
 
 
 def break_law(**fields: Any) -> Callable[[Claim], Claim]:
-    """A control that keeps the measurement and predicts something else: fields of the law are replaced."""
+    """A control that replaces fields of the law, with the measurement of the claim."""
     return lambda claim: _with_law(claim, dataclasses.replace(claim.law, **fields))  # type: ignore[type-var]
 
 
 def break_part(name: str, **fields: Any) -> Callable[[Claim], Claim]:
-    """A control that keeps the measurement and predicts something else for one part of a law `All`."""
+    """A control that replaces one part of a law `All`, with the measurement of the claim."""
 
     def broken(claim: Claim) -> Claim:
         parts: Mapping[str, Any] = claim.law.parts  # type: ignore[attr-defined]
@@ -52,10 +52,10 @@ def break_part(name: str, **fields: Any) -> Callable[[Claim], Claim]:
 
 
 def break_number(margins: float = 2.0) -> Callable[[Claim], Claim]:
-    """A control that keeps the measurement and predicts a number that is off by so many margins of the law.
+    """A control that moves the predicted number by `margins` margins of the law, with the measurement of the claim.
 
-    The number is the exponent of a `Power`, whose rivals are left out as one of them may be the moved exponent, and
-    the value of an `Equals`.
+    The number is the exponent of a `Power` or the value of an `Equals`. The rivals of the `Power` are omitted, because
+    one of them may be the moved exponent.
     """
 
     def broken(claim: Claim) -> Claim:
@@ -70,12 +70,12 @@ def break_number(margins: float = 2.0) -> Callable[[Claim], Claim]:
 
 
 def break_measure(measure: Callable[..., Any]) -> Callable[[Claim], Claim]:
-    """A control that keeps the law and measures a broken twin of the quantity."""
+    """A control that keeps the law and measures a false version of the quantity."""
     return lambda claim: dataclasses.replace(claim, measure=measure)
 
 
 def break_setting(**settings: Any) -> Callable[[Claim], Claim]:
-    """A control that keeps law and measurement and changes what is measured: settings of every point are replaced."""
+    """A control that keeps law and measurement and replaces settings of every point."""
 
     def broken(claim: Claim) -> Claim:
         variants = tuple(dataclasses.replace(v, settings={**v.settings, **settings}) for v in claim.variants)
@@ -85,7 +85,7 @@ def break_setting(**settings: Any) -> Callable[[Claim], Claim]:
 
 
 def with_seeds(seeds: int, control: Callable[[Claim], Claim]) -> Callable[[Claim], Claim]:
-    """A control that is measured with so many seeds a point: the broken twin may scatter more than the claim."""
+    """A control with `seeds` seeds per point, because the false version may scatter more than the claim."""
 
     def broken(claim: Claim) -> Claim:
         sweep = {effort: plan and dataclasses.replace(plan, seeds=seeds) for effort, plan in claim.sweep.items()}
@@ -95,7 +95,7 @@ def with_seeds(seeds: int, control: Callable[[Claim], Claim]) -> Callable[[Claim
 
 
 def new_law(law: Law) -> Callable[[Claim], Claim]:
-    """A control with another law altogether."""
+    """A control with a different law."""
     return lambda claim: _with_law(claim, law)
 
 
@@ -117,14 +117,14 @@ def focused(claim: Claim, variant: Variant) -> Claim:
 
 
 def form_of_control(claim: Claim) -> Variant:
-    """Return the form that the control of a claim is written for: the named one, or the first."""
+    """Return the form for which the control of a claim is written: the named one, or the first."""
     return next((form for form in claim.variants if form.name == claim.control_variant), claim.variants[0])
 
 
 def twin_of(claim: Claim, variant: Variant | None = None) -> Claim:
-    """Return the broken twin of a form (of the one that the control is written for), a claim with this form alone.
+    """Return the false version of a form (by default of the form of the control), a claim with only this form.
 
-    The control is that of the form or, where it has none, that of the claim.
+    The control is that of the form or, if it has none, that of the claim.
     """
     form = variant or form_of_control(claim)
     return (form.control or claim.control)(focused(claim, form))

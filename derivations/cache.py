@@ -12,7 +12,9 @@ from hermite.sealed import folder, seal, unsealed, write
 
 
 def offer(path: Path, content: bytes) -> None:
-    """As `write`, where the file only saves time: a folder that cannot be written costs the next start that time."""
+    """Write a file as `write` does, but without an error in a folder that cannot be written: the file only saves
+    time.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(path, content)
@@ -21,7 +23,7 @@ def offer(path: Path, content: bytes) -> None:
 
 
 def offer_sealed(path: Path, key: str, content: bytes) -> None:
-    """The same for a sealed file, which is read for this key alone (`hermite.sealed.unsealed`)."""
+    """Write a sealed file as `offer` does; only this key opens it (`hermite.sealed.unsealed`)."""
     try:
         seal(path, key, content)
     except OSError:
@@ -29,10 +31,10 @@ def offer_sealed(path: Path, key: str, content: bytes) -> None:
 
 
 def remembered(stem: str, modules: Sequence[str], derive: Callable[[], Any]) -> Any:
-    """Plain data that SymPy derives: from a file of the cache, or derived and kept there.
+    """Plain data that SymPy derives: read from a file of the cache, or derived and stored there.
 
-    The file is read for the same text of `modules`, which are imported and derive it, and the same SymPy alone; one
-    that is missing or damaged is written anew.
+    The modules in `modules` are imported for the derivation. The file is valid only for the same text of these modules
+    and the same SymPy; a missing or damaged file is written again.
     """
     texts = [Path(str(sys.modules[name].__file__)).read_bytes() for name in modules]
     key = f"{version('sympy')} {hashlib.sha256(bytes(0).join(texts)).hexdigest()}"

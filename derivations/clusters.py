@@ -1,14 +1,15 @@
 """Order parameters that a flow of overlaps couples strongly: those between the same two clusters of vectors.
 
-dG_ab/dt = sum_c (C_ac G_cb + C_bc G_ca): an entry (a, b) feels (c, b) through the overlap of a and c, so that entries
-of other clusters enter its derivative by small overlaps only.
+dG_ab/dt = sum_c (C_ac G_cb + C_bc G_ca): an entry (a, b) depends on (c, b) through the overlap of a and c. Entries of
+other clusters therefore enter its derivative only with small factors.
 """
 
 import numpy as np
 
 LEVELS, LARGEST = (0.2, 0.5, 0.8, 0.95), 16
-"""Overlaps above this couple two vectors strongly; on a plateau they are near 0 or near their limit, elsewhere the
-lowest of the levels is taken at which no cluster has more vectors than that."""
+"""Overlaps above this couple two vectors strongly. On a plateau overlaps are near 0 or near their limit. Elsewhere the
+level is the lowest one at which every cluster has at most `LARGEST` vectors.
+"""
 
 
 def clusters(overlaps: np.ndarray) -> np.ndarray:
@@ -29,7 +30,7 @@ def components(joined: np.ndarray) -> np.ndarray:
     """The connected component (n,) of every vertex of a graph, from the symmetric matrix (n, n) of its edges.
 
     Numbered by their first vertices, as `scipy.sparse.csgraph.connected_components` does, in a tenth of its time for
-    the few vectors of a model: the smallest number that is reached spreads until it spreads no more.
+    the few vectors of a model: the smallest number spreads along edges until it is constant.
 
     >>> components(np.array([[0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0]], bool)).tolist()
     [0, 1, 0, 1]
@@ -39,7 +40,7 @@ def components(joined: np.ndarray) -> np.ndarray:
         least = np.minimum(label, np.where(joined, label, len(label)).min(axis=1, initial=len(label)))
         if np.array_equal(least, label):
             return (np.cumsum(label == np.arange(len(label))) - 1)[label]
-        label = least[least]  # and to whoever reached it before
+        label = least[least]  # and to its earlier predecessors
 
 
 def labels(cluster: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -1,7 +1,8 @@
-"""Common parts of the pictures of all systems: colours, marks, parameters of a run, and theoretical predictions.
+"""Common parts of the figures of all systems: colours, markers, parameters of a run, and theoretical predictions.
 
-A system's `draw` labels its panels (`axis.set_label`) and makes no title; its `references` declares, as data, what
-theory says of a run: a level, a moment, or a curve in a labelled panel.  What draws them knows no system.
+A system's `draw` labels its panels (`axis.set_label`) and makes no title. Its `references` lists theoretical
+predictions for a run as data: a level, a moment, or a curve in a labelled panel. The drawing code does not depend on
+the system.
 """
 
 import dataclasses
@@ -12,36 +13,37 @@ from typing import Any
 import numpy as np
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#882255", "#332288", "#000000")
-"""Okabe and Ito's colours without yellow, which white paper hides, with two of Tol's: readers with any colour vision
-can tell them apart."""
+"""The colours of Okabe and Ito without yellow, which is invisible on white paper, and two of Tol: they are
+distinguishable with any colour vision.
+"""
 COLOURED = 8
-"""Colours for teachers, experts, clusters or features; the ninth, black, is for what belongs to none of them."""
+"""Colours for teachers, experts, clusters or features; the ninth, black, is for everything else."""
 BLACK = PALETTE[-1]
 ROUNDING = 1e-12
 """Values below this are rounding."""
 GREY = "0.55"
 NAMED = 10
-"""Entries that a legend names one by one; of more, the first and the last."""
+"""Up to this number of entries a legend names all of them; otherwise the first and the last."""
 STILL = 5e-3
-"""A curve that moves by less than this part of its size, or of what the largest beside it moves, is constant."""
+"""A curve is constant if it moves by less than this part of its size, or of the largest movement in the figure."""
 LASTS = 20
-"""Time is logarithmic where a run lasts so many times as long as it takes for the first curve to move."""
+"""Time is logarithmic if a run lasts this many times as long as the time until the first curve moves."""
 NOISE = 1e-6
-"""An overlap that passes 1 by more does so truly, not by rounding or the tolerance of a run."""
+"""An overlap larger than 1 by more than this exceeds 1 truly, not by rounding or the tolerance of a run."""
 NEAR = 0.05
-"""An overlap that ends closer to 1 than this is at a plateau there, where only its distance shows more."""
+"""An overlap with a smaller final distance from 1 is at a plateau, and the figure shows this distance."""
 COLUMN = 3.4
-"""Inches: the width of a picture, that of one column of a two-column paper. Its text has at least six points."""
+"""Width of a figure in inches: one column of a two-column paper. Its text has at least six points."""
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
-"""Marks beside the colours; eight and seven have no common factor, so that 56 pairs differ."""
+"""Markers of the colours; eight and seven have no common factor, so that 56 pairs differ."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Reference:
     """Theoretical prediction in the panel of a label: a `level`, a time `at` of an event, or a curve `x`, `y`.
 
-    Every reference has exactly one of the three; those of one `label` share a line of the legend.  `of` are the
-    variables that the panel shows, where it has another name than they have.
+    Every reference has exactly one of the three; those of one `label` share a line of the legend. `of` are the
+    variables of the panel, if its name is not theirs.
 
     >>> Reference("gamma2", "0.9: found", level=0.9).level
     0.9
@@ -83,7 +85,7 @@ def colours(count: int) -> tuple[str, ...]:
 
 
 def name_of(word: str, k: int, count: int) -> str | None:
-    """The label of the k-th of `count`; None for one that a legend leaves out.
+    """The label of the k-th of `count`; None for one that a legend omits.
 
     >>> name_of("teacher", 1, 3), name_of("teacher", 1, 30), name_of("teacher", 29, 30)
     ('teacher 2', None, 'teacher 30')
@@ -92,13 +94,13 @@ def name_of(word: str, k: int, count: int) -> str | None:
 
 
 def moved(values: np.ndarray) -> float:
-    """The largest way that an entry of values (time, ...) goes."""
+    """The largest movement of any entry of values (time, ...)."""
     known = np.nan_to_num(np.asarray(values, float))
     return float(np.ptp(known, axis=0).max(initial=0.0))
 
 
 def is_still(values: np.ndarray, beside: float = 0.0) -> bool:
-    """Return True if a panel of values (time, ...) would be constant: `beside` is what other panels' entries move.
+    """Return True if a panel of values (time, ...) would be constant: `beside` is the movement in other panels.
 
     >>> is_still(np.array([1.0, 1.0001])), is_still(np.array([0.0, 0.1]))
     (True, False)
@@ -108,7 +110,7 @@ def is_still(values: np.ndarray, beside: float = 0.0) -> bool:
 
 
 def until_rounding(values: np.ndarray) -> np.ndarray:
-    """Return a curve as far as it is positive, `nan` from where rounding or the tolerance of the run takes over.
+    """Return a curve while it is positive, then `nan` as soon as rounding or the tolerance of the run dominates.
 
     >>> until_rounding(np.array([1.0, 1e-3, -1e-9, 1e-10])).tolist()
     [1.0, 0.001, nan, nan]
@@ -134,7 +136,7 @@ def gap(axis: Any, time: np.ndarray, curves: Sequence[np.ndarray], shades: Seque
 
 
 def at_plateau(curves: Sequence[np.ndarray]) -> bool:
-    """Return True if a curve comes to a plateau at 1 (see `NEAR`) from farther away.
+    """Return True if a curve reaches a plateau at 1 (see `NEAR`) from farther away.
 
     >>> at_plateau([np.array([0.0, 0.9, 0.99, 0.999])]), at_plateau([np.array([0.0, 0.999, 1.01, 1.02])])
     (True, False)
@@ -143,13 +145,13 @@ def at_plateau(curves: Sequence[np.ndarray]) -> bool:
 
 
 def _passes(curve: np.ndarray) -> bool:
-    """Return True for a curve that has passed 1, as overlaps of free norms do, and goes on away from it."""
+    """Return True for a curve that passes 1 and moves away from it, as overlaps of free norms do."""
     beyond = np.abs(curve[-max(len(curve) // 4, 2) :]) - 1
     return bool((beyond > 0).all() and beyond[-1] >= beyond[0])
 
 
 def in_rows(figure: Any, count: int, row: float = 1.45) -> list[Any]:
-    """Return `count` panels in rows of two, in a figure whose size is set to one column.
+    """Return `count` panels in rows of two, in a figure with the width of one column.
 
     >>> from matplotlib.figure import Figure
     >>> [len(in_rows(Figure(), count)) for count in (1, 4, 5)]
@@ -164,7 +166,7 @@ def in_blocks(
     """Return the panels of blocks of small multiples, row by row, and `others` below them in rows of two.
 
     The figure gets the width of one column. `blocks` holds the number of panels of each block, at most `across` in a
-    row. All of them share time, those of one block share their values. The others share nothing.
+    row. All of them share the time axis, and those of one block share the vertical axis. The others share no axis.
 
     >>> from matplotlib.figure import Figure
     >>> (experts, routers), scalars = in_blocks(Figure(), (4, 1), 3)
@@ -195,7 +197,7 @@ def in_blocks(
 
 
 def _even(count: int, most: int) -> list[int]:
-    """Lengths of the fewest rows of at most `most` that hold `count`, the longest first.
+    """Lengths of the smallest number of rows of at most `most` panels for `count` panels, the longest first.
 
     >>> _even(4, 3), _even(5, 3), _even(0, 3)
     ([2, 2], [3, 2], [])
@@ -205,7 +207,8 @@ def _even(count: int, most: int) -> list[int]:
 
 
 def first_change(time: np.ndarray, curves: Sequence[np.ndarray], part: float = 0.02) -> float:
-    """Time at which the first of some curves (time, ...) has gone `part` of its way: the start of a logarithmic axis.
+    """Time at which the first of some curves (time, ...) has completed `part` of its change: the start of a logarithmic
+    axis.
 
     >>> first_change(np.array([0.0, 1.0, 10.0]), [np.array([0.0, 0.0, 1.0])])
     10.0
@@ -220,7 +223,7 @@ def first_change(time: np.ndarray, curves: Sequence[np.ndarray], part: float = 0
 
 
 def log_time(axis: Any, time: np.ndarray, curves: Sequence[np.ndarray]) -> None:
-    """Set the ends of an axis of time: logarithmic from before some curve moves, in a run that lasts much longer."""
+    """Set the limits of a time axis: logarithmic from before the first movement, if a run lasts much longer."""
     began, after = first_change(time, curves), time[time > 0]
     if time[0] == 0 and len(after) and after[-1] > LASTS * began:
         axis.set_xscale("log")
@@ -230,14 +233,14 @@ def log_time(axis: Any, time: np.ndarray, curves: Sequence[np.ndarray]) -> None:
 
 
 def mark(k: int) -> str:
-    """Its mark."""
+    """The marker of number k."""
     return MARKS[k % len(MARKS)]
 
 
 def marked(k: int, points: int, of: int = 1) -> dict[str, Any]:
-    """Return options of the k-th of `of` lines: its colour, and a mark at about eight of its points.
+    """Return options of the k-th of `of` lines: its colour, and markers at about eight of its points.
 
-    Marks of neighbouring lines are shifted, so that lines that coincide remain visible.
+    Markers of neighbouring lines are shifted, so that lines that coincide remain visible.
     """
     every = max(1, points // 8)
     start = (every * (k % max(of, 1))) // max(of, 1)
@@ -245,18 +248,18 @@ def marked(k: int, points: int, of: int = 1) -> dict[str, Any]:
 
 
 def parameters(run: Any) -> dict[str, Any]:
-    """The parameters of a data set of a run; empty where it does not say (a data set that was put together)."""
+    """The parameters of a data set of a run; empty if it contains none (a data set made by the user)."""
     found = json.loads(run.attrs.get("parameters", "{}"))
     return {name: _tuples(value) for name, value in found.items()}
 
 
 def _tuples(value: Any) -> Any:
-    """Lists of JSON as the tuples that parameters hold."""
+    """Lists of JSON as tuples, the form in parameters."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def options(run: Any) -> dict[str, Any]:
-    """The options of a data set of a run: step size, batch and whatever its method took; empty where it says none."""
+    """The options of a data set of a run: step size, batch and other options of its method; empty if it has none."""
     return json.loads(run.attrs.get("options", "{}"))
 
 

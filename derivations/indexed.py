@@ -1,4 +1,4 @@
-"""Calculus of sums over indices, in which statements derive their equations instead of typing them."""
+"""Calculus of sums over indices, for the derivation of equations in statements."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,9 +7,10 @@ from derivations.statement import sp
 
 
 def contract(expression: Any) -> Any:
-    """Sum_r delta_ri f(r) = f(i): SymPy's own `doit` leaves a Piecewise on the range of i behind.
+    """Sum_r delta_ri f(r) = f(i): SymPy's `doit` would return a Piecewise on the range of i.
 
-    A sum over several indices is one `Sum` with several limits (SymPy merges nested ones), so each term drops its own.
+    A sum over several indices is one `Sum` with several limits (SymPy merges nested ones), so each term drops its
+    limits.
 
     >>> n, (x, y) = sp.Symbol("n", integer=True), map(sp.IndexedBase, "xy")
     >>> i, r = sp.Idx("i", n), sp.Idx("r", n)
@@ -29,7 +30,7 @@ def _contract_sum(total: Any) -> Any:
                 (other,) = [x for x in delta.args if x != index]
                 term = (term / delta).xreplace({index: other})
                 limits = [limit for limit in limits if limit[0] != index]
-            else:  # it belongs to a sum further out
+            else:  # it belongs to an outer sum
                 term, outside = term / delta, outside * delta
         kept.setdefault((outside, *limits), []).append(term)
     bodies = ((outside, limits, sp.Add(*terms)) for (outside, *limits), terms in kept.items())

@@ -1,7 +1,7 @@
 """Intervals of sampled quantities with honest coverage from few runs: means, medians and shares, from SciPy.
 
-The unit is the independent run.  `level` is the probability that the interval covers the truth.  No interval here is
-narrower than the number of runs allows: n runs that all look alike do not exclude 3/n of other runs.
+The unit is the independent run. `level` is the probability that the interval covers the truth. Every interval accounts
+for the number of runs: n equal runs do not exclude that 3/n of all runs differ.
 """
 
 import functools
@@ -14,7 +14,7 @@ Interval = tuple[float, float]
 
 LEVEL = 0.95
 HIDDEN = 3.0
-"""Of N cases without an exception, exceptions in 3/N of all cases are excluded at 95 % (the rule of three)."""
+"""Numerator of the rule of three: N cases without an exception exclude a rate of exceptions above 3/N at 95 %."""
 
 
 def hidden(count: int) -> float:
@@ -38,10 +38,11 @@ def union(*intervals: Interval) -> Interval:
 
 
 def bounded_mean(values: Numbers, limits: Interval, level: float = LEVEL) -> Interval:
-    """Interval of the mean of a quantity that lies between `limits`: t interval, widened by the runs that n can hide.
+    """Interval of the mean of a quantity that lies between `limits`: t interval, widened by the runs that n runs can
+    miss.
 
-    A share h = 3/n of the runs may lie at either limit R without one of them among n: the ends move to
-    (1 - h) end + h R.  Infinite where a limit is.
+    A share h = 3/n of the runs may lie at either limit R without one of them among n: the ends move to (1 - h) end + h
+    R. Infinite if a limit is.
 
     Args:
         values: one number a run, at least two of them.
@@ -95,9 +96,9 @@ def mean(values: Numbers, level: float = LEVEL) -> Interval:
 
 
 def median(values: Numbers, level: float = LEVEL) -> Interval:
-    """The interval of a median by order statistics: it covers with at least `level`, whatever the distribution.
+    """The interval of a median by order statistics: its coverage is at least `level` for any distribution.
 
-    Infinite ends where there are too few runs for the level (fewer than 6 at 95 %).
+    The ends are infinite if there are too few runs for the level (fewer than 6 at 95 %).
 
     Example:
         >>> median([5.0, 1.0, 2.0, 3.0, 4.0, 6.0])

@@ -1,4 +1,4 @@
-"""Power series in a correlation as tables for sixteen pairs at once: few terms where overlaps are small."""
+"""Power series in a correlation as tables for sixteen pairs at once: few terms for small overlaps."""
 
 import functools
 from collections.abc import Sequence
@@ -8,10 +8,11 @@ import numpy as np
 
 
 class Series(NamedTuple):
-    """S_k(rho) = shift_k + rho^odd_k * sum_t series[k, t] rho^(2t), and the same by fewer terms.
+    """S_k(rho) = shift_k + rho^odd_k * sum_t series[k, t] rho^(2t), and shorter polynomials for it.
 
-    `levels` (levels, functions, terms) are polynomials in x = rho^2 in place of the series, each up to some x:
-    `reach` (2, levels) holds that x and the index of the last term, which is a multiple of four.  The last goes to 1.
+    `levels` (levels, functions, terms) are polynomials in x = rho^2 that replace the series, each up to some x. `reach`
+    (2, levels) contains that x and the index of the last term, which is a multiple of four. The last level reaches x =
+    1.
     """
 
     series: np.ndarray
@@ -24,8 +25,9 @@ class Series(NamedTuple):
 def folded(dense: np.ndarray, odd: Sequence[bool], tolerance: float) -> Series:
     """Power series in rho, rows (functions, terms), as series in rho^2.
 
-    `odd` says of each row whether it is odd but for a constant; an even one keeps its constant in the series.  Cut
-    series leave at most the tolerance, polynomials in their place a hundredth of it: they err at small overlaps too.
+    `odd` is True for each row that is odd except for a constant; an even row has its constant in the series. Truncated
+    series have at most the error `tolerance`, polynomials in their place a hundredth of it, because their error does
+    not vanish at small overlaps.
     """
     dense, marks = dense.copy(), np.asarray(odd, float)
     shift = np.where(marks == 1, dense[:, 0], 0.0)
@@ -38,15 +40,15 @@ def folded(dense: np.ndarray, odd: Sequence[bool], tolerance: float) -> Series:
 
 
 GRID = np.concatenate([[0.0], np.geomspace(1e-16, 1.0, 400)])
-"""The x = rho^2 at which errors are bounded."""
+"""Values of x = rho^2 at which errors are bounded."""
 LONGEST = 40
-"""Below so many terms a polynomial may be shorter than the series: longer ones have coefficients that cancel."""
+"""Below this number of terms a polynomial may be shorter than the series: longer ones have coefficients that cancel."""
 NEAREST = 1e-4
-"""Up to a smaller x a series is cut: few terms are enough there."""
+"""Below this x a series is truncated, because few terms are enough."""
 
 
 def _levels(series: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
-    """The polynomials of `Series.levels` with 5, 9, 13, .. terms, and later ever more, and their `reach`."""
+    """The polynomials of `Series.levels` with 5, 9, 13, .. terms, later in larger steps, and their `reach`."""
     terms, last = series.shape[1], 4
     sizes = np.abs(series).max(axis=0) * GRID[:, None] ** np.arange(terms)
     found, reach, ends = [], [], []
@@ -67,16 +69,16 @@ def _levels(series: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarra
 
 
 def _furthest(left: np.ndarray, tolerance: float) -> float:
-    """The largest x at which what is left out is within the tolerance."""
+    """The largest x at which the omitted terms are within the tolerance."""
     return float(GRID[np.flatnonzero(left <= tolerance)[-1]])
 
 
 def _economised(series: np.ndarray, into: np.ndarray, x: float) -> np.ndarray | None:
     """The series by as many Chebyshev polynomials on [0, x] as `into` has columns, as powers.
 
-    This is telescoping (Lanczos 1956, Applied Analysis, chapter 7).  A power is a sum of shifted Chebyshev polynomials
-    with positive coefficients, which add up to 1: those left out bound the error.  None where coefficients cancel, so
-    that they add up to more than twice those of the series.
+    This is telescoping (Lanczos 1956, Applied Analysis, chapter 7). A power is a sum of shifted Chebyshev polynomials
+    with positive coefficients that sum to 1: the omitted coefficients bound the error. The result is None if
+    coefficients cancel, so that their absolute values sum to more than twice those of the series.
     """
     scaled = series * x ** np.arange(series.shape[1])
     table = scaled @ into @ _powers(into.shape[1])

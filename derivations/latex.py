@@ -1,4 +1,4 @@
-"""Preamble of every printed derivation, of systems and of declared models."""
+"""LaTeX preamble of every printed derivation, of systems and of declared models."""
 
 HEAD = r"""\documentclass[10pt,a4paper]{article}
 \usepackage{amsmath,amssymb}

@@ -4,7 +4,7 @@ R is a quantity of a run. "share inside 90 % of R" is that of the runs of SGD in
 of R" that of R over runs of SGD.
 
 R is an order parameter (an entry such as M_ww[1,2], or max, min or mean over the entries, of absolute values as
-max(abs(M_ww))), a loss, or another quantity that a run holds.
+max(abs(M_ww))), a loss, or another quantity in a run.
 """
 
 import dataclasses
@@ -15,17 +15,17 @@ import numpy as np
 
 REDUCTIONS = {"max": np.max, "min": np.min, "mean": np.mean}
 LONGEST = 200
-"""Most characters of a measure."""
+"""Maximal number of characters of a measure."""
 FORMS = "'first time max(abs(M_ww)) >= 0.5', 'final loss', 'final max(abs(M_ww))'"
 
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """A measure that was read: whether it asks for a time, of which variable, and how entries become one number.
+    """A parsed measure: final value or first time, its variable, and the reduction of entries to one number.
 
-    `place` are the numbers of an entry from 1 on as text, None where all entries count.  `sign` and `level` belong to
-    first times, `inside` is the probability of the band whose share is asked for.  With `spread` the standard deviation
-    over runs of SGD is asked for.
+    `place` are the indices of an entry from 1 on as text, None for all entries. `sign` and `level` belong to first
+    times. `inside` is the probability of the band for a share of runs. `spread` is True for the standard deviation over
+    runs of SGD.
     """
 
     variable: str
@@ -46,15 +46,15 @@ class Measure:
 
     @property
     def entry(self) -> tuple[int, ...] | None:
-        """The entry counted from 0; None where all entries count."""
+        """The index of the entry from 0 on; None for all entries."""
         if self.place is None:
             return None
         return tuple(int(part) - 1 if part.strip() else -1 for part in self.place.split(","))
 
     def reduced(self, values: np.ndarray) -> float:
-        """Return the number that the measure follows, of the values of its variable in one state.
+        """Return the number of the measure, from the values of its variable in one state.
 
-        Raises `ValueError` for an entry that is not there.
+        Raises `ValueError` for an entry that does not exist.
         """
         values = np.abs(values) if self.absolute else values
         if self.entry is None:
@@ -62,9 +62,9 @@ class Measure:
         return float(self.chosen(values))
 
     def chosen(self, values: np.ndarray) -> np.ndarray:
-        """Return the values that the measure reads: its entry, or all where it names none.
+        """Return the values in the measure: its entry, or all values if it names none.
 
-        Raises `ValueError` for an entry that is not there.
+        Raises `ValueError` for an entry that does not exist.
         """
         if self.entry is None:
             return values
@@ -77,7 +77,7 @@ class Measure:
 
 
 def full_name(variable: str, known: Iterable[str]) -> str:
-    """Return the name that a variable stands for among those that are known: M_w stands for M_ww.
+    """Return the full name of a variable, among the known names: M_w is short for M_ww.
 
     >>> full_name("M_w", ["Q_ww", "M_ww"]), full_name("loss", ["loss"])
     ('M_ww', 'loss')
@@ -87,7 +87,7 @@ def full_name(variable: str, known: Iterable[str]) -> str:
 
 
 def read(text: str) -> Measure | None:
-    """Return the measure that a text states; None for a text that states none.
+    """Return the measure in a text; None if the text is not a measure.
 
     >>> read("first time max(abs(M_ww)) >= 0.5") == Measure("M_ww", None, "max", True, ">=", 0.5)
     True

@@ -1,9 +1,8 @@
-"""Systems that stand outside this package: in a module, in a file, in another installed package, or in no file at all.
+"""Systems outside this package: in a module, in a file, in another installed package, or without a file.
 
-A *reference* is a text by which any process finds a system again: `module:ATTRIBUTE`, `path/to/file.py:ATTRIBUTE` (also
-the folder of a package; without attribute `SYSTEM` is meant), a file that declares a model (`model.toml`), the name of
-a declaration of the gallery, or a name that an installed package registers under the entry point group
-`odesim.systems`.
+A *reference* is a text by which any process can find a system: `module:ATTRIBUTE`, `path/to/file.py:ATTRIBUTE` (also
+the folder of a package; the default attribute is `SYSTEM`), a file that declares a model (`model.toml`), the name of a
+declaration of the gallery, or a name that an installed package registers under the entry point group `odesim.systems`.
 """
 
 import functools
@@ -22,7 +21,7 @@ GROUP = "odesim.systems"
 ATTRIBUTE = "SYSTEM"
 """Default name of the attribute with the system."""
 FOREIGN: dict[str, str] = {}
-"""The files of the systems that others wrote, by module, of those that this process has asked for."""
+"""The files of the systems of other authors that this process has used, by module."""
 
 
 def split(reference: str) -> tuple[str, str]:
@@ -36,7 +35,7 @@ def split(reference: str) -> tuple[str, str]:
 
 
 def last_name(reference: str) -> str:
-    """Return the last word of the place that a reference names: a file without its ending, a module, a plain name.
+    """Return the last word of the place in a reference: a file without its extension, a module, a plain name.
 
     >>> last_name("/home/me/models/decay.py:DECAY"), last_name("package.decay:DECAY"), last_name("committee.toml")
     ('decay', 'decay', 'committee')
@@ -49,13 +48,13 @@ def last_name(reference: str) -> str:
 
 
 def is_path(reference: str) -> bool:
-    """Return True if a reference names a file or a folder."""
+    """Return True if a reference is the path of a file or a folder."""
     place, _ = split(reference)
     return is_declaration(reference) or place.endswith(".py") or os.sep in place or "/" in place
 
 
 def is_declaration(reference: str) -> bool:
-    """Return True if a reference names a file that declares a model.
+    """Return True if a reference is a file that declares a model.
 
     >>> is_declaration("work/committee.toml")
     True
@@ -64,13 +63,13 @@ def is_declaration(reference: str) -> bool:
 
 
 def is_reference(name: str) -> bool:
-    """Return True if a text says where a system stands, as opposed to a plain name."""
+    """Return True if a text is a reference to a system, as opposed to a plain name."""
     return ":" in name or is_path(name)
 
 
 @functools.cache
 def gallery() -> dict[str, str]:
-    """The declarations that are shipped, known results of the literature: name -> path of the file.
+    """The declarations in the package, known results of the literature: name -> path of the file.
 
     >>> "saad_solla_1995" in gallery()
     True
@@ -88,7 +87,7 @@ def named() -> dict[str, str]:
 def registered() -> dict[str, str]:
     """The systems that installed packages register: name -> "module:ATTRIBUTE".
 
-    Raises `UsageError` where two packages register different systems under one name.
+    Raises `UsageError` if two packages register different systems under one name.
     """
     found: dict[str, str] = {}
     for entry in importlib.metadata.entry_points(group=GROUP):
@@ -101,7 +100,7 @@ def registered() -> dict[str, str]:
 
 
 def normal(reference: str) -> str:
-    """A reference as it is stored: paths in full and with their attribute, so that any process finds them."""
+    """A reference in its stored form: absolute paths with their attribute, so that any process finds them."""
     if not is_path(reference):
         return reference
     if is_declaration(reference):
@@ -111,13 +110,13 @@ def normal(reference: str) -> str:
 
 
 def found(reference: str) -> System:
-    """The system that a reference leads to.
+    """The system of a reference.
 
-    Raises `UsageError` for a file or module that is not there or cannot be imported, and where the attribute is missing
-    or no `System`.
+    Raises `UsageError` for a file or module that does not exist or cannot be imported, and for an attribute that is
+    missing or not a `System`.
     """
     if "\0" in reference:
-        raise UsageError(f"{reference!r} is the name of no file")
+        raise UsageError(f"{reference!r} is not the name of a file")
     if is_declaration(reference):
         return declared(reference, normal(reference))
     place, attribute = split(reference)
@@ -133,15 +132,15 @@ def found(reference: str) -> System:
 
 
 def declared(file: str, reference: str) -> System:
-    """Return the system that a file declares, known as `reference`; the file is read anew where it has changed."""
+    """Return the system that a file declares, under the name `reference`; a changed file is read again."""
     from derivations.declare import reading, system
 
-    path = Path(os.path.realpath(file))  # Path.resolve refuses a link to itself by another error
+    path = Path(os.path.realpath(file))  # Path.resolve raises another error for a link to itself
     return system.of_file(path, reading.content(path), reference)
 
 
 def _imported(name: str, what: str) -> ModuleType:
-    """A module by name; whatever goes wrong while it is imported is one sentence."""
+    """A module by name; any error of its import becomes one sentence."""
     try:
         return importlib.import_module(name)
     except UsageError:
@@ -150,7 +149,8 @@ def _imported(name: str, what: str) -> ModuleType:
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):
             raise UsageError(
-                f"there is no module {name} here; install it, or give the path of its file: path/to/file.py:{ATTRIBUTE}"
+                f"there is no module {name} in this installation; install it, or give the path of its file: "
+                f"path/to/file.py:{ATTRIBUTE}"
             ) from None
         raise UsageError(f"{what} needs the module {missing}, which cannot be imported here") from error
     except Exception as error:
@@ -158,16 +158,16 @@ def _imported(name: str, what: str) -> ModuleType:
 
 
 def _of_file(path: Path) -> ModuleType:
-    """The module of a file, or of the folder of a package, under the name that its own strings have for it."""
+    """The module of a file, or of the folder of a package, under the name used in its strings."""
     file = (path / "__init__.py" if path.is_dir() else path).resolve()
     if not file.is_file():
-        raise UsageError(f"there is no file {file} that could hold a system")
+        raise UsageError(f"there is no file {file} for a system")
     name, root = dotted(file)
     if not all(part.isidentifier() for part in name.split(".")):
         raise UsageError(f"{file} cannot be imported as {name!r}; give it a name of letters, digits and underscores")
     if name not in sys.modules:
         if str(root) not in sys.path:
-            sys.path.append(str(root))  # last: what stands beside a system must not hide an installed library
+            sys.path.append(str(root))  # last, so that modules next to a system do not hide an installed library
         importlib.invalidate_caches()
         _imported(name, str(file))
     module = sys.modules[name]
@@ -178,7 +178,7 @@ def _of_file(path: Path) -> ModuleType:
 
 
 def dotted(file: Path) -> tuple[str, Path]:
-    """The name of the module that a file is, and the folder from which it is imported under that name."""
+    """The name of the module in a file, and the folder from which it is imported under that name."""
     parts = [] if file.name == "__init__.py" else [file.stem]
     folder = file.parent
     while (folder / "__init__.py").is_file():
@@ -188,13 +188,13 @@ def dotted(file: Path) -> tuple[str, Path]:
 
 
 def located(system: System) -> str | None:
-    """A reference to a system object, found among the modules in memory; None where it stands in none with a file."""
+    """A reference to a system object, found among the modules in memory; None unless one with a file contains it."""
     places = [
         (module, name)
         for module in list(sys.modules.values())
         if isinstance(module, ModuleType)
         for name, value in list(vars(module).items())
-        if value is system and not name.startswith("_") and _file(module) is not None  # asked last: the disk is slow
+        if value is system and not name.startswith("_") and _file(module) is not None  # tested last: the disk is slow
     ]
     for name, value in registered().items():
         place, attribute = split(value)
@@ -202,7 +202,7 @@ def located(system: System) -> str | None:
             return name
     if not places:
         return None
-    # Its own module before one that imports it: the module that its own strings name.
+    # Its defining module before one that imports it: the module that its strings name.
     module, name = max(places, key=lambda place: (_shared(system, place[0].__name__), -len(place[0].__name__)))
     file = _file(module)
     assert file is not None
@@ -218,7 +218,9 @@ def _file(module: Any) -> Path | None:
 
 
 def _shared(system: System, module: str) -> int:
-    """Return the number of leading parts that a module's name shares with the module of the equations."""
+    """Return the number of leading parts that the names of a module and of the module of the equations have in
+    common.
+    """
     own = (system.stages[0].equations if system.stages else "").partition(":")[0].split(".")
     count = 0
     for part, other in zip(module.split("."), own, strict=False):
@@ -229,7 +231,7 @@ def _shared(system: System, module: str) -> int:
 
 
 def place_of(reference: str) -> Path | str:
-    """The file, or the name of the module, that a reference leads to; nothing is imported."""
+    """The file, or the name of the module, of a reference, without an import."""
     reference = named().get(reference, reference)
     place, _ = split(reference)
     if not is_path(reference) or is_declaration(reference):

@@ -1,4 +1,4 @@
-"""Sorting and maxima for compiled loops: numba's own take a second and half a second to compile."""
+"""Sorting and maxima for compiled loops: numba's functions take a second and half a second to compile."""
 
 
 def largest(values):
@@ -15,7 +15,7 @@ def largest(values):
 
 
 def rank(values, order):
-    """Fill `order` (n,) with the indices of `values` (n,) from the largest to the smallest, ties in their own order.
+    """Fill `order` (n,) with the indices of `values` (n,) from the largest to the smallest, ties in the given order.
 
     Shell's method with Gonnet's gaps: about n^1.25 comparisons.
 

@@ -1,6 +1,7 @@
-"""Exponents of measured scalings: local ones and their limit for exact data, one a run for sampled data.
+"""Exponents of measured scalings: local ones and their limit for exact data, one per run for sampled data.
 
-Knows nothing of networks.  y(x) = C x^p (log x)^q (1 + corrections); everything is done in logarithms.
+The functions are independent of networks: y(x) = C x^p (log x)^q (1 + corrections), with all computations in
+logarithms.
 """
 
 import dataclasses
@@ -23,15 +24,15 @@ class Form:
     exponent: float | None = None
 
     def remove(self, x: np.ndarray, log_y: np.ndarray) -> np.ndarray:
-        """log y less the logarithmic factor: a pure power where the form is true."""
+        """log y minus the logarithmic factor: a pure power if the form is true."""
         return log_y - self.logarithm * np.log(logarithm(x)) if self.logarithm else log_y
 
 
 def logarithm(x: Numbers) -> np.ndarray:
     """Return the logarithm of sizes as a factor of a law has it: |log x|, or 1 + log(x/min x) for sizes near one.
 
-    A coordinate that tends to zero has log(1/x).  Where the sizes reach across 1, or come nearer to it than a factor
-    e, log x has a zero and stands for no physical factor: the smallest size is then the unit.
+    A coordinate that tends to zero has log(1/x). If the sizes include 1, or come closer to it than a factor e, log x
+    has a zero and is not a physical factor: the smallest size is then the unit.
 
     Example:
         >>> logarithm([100.0, 1000.0]).round(3).tolist(), logarithm([1e-3, 1e-2]).round(3).tolist()
@@ -49,7 +50,7 @@ ROUNDED = 5.1e-3
 
 @functools.lru_cache(maxsize=1024)
 def rivals(exponent: float, over: str, with_logarithms: bool = True) -> tuple[Form, ...]:
-    """Return the laws that a power must be told from: with a logarithm, and the nearest simple fractions.
+    """Return the rivals of a power: laws with a logarithm, and the nearest simple fractions.
 
     Args:
         exponent: the exponent p of the claim.
@@ -57,8 +58,8 @@ def rivals(exponent: float, over: str, with_logarithms: bool = True) -> tuple[Fo
         with_logarithms: include x^p (log x)^q for q = -1, -1/2, 1/2, 1.
 
     Returns:
-        Those with a logarithm, and the nearest multiples of 1, 1/2 or 1/3 below and above p, but for one that p
-        rounds.
+        Those with a logarithm, and the nearest multiples of 1, 1/2 or 1/3 below and above p, except one that rounds
+        to p.
 
     Example:
         >>> [form.name for form in rivals(0.5, "d")]
@@ -126,8 +127,8 @@ def limit(x: np.ndarray, exponents: np.ndarray, error: float, correction: str | 
         x: the sizes (n,), increasing.
         exponents: the local exponents (n - 1,), at least three.
         error: the numerical error of each of them.
-        correction: "log" for p + c / log x, a number s for p + c x^-s.  Without one, x^-s with the s that the data
-            show, and the distance to the extrapolation in 1 / log x is part of the error.
+        correction: "log" for p + c / log x, a number s for p + c x^-s. By default x^-s with s from the data; the
+            distance to the extrapolation in 1 / log x is then part of the error.
 
     Returns:
         The limit; its error is the spread of the extrapolations from the last two and the last three exponents.
@@ -139,14 +140,14 @@ def limit(x: np.ndarray, exponents: np.ndarray, error: float, correction: str | 
         (0.57, 0.5)
     """
     middle = np.sqrt(x[:-1] * x[1:])
-    if np.abs(np.diff(exponents[-3:])).max() <= 2 * error:  # they have settled; what is left is numerical
+    if np.abs(np.diff(exponents[-3:])).max() <= 2 * error:  # they have converged; the rest is numerical error
         return Limit(float(exponents[-1]), 2 * error)
     if correction == "":
         powers, logs = (limit(x, exponents, error, kind) for kind in (_decay(exponents, middle), "log"))
         return Limit(powers.value, abs(powers.value - logs.value) + powers.error)
     u = 1 / np.log(middle) if correction == "log" else middle ** -float(correction)
     last, all_three = (np.polyfit(u[-n:], exponents[-n:], 1) for n in (2, 3))
-    gain = float(1 + 2 * u[-1] / abs(u[-1] - u[-2]))  # what an error of an exponent becomes by extrapolation
+    gain = float(1 + 2 * u[-1] / abs(u[-1] - u[-2]))  # error of the extrapolation from the error of an exponent
     return Limit(float(last[1]), float(abs(last[1] - all_three[1]) + gain * error))
 
 
@@ -163,8 +164,8 @@ def table(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(x, seeds, y): distinct sizes (n,), the seeds measured at every one of them (runs,), their values (runs, n).
 
-    Where a seed has several measurements at one size (points that differ in another coordinate), their mean in
-    logarithms is taken: they belong to one draw.
+    If a seed has several measurements at one size (points that differ in another coordinate), their geometric mean is
+    used, because they belong to one draw.
     """
     x = np.unique([float(point[over]) for point, _, _ in samples])
     found: dict[int, list[list[float]]] = {}
@@ -176,7 +177,7 @@ def table(
 
 
 def _middle(cell: list[float]) -> float:
-    """Return the geometric mean, or the least value where it is not positive."""
+    """Return the geometric mean, or the smallest value if that is not positive."""
     if len(cell) == 1:
         return cell[0]
     return float(np.exp(np.log(cell).mean())) if min(cell) > 0 else min(cell)

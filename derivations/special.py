@@ -10,7 +10,7 @@ from typing import Any
 
 
 def special(xp: Any) -> Any:
-    """The module with `erf` and `erfc` that belongs to an array library.
+    """The module with `erf` and `erfc` for an array library.
 
     >>> import numpy
     >>> float(special(numpy).erf(0.0))
@@ -21,9 +21,9 @@ def special(xp: Any) -> Any:
 
 @functools.cache
 def scipy_special() -> Any:
-    """SciPy's compiled functions of arrays, or its package where they cannot be had without it.
+    """SciPy's compiled functions of arrays, or its package if they cannot be imported separately.
 
-    The package around them imports a hundred modules, for a tenth to a fifth of a second: as long as a short flow.
+    The package imports a hundred modules, which takes a tenth to a fifth of a second: as long as a short flow.
     """
     found = importlib.util.find_spec("scipy")
     if found is not None and found.origin is not None:

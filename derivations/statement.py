@@ -1,8 +1,8 @@
-"""The vocabulary in which a system states the equations of a tier, so that they can be read, printed and evaluated.
+"""Types for the equations of a tier, which can be read, printed and evaluated.
 
 A `Statement` is SymPy in index notation: `Idx` for index sets, `Indexed` for arrays, `Sum` over an `Idx`, functions for
-named kernels.  `derivations.equations.interpreter` turns it into numbers without rearranging a term, and
-`derivations.equations.lower` into what is compiled; the printers of `odesim.show.page` write it for a reader.
+named kernels. `derivations.equations.interpreter` evaluates it without rearrangements, and
+`derivations.equations.lower` converts it for compilation. The printers of `odesim.show.page` write it for a reader.
 
 Names of state variables are the names of the components of the tier's `Equations`, so that a state evaluates directly.
 """
@@ -20,7 +20,7 @@ from sympy.codegen import cfunctions
 from derivations.contract import Advance, Crossing, Initial, Observables, Smooth
 
 sp: Any = sympy
-"""SymPy, whose annotations are too loose to say anything useful where it is used as here."""
+"""SymPy without types, because its annotations are too imprecise here."""
 Base = sp.IndexedBase
 expm1: Any = cfunctions.expm1
 log1p: Any = cfunctions.log1p
@@ -29,14 +29,13 @@ HALF = sp.Rational(1, 2)
 
 @dataclasses.dataclass(frozen=True)
 class Named:
-    """A state variable or a constant: `target` (an `Indexed`, or a symbol), what it is, and a constant's default.
+    """A state variable or a constant: `target` (an `Indexed`, or a symbol), its meaning, and a constant's default.
 
-    The default is a number, or NumPy code in the names declared before it.  With `unit` the diagonal is 1 by
-    definition: it is never integrated, as a deviation could grow.  `whole` marks an array of whole numbers.
+    The default is a number, or NumPy code in the names declared before it. With `unit` the diagonal is 1 by definition:
+    it is never integrated, because a deviation could grow. `whole` marks an array of whole numbers.
 
     A state variable that is integrated also has the names of its dimensions (`dims`), `bounds` of its entries, its
-    `symbol` in the paper, and `symmetric` where it is a symmetric matrix in its last two indices, of which half is
-    integrated.
+    `symbol` in the paper, and `symmetric` for a symmetric matrix in its last two indices, of which half is integrated.
     """
 
     target: Any
@@ -59,9 +58,9 @@ class Named:
 class Kernel:
     """Named scalar functions of the same arguments, which are evaluated together.
 
-    The first `orders` arguments are whole numbers, written as subscripts.  `means` says what each function is
-    (expectations, derivatives: shown), `values` is the closed form or series by which it is evaluated.  Values that
-    are to be taken `as_written` keep their brackets: terms cancel inside them that would not after an expansion.
+    The first `orders` arguments are whole numbers, written as subscripts. `means` is the printed definition of each
+    function (expectations, derivatives), `values` is the closed form or series for its evaluation. With `as_written`
+    the values keep their brackets, because terms cancel inside them that would not cancel after an expansion.
     """
 
     name: str
@@ -265,14 +264,16 @@ class Statement:
         return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]
 
     def arguments(self, initial: Initial) -> tuple[Any, ...]:
-        """The numbers of the constants in their order, whole ones as `int`: sizes, which are compiled in by JAX."""
+        """The numbers of the constants in their order, whole ones as `int`: sizes, which are constants of code compiled
+        by JAX.
+        """
         numbers = self.numbers(initial)
         return tuple(
             int(numbers[key_of(c.target)]) if c.size else np.asarray(numbers[key_of(c.target)]) for c in self.constants
         )
 
     def named(self, arguments: tuple[Any, ...]) -> dict[str, Any]:
-        """Such numbers by the names of the constants."""
+        """Numbers of `arguments` by the names of the constants."""
         return {key_of(c.target): value for c, value in zip(self.constants, arguments, strict=True)}
 
     @property
@@ -298,7 +299,9 @@ _PLAIN: dict[str, Any] = {}
 
 
 def function(name: str, rule: Callable[[Any, int], Any] | None = None) -> Any:
-    """The SymPy function called `name`; `rule(arguments, index)` is its derivative by argument `index` (from 1)."""
+    """The SymPy function called `name`; `rule(arguments, index)` is its derivative with respect to argument `index`
+    (from 1).
+    """
     if rule is not None:
         return type(name, (sp.Function,), {"fdiff": lambda self, index=1: rule(self.args, index)})
     if name not in _PLAIN:
@@ -307,20 +310,22 @@ def function(name: str, rule: Callable[[Any, int], Any] | None = None) -> Any:
 
 
 E, Gate, Partial, Rate = (function(name) for name in ("E", "Gate", "Partial", "Rate"))
-"""Shown only: the mean of a product over the inputs, pi^(n)(z), dy/dx, dx/dt."""
+"""For display only: the mean of a product over the inputs, pi^(n)(z), dy/dx, dx/dt."""
 He, Mean, Largest = (function(name) for name in ("He", "Mean", "Largest"))
-"""Evaluated too: Hermite's He_n(z); Mean(f, x), an expectation over a number x whose law the statement gives; and
-Largest(f, i), the largest f over an index.  Derivatives take that as constant: it is subtracted where it cancels."""
+"""Also evaluated: Hermite's He_n(z); Mean(f, x), an expectation over a number x with the distribution in the statement;
+and Largest(f, i), the largest f over an index. Derivatives treat `Largest` as constant, because it is subtracted where
+it cancels.
+"""
 
 
 class Indicator(sympy.Function):
-    """Indicator(condition), 1 where it holds and 0 elsewhere; its derivative is that away from where it jumps, 0."""
+    """Indicator(condition), 1 if the condition is true, else 0; its derivative is 0, without the jumps."""
 
     is_real = True
 
     @classmethod
     def eval(cls, *args: Any) -> Any:
-        """Return 1 or 0 where the condition is decided."""
+        """Return 1 or 0 if the condition is decided."""
         return sp.Integer(bool(args[0])) if args[0] in (sp.true, sp.false) else None
 
     def _eval_derivative(self, s: Any) -> Any:
@@ -330,8 +335,8 @@ class Indicator(sympy.Function):
 class Special(sympy.Function):
     """A function of numbers that neither SymPy nor the array libraries have.
 
-    `code` is a Python function of numbers or whole arrays in terms of `np` and `erf`, `compiled` ("module:function")
-    the same as numba compiles it.
+    `code` is a Python function of numbers or whole arrays in terms of `np` and `erf`, and `compiled`
+    ("module:function") the same function for numba.
     """
 
     code: Callable[..., Any]
@@ -339,18 +344,20 @@ class Special(sympy.Function):
 
 
 class AtLeast(sympy.Function):
-    """AtLeast(x, y), the larger of two numbers; SymPy's `Max` tries to decide which, for a tenth of a second a time."""
+    """AtLeast(x, y), the larger of two numbers; SymPy's `Max` would compare them symbolically, for a tenth of a second
+    each time.
+    """
 
     nargs = 2
     is_real = True
 
     @classmethod
     def eval(cls, *args: Any) -> Any:
-        """Return the larger of two numbers; anything else stays as it is."""
+        """Return the larger of two numbers; other arguments are unchanged."""
         return max(args) if all(x.is_comparable for x in args) else None
 
     def fdiff(self, argindex: int = 1) -> Any:
-        """Return the derivative away from where both are equal."""
+        """Return the derivative for different arguments."""
         x, y = self.args
         return Indicator(sp.Ge(x, y) if argindex == 1 else sp.Lt(x, y))
 
@@ -368,7 +375,7 @@ def sign(index: Any) -> Any:
 
 
 def in_order(entry: Any) -> Any:
-    """The entry of a symmetric matrix with its last two indices in one order, whichever they stood in.
+    """The entry of a symmetric matrix with its last two indices in a standard order.
 
     >>> i, j = sp.Idx("i"), sp.Idx("j")
     >>> in_order(Base("Q")[j, i])
@@ -379,5 +386,5 @@ def in_order(entry: Any) -> Any:
 
 
 def indices_of(target: Any) -> tuple[Any, ...]:
-    """The indices of a target; none for a number."""
+    """The indices of a target; empty for a number."""
     return target.indices if isinstance(target, sp.Indexed) else ()

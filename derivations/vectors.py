@@ -1,22 +1,25 @@
-"""Vectors of given inner products: the factor of a Gram matrix that random draws are made with."""
+"""Vectors with given inner products: factors of a Gram matrix for random draws."""
 
 import itertools
 
 import numpy as np
 
 DEPENDENT = 1e-12
-"""A vector whose squared part beside those before it is below this, of the largest square, depends on them."""
+"""A vector depends on earlier ones if its squared part orthogonal to them is below this, relative to the largest
+square.
+"""
 
 NEARLY = 1e-6
-"""The same for the order of vectors: below it another order keeps more digits."""
+"""Threshold for the order of vectors: below it another order keeps more digits."""
 
 
 def root(gram: np.ndarray) -> np.ndarray:
-    """L (n, n), lower triangular, L L^T = gram, by Cholesky's method; what depends on vectors before it has no column.
+    """L (n, n), lower triangular, L L^T = gram, by Cholesky's method; a vector that depends on earlier ones has no
+    column.
 
-    Of vectors that are linearly dependent (v_2 = -v_1) too; of a matrix with negative eigenvalues, L belongs to the
-    nearest one that has none.  L is not made of eigenvectors: those of equal eigenvalues are what rounding makes of
-    them, so that draws L z would be others with every number of threads and on every processor.
+    Linearly dependent vectors (v_2 = -v_1) are allowed. For a matrix with negative eigenvalues, L belongs to the
+    nearest one without. L is not made of eigenvectors: rounding determines those of equal eigenvalues, so that draws L
+    z would depend on the number of threads and on the processor.
 
     >>> root(np.array([[1.0, -1.0], [-1.0, 1.0]]))
     array([[ 1.,  0.],
@@ -58,9 +61,9 @@ def lower_product(lower: np.ndarray, columns: np.ndarray, parts: int = 8) -> np.
 def thin_root(gram: np.ndarray) -> np.ndarray:
     """A factor L (n, rank), L L^T = gram, without empty columns: `root`, or one with pivots where that is unsafe.
 
-    Of more vectors than dimensions, in their order, one that nearly depends on those before it turns the rounding of
-    all that follow into a part of about 1e-13 outside of the span: 1 in 300 matrices got a column too many.  The
-    largest part goes first instead.
+    With more vectors than dimensions, in their order, a vector that nearly depends on earlier ones amplifies the
+    rounding of all later ones to a part of about 1e-13 outside of the span. In tests 1 of 300 matrices had one column
+    too many. Therefore the vector with the largest part is first.
 
     >>> thin_root(np.array([[1.0, -1.0], [-1.0, 1.0]])).round(12).tolist()
     [[1.0], [-1.0]]

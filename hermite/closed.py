@@ -1,4 +1,4 @@
-"""Gaussian means without sampling: tilts, Stein's recursion and what it ends in."""
+"""Gaussian means without sampling: exponential tilts, and Stein's recursion with closed-form ends."""
 
 import itertools
 import math
@@ -15,9 +15,9 @@ from hermite.waves import tilted
 
 @dataclass(frozen=True)
 class Problem:
-    """Factors on the slots of one Gaussian law, every number exact.
+    """Product of factors of jointly Gaussian variables, with exact numbers.
 
-    Arguments: factors; slots, the variable of each; law of the variables (Fractions).
+    Arguments: factors; slots, the index of the variable of each factor; law of the variables (Fractions).
 
     >>> Problem((), (), Law((), ())).ladders
     []
@@ -29,17 +29,17 @@ class Problem:
 
     @property
     def ladders(self) -> list[int]:
-        """The factors that have a ladder with a non-zero scale, and are no polynomials."""
+        """Return the factors, other than polynomials, that have a ladder with a non-zero scale."""
         return [k for k, f in enumerate(self.factors) if f.ladder and any(t.order is not None for t in f.terms)]
 
     @property
     def logistic(self) -> int:
-        """The number of factors of the logistic ladder."""
+        """Return the number of factors of the logistic ladder."""
         return sum(self._ladder(k).kind == "logistic" for k in self.ladders)
 
     @property
     def waves(self) -> int:
-        """The number of cosines and sines."""
+        """Return the number of cosines and sines."""
         return sum(f.name in ("cos", "sin") for f in self.factors)
 
     def kind(self, k: int) -> str:
@@ -52,7 +52,7 @@ class Problem:
 
     def _ladder(self, k: int) -> Ladder:
         ladder = self.factors[k].ladder
-        assert ladder is not None  # asked for factors of `ladders` only
+        assert ladder is not None  # called only for the factors that `ladders` returns
         return ladder
 
     def joint(self) -> Law:
@@ -70,12 +70,12 @@ class Problem:
 
 
 def reaches(problem: Problem) -> bool:
-    """Say whether `evaluate` can do without sampling and product rules.
+    """Return True if `evaluate` needs neither sampling nor a product rule.
 
     >>> reaches(Problem((), (), Law((), ())))
     True
     """
-    # a factor that is only delta functions (erf', step', relu'') is conditioned on and gone
+    # a factor of delta functions only (erf', step', relu'') disappears by conditioning
     left = [k for k in problem.ladders if problem.kind(k) == "logistic" or not problem.sharp(k)]
     if problem.waves:
         return len(problem.ladders) <= 1 and not problem.logistic
@@ -163,7 +163,7 @@ def _tilt(joint: Law, rates: tuple, phase) -> tuple[Law, float, float]:
 
 
 def _word(problem: Problem, methods: set[str]) -> str:
-    """Name the method: what the recursion met, or the kind of the factors."""
+    """Return the name of the method: the one that the recursion used, otherwise the kind of the factors."""
     if methods:
         return " + ".join(sorted(methods))
     if len(problem.ladders) == 1 and not problem.waves:

@@ -32,9 +32,9 @@ def _root_falling(q: np.ndarray, a: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Correlations:
-    """The functions S_ab of one pair of expansions (g = f when not given).
+    """The functions S_ab of one pair of expansions (g = f by default).
 
-    S_ab(rho) = E[f^(a)(z1) g^(b)(z2)] = sum_q c^f_{q+a} c^g_{q+b} rho^q / q!,  S_ab' = S_{a+1,b+1}.
+    S_ab(rho) = E[f^(a)(z1) g^(b)(z2)] = sum_q c^f_{q+a} c^g_{q+b} rho^q / q!, S_ab' = S_{a+1,b+1}.
 
     Arguments: f, g, Expansions. Source: Liao & Kyrillidis 2026; Price 1958.
 
@@ -52,7 +52,7 @@ class Correlations:
         return self.f if self.g is None else self.g
 
     def _reach(self, a: int, b: int) -> int:
-        """Return how many coefficients of S_ab the two expansions determine."""
+        """Return the number of coefficients of S_ab that the two expansions determine."""
         return max(min(self.f.order - a, self.second.order - b) + 1, 0)
 
     def _known(self, a: int, b: int) -> np.ndarray:
@@ -63,7 +63,7 @@ class Correlations:
         return left * (self.second.orthonormal[q + b] * _root_falling(q, b))
 
     def _complete(self, a: int, b: int) -> bool:
-        """Say whether S_ab is a polynomial known in full."""
+        """Return True if S_ab is a polynomial of which all coefficients are known."""
         f, g = self.f, self.second
         return (f.exact and f.order - a <= g.order - b) or (g.exact and g.order - b <= f.order - a)
 
@@ -91,8 +91,8 @@ class Correlations:
     def _bounds(self, a: int, b: int, rho: float) -> np.ndarray:
         """Return the truncation bound for every number of terms 0..reach.
 
-        Coefficients known but left out are added up; what no expansion holds is bounded by Cauchy-Schwarz
-        with the Parseval tails, sum_{q >= Q} |..| rho^q <= rho^Q |f^(a) beyond Q+a| |g^(b) beyond Q+b|.
+        Known coefficients that are left out are added up. The coefficients that no expansion contains are bounded by
+        Cauchy-Schwarz with the Parseval tails, sum_{q >= Q} |..| rho^q <= rho^Q |f^(a) beyond Q+a| |g^(b) beyond Q+b|.
         """
         if not 0 <= rho <= 1:
             raise DomainError(f"rho: expected 0 <= rho <= 1, got {rho}; S_ab is bounded on [-rho, rho]")
@@ -177,9 +177,8 @@ class Correlations:
     def table(self, pairs, tolerance: float = 1e-13) -> CorrelationTable:
         """Return the coefficients of many S_ab with one common length, enough for every pair on [-1, 1].
 
-        Arguments: pairs, sequence of (a, b), order kept; tolerance, relative to max(1, |S_ab(1)|) for each
-        pair.
-        Returns a CorrelationTable. Raises: DegreeError, NotReached. Source: `coefficients`, `terms_needed`.
+        Arguments: pairs, sequence of (a, b), in the order of the rows; tolerance, relative to max(1, |S_ab(1)|) for
+        each pair. Returns a CorrelationTable. Raises: DegreeError, NotReached. Source: `coefficients`, `terms_needed`.
 
         >>> from hermite.functions import logistic
         >>> Correlations(logistic(129)).table([(0, 0), (1, 1)]).parity
@@ -202,12 +201,11 @@ class Correlations:
 def for_gate(name: str, temperature: float, pairs, tolerance: float = 1e-13) -> CorrelationTable:
     """Return the table of a gate, growing the expansion until every pair meets the tolerance.
 
-    Orders tried: 65, then half as much again each time, up to MAXIMUM_ORDER = 1200.
+    Orders tried: 65, then each 1.5 times the order before, up to MAXIMUM_ORDER = 1200.
 
     Arguments: name, one of 'logistic', 'probit', 'erf', 'tanh', 'silu', 'softplus'; temperature (the scale of the last
     four) > 0; pairs and tolerance as in `Correlations.table`. Raises: DomainError, DegreeError, NotReached with the
-    bound reached.
-    Source: `Correlations.table`.
+    bound reached. Source: `Correlations.table`.
 
     >>> for_gate("probit", 1.0, [(0, 0)]).coefficients.shape[0]
     1

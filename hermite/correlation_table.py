@@ -24,7 +24,7 @@ def require_correlation(rho) -> Float[np.ndarray, "*rho"]:
     good = np.abs(rho) <= 1  # False for nan
     if not np.all(good):
         worst = rho[~good].flat[0]
-        raise DomainError(f"rho: expected -1 <= rho <= 1, got {worst}; normalise the vectors, or clip knowingly")
+        raise DomainError(f"rho: expected -1 <= rho <= 1, got {worst}; normalise the vectors, or clip rho")
     return rho
 
 
@@ -53,14 +53,13 @@ def evaluate_rows(
 
 @dataclass(frozen=True, eq=False)
 class CorrelationTable:
-    """Power series of several S_ab, one row a pair, all of the same length.
+    """Power series of several S_ab, one row for each pair, all of the same length.
 
     S_ab(rho) = sum_q coefficients[i, q] rho^q, with S_ab' = S_{a+1,b+1} between rows.
 
-    Arguments: pairs, tuple of (a, b); coefficients (P, Q+1); parity, a tuple of 0 (even in rho), 1 (odd but
-    for the constant `constants[i]`) or -1 (neither); truncation (P,), bounds of the error on [-1, 1];
-    correlations, the object the table was made from, or None. Raises: ShapeError. Source: Liao & Kyrillidis
-    2026, Section 2.
+    Arguments: pairs, tuple of (a, b); coefficients (P, Q+1); parity, a tuple of 0 (even in rho), 1 (odd but for the
+    constant `constants[i]`) or -1 (neither); truncation (P,), bounds of the error on [-1, 1]; correlations, the object
+    that made the table, or None. Raises: ShapeError. Source: Liao & Kyrillidis 2026, Section 2.
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -73,14 +72,14 @@ class CorrelationTable:
         count = len(self.pairs)
         if self.coefficients.ndim != 2 or self.coefficients.shape[1] < 2 or len(self.coefficients) != count:
             raise ShapeError(
-                f"coefficients: expected ({count}, at least 2), got {self.coefficients.shape}; a row a pair"
+                f"coefficients: expected ({count}, at least 2), got {self.coefficients.shape}; one row for each pair"
             )
         if len(self.parity) != count or np.shape(self.truncation) != (count,):
-            raise ShapeError(f"expected {count} parities and truncation bounds, got other lengths; one a pair")
+            raise ShapeError(f"expected {count} parities and truncation bounds, got other lengths; one for each pair")
 
     @cached_property
     def constants(self) -> Float[np.ndarray, "P"]:
-        """The constant terms of the rows of parity 1 (c_0^2 of a gate), 0 elsewhere; shape (P,)."""
+        """Constant terms of the rows of parity 1 (c_0^2 of a gate), 0 elsewhere; shape (P,)."""
         return np.where(np.array(self.parity) == 1, self.coefficients[:, 0], 0.0)
 
     @cached_property
@@ -123,7 +122,7 @@ class CorrelationTable:
     def numba(self):
         """Return a compiled scalar function f(rho, out) that writes every S_ab(rho) into out (P,).
 
-        The caller keeps |rho| <= 1: the compiled loop does not look. Agrees with `evaluate_numpy`.
+        The caller must ensure |rho| <= 1, because the compiled loop does not check it. Agrees with `evaluate_numpy`.
         Raises: nothing. Source: Higham 2002, section 5.1.
         """
         from numba import njit
@@ -155,8 +154,8 @@ class CorrelationTable:
     def jax(self):
         """Return a differentiable JAX function of an array rho giving every S_ab, shape (*rho.shape, P).
 
-        The caller keeps |rho| <= 1. Raises: DomainError unless JAX runs in 64 bits (32 lose accuracy).
-        Source: Higham 2002, section 5.1.
+        The caller must ensure |rho| <= 1. Raises: DomainError unless JAX runs in 64 bits (32 lose accuracy). Source:
+        Higham 2002, section 5.1.
         """
         import jax
         import jax.numpy as jnp

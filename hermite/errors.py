@@ -5,7 +5,7 @@ from numbers import Integral
 
 
 class HermiteError(ValueError):
-    """Base of every refusal of this package."""
+    """Base class of the errors of this package."""
 
 
 class DegreeError(HermiteError):
@@ -21,11 +21,11 @@ class ShapeError(HermiteError):
 
 
 class NotReached(HermiteError):
-    """The error bound asked for was not met."""
+    """The requested error bound is not reached."""
 
 
 class Undecided(HermiteError):
-    """A coefficient cannot be told from zero."""
+    """A coefficient cannot be distinguished from zero."""
 
 
 class TooLarge(HermiteError):
@@ -44,7 +44,7 @@ def degree(value, what: str = "degree") -> int:
 
 
 def finite(**values: float) -> list[float]:
-    """Return the values as floats, or raise DomainError naming the one that is not finite.
+    """Return the values as floats, or raise DomainError if one of them is not finite.
 
     >>> finite(shift=2)
     [2.0]
@@ -56,7 +56,7 @@ def finite(**values: float) -> list[float]:
 
 
 def positive(**values: float) -> list[float]:
-    """Return the values as floats, or raise DomainError naming the one that is not finite and > 0.
+    """Return the values as floats, or raise DomainError unless all are finite and > 0.
 
     >>> positive(scale=2)
     [2.0]

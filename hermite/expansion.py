@@ -41,18 +41,17 @@ def _falling(k: np.ndarray, j: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """Hermite coefficients a_0..a_K of one function, and how far they can be trusted.
+    """Hermite coefficients a_0..a_K of one function, with error bounds.
 
-    f = sum_k a_k He_k / sqrt(k!) = sum_k c_k / k! He_k,  c_k = a_k sqrt(k!).
+    f = sum_k a_k He_k / sqrt(k!) = sum_k c_k / k! He_k, c_k = a_k sqrt(k!).
 
-    Arguments: name; orthonormal (K+1,) a_k; error (K+1,) absolute bound on the error of each a_k;
-    second_moment E[f^2]; exact, True when f is the polynomial written (nothing follows a_K);
-    derivative_moments, a callable j -> E[(f^(j))^2] found without the a_k (math.inf where it diverges), or
-    None; zero (K+1,) booleans marking coefficients that are exactly zero; symmetry, 'odd', 'even' or
-    'odd+constant' where known for every k; remainder, a callable j -> bound of the norm of what follows a_K
-    in f^(j), free of Parseval's cancellation, or None.
-    Raises: ShapeError, TooLarge (a value that is not finite).
-    Source: Liao & Kyrillidis 2026; Szego 1975, chapter 5.
+    Arguments: name; orthonormal (K+1,) a_k; error (K+1,) absolute bound on the error of each a_k; second_moment E[f^2];
+    exact, True when f is a polynomial of degree at most K (all later coefficients vanish); derivative_moments, a
+    callable j -> E[(f^(j))^2] computed without the a_k (math.inf where it diverges), or None; zero (K+1,) booleans
+    marking coefficients that are exactly zero; symmetry, 'odd', 'even' or 'odd+constant' where known for every k;
+    remainder, a callable j -> bound of the norm of the terms after a_K in f^(j), without the cancellation of Parseval's
+    identity, or None. Raises: ShapeError, TooLarge (a value that is not finite). Source: Liao & Kyrillidis 2026; Szego
+    1975, chapter 5.
 
     >>> square = Expansion("x^2", np.array([1.0, 0.0, 2**0.5]), np.zeros(3), 3.0, True, None)
     >>> [float(round(c, 12)) for c in square.derivative_means]
@@ -65,7 +64,7 @@ class Expansion:
     second_moment: float
     exact: bool = False
     derivative_moments: Callable[[int], float] | None = None
-    zero: Any = None  # an array once made
+    zero: Any = None  # an array, after the first access
     symmetry: str | None = None
     remainder: Callable[[int], float] | None = None
 
@@ -108,7 +107,7 @@ class Expansion:
 
     @property
     def parity(self) -> str | None:
-        """'even', 'odd', 'odd+constant' or None; a truncated expansion says what its symmetry declares."""
+        """'even', 'odd', 'odd+constant' or None; for a truncated expansion, the declared `symmetry`."""
         if self.symmetry is not None or not self.exact:
             return self.symmetry
         if self.zero[1::2].all():
@@ -118,7 +117,7 @@ class Expansion:
         return None
 
     def moment(self, j: int = 0) -> float:
-        """Return E[(f^(j))^2]; raises NotReached when the expansion does not carry it."""
+        """Return E[(f^(j))^2]; raises NotReached when the expansion does not have it."""
         j = degree(j, "j")
         if j == 0:
             return float(self.second_moment)
@@ -127,14 +126,13 @@ class Expansion:
         return float(self.derivative_moments(j))
 
     def tail(self, j: int = 0, order: int | None = None) -> float:
-        """Return a bound of the norm of what follows a_order in the series of f^(j).
+        """Return a bound of the norm of the terms after a_order in the series of f^(j).
 
-        sqrt(max(E[(f^(j))^2] - sum_{j<=k<=order} c_k^2 / (k-j)!, 0) + round-off)   (Parseval).
+        sqrt(max(E[(f^(j))^2] - sum_{j<=k<=order} c_k^2 / (k-j)!, 0) + round-off) (Parseval).
 
-        Arguments: j, derivative order; order, last index kept, K when None. Returns a float, math.inf where
-        the moment diverges, 0.0 for a polynomial kept whole; the smaller of this and the expansion's own
-        remainder. Raises: DegreeError, NotReached.
-        Source: Parseval's identity; Liao & Kyrillidis 2026.
+        Arguments: j, derivative order; order, last index kept, K when None. Returns a float, math.inf where the moment
+        diverges, 0.0 if all terms of a polynomial are kept; the smaller of this and the expansion's own remainder.
+        Raises: DegreeError, NotReached. Source: Parseval's identity; Liao & Kyrillidis 2026.
         """
         order = self.order if order is None else min(degree(order, "order"), self.order)
         if self.exact and order == self.order:
@@ -147,7 +145,7 @@ class Expansion:
         return direct if self.exact else min(direct, self._parseval(j, order))
 
     def _parseval(self, j: int, order: int) -> float:
-        """Return the bound of `tail` from the moment, whose round-off it carries."""
+        """Return the bound of `tail` from the moment, including the round-off of the moment."""
         moment = self.moment(j)
         if math.isinf(moment):
             return math.inf
@@ -161,12 +159,12 @@ class Expansion:
     def information_exponent(self, tolerance: float = 0.0) -> int:
         """Return the smallest k >= 1 with c_k != 0.
 
-        A coefficient counts as non-zero when |a_k| exceeds both its error bound and the tolerance, as zero
-        when it is marked exactly zero.
+        A coefficient counts as non-zero when |a_k| exceeds both its error bound and the tolerance, as zero when it is
+        marked exactly zero.
 
-        Arguments: tolerance >= 0, on the orthonormal a_k. Raises: Undecided when a coefficient met on the way
-        can be told neither from zero nor to be zero, or when all of a_1..a_K are zero.
-        Source: Ben Arous, Gheissari & Jagannath 2021.
+        Arguments: tolerance >= 0, on the orthonormal a_k. Raises: Undecided when a coefficient before the first
+        non-zero one is neither marked as zero nor above its error bound, or when all of a_1..a_K are zero. Source: Ben
+        Arous, Gheissari & Jagannath 2021.
 
         >>> from hermite.functions import polynomial
         >>> polynomial([0, -3, 0, 1]).information_exponent()
@@ -204,7 +202,7 @@ def orthonormal_polynomials(order: int, x) -> list:
 
 
 def _weighted(f: Callable, x: float) -> float:
-    """Return f(x) phi(x)^(1/2), refusing values that are not finite."""
+    """Return f(x) phi(x)^(1/2), or raise an error if f(x) is not finite."""
     value = float(f(x)) * math.exp(-0.25 * x * x) * (2 * math.pi) ** -0.25
     if not math.isfinite(value):
         raise NotReached(f"expected a finite f({x:.6g}), got {float(f(x))}; expand needs f finite on [-38, 38]")

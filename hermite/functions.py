@@ -1,4 +1,4 @@
-"""Closed-form catalogue: each function returns the Expansion of one activation to the order asked.
+"""Closed-form catalogue: each function returns the Expansion of one activation to the given order.
 
 `NAMES` holds all of them; step, sign, abs, gelu, silu, softplus and sine come from `hermite.activations`.
 """
@@ -19,7 +19,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 def _odd_zeros(order: int, constant: bool) -> np.ndarray:
-    """Mark the even coefficients, a_0 too unless there is a constant."""
+    """Return booleans that mark the even coefficients as zero; a_0 is marked too unless there is a constant."""
     zero = np.arange(order + 1) % 2 == 0
     zero[0] = not constant
     return zero
@@ -178,7 +178,7 @@ def relu(order: int, bias: float = 0.0, *, shift: float = 0.0) -> Expansion:
     a = np.concatenate([[_half_line(b, 1), float(ndtr(b))], scale * h])[: order + 1]
     slack = np.concatenate([[0.0], np.abs(h)])[: k.size] * np.sqrt(k) * (1 + abs(b)) + np.abs(h)
     error = np.concatenate([a[:2] * (8 + b * b), scale * slack * (k + 8 + b * b)])[: order + 1] * EPS
-    error[0] += 1e-13 * a[0] if b < -1 else 0.0  # the tolerance given to quad
+    error[0] += 1e-13 * a[0] if b < -1 else 0.0  # the tolerance that is passed to quad
     zero = np.zeros(order + 1, dtype=bool)
     # He_k is monic with integer coefficients, so its rational zeros are integers, tested exactly
     if b == int(b) and abs(b) <= 100:

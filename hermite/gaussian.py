@@ -20,7 +20,7 @@ def _share(total: int, limits: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def _walk(node: int, left: tuple[int, ...], loops: tuple[bool, ...]) -> Iterator[tuple[dict, tuple[int, ...]]]:
-    """Yield (edges, self-loops) on the nodes from `node` on, `left` being what their degrees still need."""
+    """Yield (edges, self-loops) on the nodes from `node` on; `left` counts the missing edge ends of each."""
     if not left:
         yield {}, ()
         return
@@ -37,10 +37,9 @@ def multigraphs(degrees, loops: Any = False) -> Iterator[tuple[dict[tuple[int, i
 
     sum_{j != i} M_ij + 2 L_i = k_i with non-negative integers, M symmetric.
 
-    Arguments: degrees, sequence of n integers k_i >= 0; loops, False, True, or a sequence of n booleans
-    saying which nodes may have self-loops. Yields ({(i, j): M_ij > 0 for i < j}, (L_1, ..., L_n)), nodes from
-    0.
-    Raises: DegreeError, ShapeError. Source: Liao & Kyrillidis 2026, Lemma 1.
+    Arguments: degrees, sequence of n integers k_i >= 0; loops, False, True, or a sequence of n booleans, True for nodes
+    that may have self-loops. Yields ({(i, j): M_ij > 0 for i < j}, (L_1, ..., L_n)), nodes from 0. Raises: DegreeError,
+    ShapeError. Source: Liao & Kyrillidis 2026, Lemma 1.
 
     >>> list(multigraphs((2, 1, 1)))
     [({(0, 1): 1, (0, 2): 1}, (0, 0, 0))]
@@ -121,7 +120,7 @@ def _rows(covariance, n: int) -> list[list]:
     rows = [list(row) for row in covariance]
     if len(rows) != n or any(len(row) != n for row in rows):
         raise ShapeError(
-            f"covariance: expected {n} rows of {n} numbers, got {[len(r) for r in rows]}; one row a degree"
+            f"covariance: expected {n} rows of {n} numbers, got {[len(r) for r in rows]}; one row for each degree"
         )
     rows = [[value.item() if hasattr(value, "item") else value for value in row] for row in rows]
     for i in range(n):
@@ -179,13 +178,11 @@ def pair_terms(p: int, q: int) -> list[tuple[int, int, int, int, int, int]]:
 def pair_kernel(a0: int, b0: int, p: int, q: int, g, z11, z12, z21, z22, S):
     """Return E[f^(a0)(v1.x) f^(b0)(v2.x) He_p(w1.x) He_q(w2.x)] through the correlation functions S_ab.
 
-    sum coefficient z11^n13 z12^n14 z21^n23 z22^n24 g^n34 S(a0 + n13 + n14, b0 + n23 + n24)  over
-    `pair_terms`.
+    sum coefficient z11^n13 z12^n14 z21^n23 z22^n24 g^n34 S(a0 + n13 + n14, b0 + n23 + n24) over `pair_terms`.
 
-    Arguments: a0, b0, derivative orders; p, q, degrees; g = w1.w2; zij = vi.wj; S, callable (a, b) -> the
-    symbol or value of S_ab(v1.v2). All of v1, v2, w1, w2 have unit length. Returns a sum of what S and the
-    products give.
-    Raises: DegreeError. Source: Liao & Kyrillidis 2026, Lemma 1 with Stein's identity on nodes 1 and 2.
+    Arguments: a0, b0, derivative orders; p, q, degrees; g = w1.w2; zij = vi.wj; S, callable (a, b) -> the symbol or
+    value of S_ab(v1.v2). All of v1, v2, w1, w2 have unit length. Returns a number or a symbolic expression, like the
+    values of S. Raises: DegreeError. Source: Liao & Kyrillidis 2026, Lemma 1 with Stein's identity on nodes 1 and 2.
 
     >>> import sympy
     >>> pair_kernel(0, 0, 1, 0, *sympy.symbols("g z11 z12 z21 z22"), sympy.Function("S"))

@@ -22,7 +22,7 @@ HALF = Fraction(1, 2)
 
 @dataclass(frozen=True)
 class Ladder:
-    """The linear function scale z + shift + noise under a ladder; `noise` is the variance of the latter.
+    """Argument scale z + shift + noise of a ladder function. `noise` is the variance of the noise.
 
     >>> Ladder("normal", Fraction(1), Fraction(0), HALF).noise
     Fraction(1, 2)
@@ -36,7 +36,7 @@ class Ladder:
 
 @dataclass(frozen=True)
 class Term:
-    """weight polynomial(z) exp(rate z + phase) times the factor's ladder at `order` (None: no ladder).
+    """Term weight polynomial(z) exp(rate z + phase) times the ladder function of index `order` (None: without one).
 
     >>> Term((Fraction(1),)).order is None
     True
@@ -101,7 +101,7 @@ def _plain(value):
 
 @cache
 def slopes(order: int) -> tuple[float, ...]:
-    """Return the polynomial in tau = tanh(u/2) that d^order/du^order tanh(u/2) / 2 is, ascending.
+    """Return d^order/du^order tanh(u/2) / 2 as ascending coefficients of a polynomial in tau = tanh(u/2).
 
     >>> slopes(1)
     (0.25, 0.0, -0.25)
@@ -117,7 +117,7 @@ def slopes(order: int) -> tuple[float, ...]:
 
 
 def rung(kind: str, order: int, u: Any, noise: float = 0.0) -> Any:
-    """Return G_order or T_order at u, G smoothed by Gaussian noise of the standard deviation given.
+    """Return G_order or T_order at u, G smoothed by Gaussian noise of standard deviation `noise`.
 
     Arguments: kind, 'normal' or 'logistic'; order, at most 1; u, array; noise >= 0. Returns an array of u's shape.
 
@@ -181,7 +181,7 @@ def _slope(coefficients) -> list:
 
 
 def _derived(parts: list, order: int, inner: int) -> list:
-    """Differentiate sum polynomial(u) ladder_rank(inner u) `order` times in u; the polynomial alone has rank None."""
+    """Differentiate sum polynomial(u) ladder_rank(inner u) `order` times in u; without a ladder the rank is None."""
     for _ in range(order):
         following: dict = {}
         for polynomial, rank in parts:
@@ -215,12 +215,12 @@ def factor(name: str, *, scale: Any = 1, shift: Any = 0, order: int = 0, coeffic
     """Return the factor f^(order)(scale z + shift), the order-th derivative of f at scale z + shift.
 
     f is 'step' (1/2 at 0), 'sign', 'abs', 'relu', 'erf', 'probit' (the normal distribution function), 'logistic',
-    'tanh', 'gelu' (u Phi(u)), 'silu' (u logistic(u)), 'softplus', 'exp', 'cos', 'sin', or a polynomial:
-    'power' (sum_k p_k u^k) or 'hermite' (sum_k b_k He_k(u)) with the coefficients given. Derivatives of kinks are
-    steps, delta functions and so on, which `hermite.means.mean` takes where the mean is finite.
+    'tanh', 'gelu' (u Phi(u)), 'silu' (u logistic(u)), 'softplus', 'exp', 'cos', 'sin', or a polynomial: 'power' (sum_k
+    p_k u^k) or 'hermite' (sum_k b_k He_k(u)) with the given `coefficients`. Derivatives of kinks are steps, delta
+    functions and so on, which `hermite.means.mean` accepts if the mean is finite.
 
-    Arguments: name; scale and shift, finite numbers; order >= 0; coefficients, of polynomials only, ascending.
-    Raises: DomainError, DegreeError, ShapeError. Source: `hermite.ladders`; Hendrycks & Gimpel 2016 (gelu).
+    Arguments: name; scale and shift, finite numbers; order >= 0; coefficients, of polynomials only, ascending. Raises:
+    DomainError, DegreeError, ShapeError. Source: `hermite.ladders`; Hendrycks & Gimpel 2016 (gelu).
 
     >>> factor("tanh", scale=2)(0.5).round(12).tolist()
     0.761594155956

@@ -27,10 +27,10 @@ class Law:
     def given(self, i: int, value: Any = 0) -> "Law":
         """Return the law conditioned on variable i being `value`; its own row becomes zero, its mean `value`.
 
-        m_j + C_ij / C_ii (value - m_i),  C_jk - C_ij C_ik / C_ii.
+        m_j + C_ij / C_ii (value - m_i), C_jk - C_ij C_ik / C_ii.
 
-        Arguments: i, a variable of positive variance. What is fixed then has a row of exact zeros.
-        Source: Anderson 2003, section 2.5.
+        Arguments: i, a variable of positive variance. A fixed variable then has a row of exact zeros. Source: Anderson
+        2003, section 2.5.
         """
         row, variance = self.rows[i], self.rows[i][i]
         size = len(row)
@@ -50,7 +50,7 @@ class Law:
         return Law(tuple(mean), tuple(map(tuple, rows)))
 
     def part(self, which) -> "Law":
-        """Return the law of the variables listed."""
+        """Return the marginal law of the listed variables."""
         which = list(which)
         return Law(
             tuple(self.mean[i] for i in which),
@@ -83,7 +83,7 @@ def density(law: Law, i: int) -> float:
 
 
 def semidefinite(rows) -> bool:
-    """Say whether a symmetric matrix of Fractions has no negative eigenvalue, exactly (elimination).
+    """Return True if a symmetric matrix of Fractions has no negative eigenvalue, decided exactly by elimination.
 
     >>> semidefinite([[1, 1], [1, 1]]), semidefinite([[1, 2], [2, 1]])
     (True, False)

@@ -23,7 +23,7 @@ def _correlations(slope: float, other: float):
 
 
 def _series(law: Law, orders: tuple) -> tuple[float, float] | None:
-    """Return (S_ab(rho), bound) of two centred logistic ladders, or None where the series is too short.
+    """Return (S_ab(rho), bound) of two centred logistic ladders, or None if the series is too short.
 
     T_-a(beta z) = (d/dz)^a tanh(beta z / 2) / (2 beta^a); beta is the deviation of y.
     """
@@ -46,9 +46,9 @@ def _series(law: Law, orders: tuple) -> tuple[float, float] | None:
 
 
 def rule(problem: Problem) -> Callable:
-    """Return the leaf of `hermite.stein.Recursion`: (law, kinds, orders) -> (value, error, word).
+    """Return the leaf of `hermite.stein.Recursion`: (law, kinds, orders) -> (value, error, name of the method).
 
-    Unit variances and zero means of the problem: correlation functions, remembered between calls. Otherwise panels.
+    For unit variances and zero means it uses correlation functions, which are cached between calls, otherwise panels.
 
     >>> from fractions import Fraction
     >>> one = Fraction(1)

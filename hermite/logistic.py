@@ -21,7 +21,7 @@ PI = Fraction(31415926535897932384626433832795028841972, 10**40)
 LN2_HIGH = math.floor(math.log(2) * 2**32) / 2**32
 LN2_LOW = float(Fraction(6931471805599453094172321214581765680755, 10**40) - Fraction(LN2_HIGH))
 DIGITS = 50
-"""With which derivative moments are summed."""
+"""Decimal digits with which derivative moments are summed."""
 
 
 def _grid(order: int, beta: float, slope: float) -> tuple[float, np.ndarray]:
@@ -42,7 +42,7 @@ def _grid(order: int, beta: float, slope: float) -> tuple[float, np.ndarray]:
 
 
 def _peak(order, slope: float):
-    """Return an upper bound of where w^order u / sinh u exp(-w^2 / 2) peaks: order + 1 = w^2 + slope w."""
+    """Return an upper bound of the peak of w^order u / sinh u exp(-w^2 / 2), the root of order + 1 = w^2 + slope w."""
     # 2 n / (s + r), the form of the root that does not cancel for a steep slope
     return 2 * (order + 1) / (slope + np.sqrt(slope**2 + 4 * (order + 1)))
 
@@ -75,8 +75,8 @@ def _solve(order: int, beta: float) -> tuple[np.ndarray, np.ndarray, float]:
         if k == 1:  # the node w = 0, where u / sinh u = 1, at half weight
             total += math.ldexp(0.5, -top)
         a[k] = (-1) ** (k // 2) * math.ldexp(total * step / math.pi, top)
-        # three roundings every two orders, that of u where the integrand peaks, the start and the pairwise
-        # sum (10); a subnormal for underflow
+        # three roundings every two orders, the rounding of u at the peak of the integrand, and 10 for the start and the
+        # pairwise sum; one subnormal for underflow
         error[k] = abs(a[k]) * EPS * (0.75 * k + 2 * slope * float(_peak(k, slope)) + 10) + 5e-324
     return a, error, float(np.sum(terms * w)) / total
 
@@ -84,15 +84,14 @@ def _solve(order: int, beta: float) -> tuple[np.ndarray, np.ndarray, float]:
 def coefficients(order: int, beta: float) -> tuple[Float[np.ndarray, "{order+1}"], Float[np.ndarray, "{order+1}"]]:
     """Return (a_0..a_order, their error bounds), orthonormal coefficients of 1 / (1 + exp(-beta x)).
 
-    c_{2n+1} = (-1)^n (1/pi) int_0^inf w^(2n) (pi w / beta) / sinh(pi w / beta) exp(-w^2 / 2) dw,
-    a_k = c_k / sqrt(k!), by the trapezoidal rule.
+    c_{2n+1} = (-1)^n (1/pi) int_0^inf w^(2n) (pi w / beta) / sinh(pi w / beta) exp(-w^2 / 2) dw, a_k = c_k / sqrt(k!),
+    by the trapezoidal rule.
 
-    The factor w^(2n) / sqrt((2n+1)!) is carried as mantissa and exponent, one
-    multiplication an order: all terms of a sum are positive, so the relative error stays near one ulp an
-    order.
+    The factor w^(2n) / sqrt((2n+1)!) is carried as mantissa and exponent, with one multiplication per order. All terms
+    of a sum are positive, so the relative error stays near one ulp per order.
 
-    Arguments: order, int >= 0; beta > 0. Returns two arrays (order + 1,). Raises: DomainError.
-    Source: Liao & Kyrillidis 2026; Trefethen & Weideman 2014 (trapezoidal rule).
+    Arguments: order, int >= 0; beta > 0. Returns two arrays (order + 1,). Raises: DomainError. Source: Liao &
+    Kyrillidis 2026; Trefethen & Weideman 2014 (trapezoidal rule).
 
     >>> round(float(coefficients(1, 1.0)[0][1]), 14)
     0.20662096414191
@@ -138,13 +137,13 @@ def _tau_polynomial(j: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def tanh_moment(j: int, scale: float) -> float:
-    """Return E[(d^j/dz^j tanh(scale z))^2] for standard normal z, correctly rounded but for the last bit.
+    """Return E[(d^j/dz^j tanh(scale z))^2] for standard normal z, correct to within the last bit.
 
-    scale^(2j) int P_j(tanh(scale x))^2 phi(x) dx by the trapezoidal rule with 50 digits; the integrand is
-    analytic up to x = i pi / (2 scale).
+    scale^(2j) int P_j(tanh(scale x))^2 phi(x) dx by the trapezoidal rule with 50 digits; the integrand is analytic up
+    to x = i pi / (2 scale).
 
-    Arguments: j >= 0; scale > 0. Raises: DomainError when more than 200000 nodes are needed.
-    Source: Trefethen & Weideman 2014.
+    Arguments: j >= 0; scale > 0. Raises: DomainError when more than 200000 nodes are needed. Source: Trefethen &
+    Weideman 2014.
 
     >>> round(tanh_moment(1, 0.5) / 4, 12)
     0.04483624135
@@ -159,9 +158,9 @@ def tanh_moment(j: int, scale: float) -> float:
         return float(moment * mpmath.mpf(scale) ** (2 * j))
 
 
-@lru_cache(maxsize=4)  # moments of all orders are asked for in a row
+@lru_cache(maxsize=4)  # callers need the moments of all orders one after another
 def _nodes(scale: float) -> tuple[Any, list[tuple[Any, Any]]]:
-    """The distance of the nodes of `tanh_moment`, and tanh(scale x) and exp(-x^2 / 2) at those from 0 on."""
+    """Return the spacing of the nodes of `tanh_moment`, and tanh(scale x) and exp(-x^2 / 2) at the nodes x >= 0."""
     import mpmath
 
     # exp(-2 pi (pi / 2 scale) / step) <= exp(-98) and exp(-2 pi^2 / step^2) < exp(-1900)

@@ -24,19 +24,19 @@ from hermite import sealed
 
 FOLDER, LEVEL = "NUMBA_CACHE_DIR", "NUMBA_OPT"
 LOCK = threading.RLock()
-"""Held while a function is compiled: numba's settings belong to the process."""
+"""Lock that is held while a function is compiled, because numba's settings are those of the whole process."""
 
 
 def compile_function(function: Callable[..., Any], signature: Any, *, level: int | None = None, **options: Any) -> Any:
     """Return `numba.njit(signature, cache=True, **options)(function)`; damaged files of the cache are not used.
 
-    The machine code includes that of all functions that this one calls, so these need no cache.  Each function of a
+    The machine code includes that of all functions that this one calls, so these need no cache. Each function of a
     module is compiled for one signature only, because simultaneous programs would confuse the files of several.
 
-    Arguments: function; signature, numba types of the arguments, with or without that of the result; level of
-    optimisation, 0 to 3, by default numba's own (NUMBA_OPT wins); options of `numba.njit`.  Returns the compiled
-    function, which takes arguments of these types only.
-    Raises: what numba raises for a function that it cannot compile.
+    Arguments: function; signature, numba types of the arguments, with or without the type of the result; level of
+    optimisation, 0 to 3, by default numba's own (NUMBA_OPT takes precedence); options of `numba.njit`. Returns the
+    compiled function, which takes arguments of these types only. Raises: numba's error if it cannot compile the
+    function.
 
     >>> from numba import types
     >>> def half(x):
@@ -48,7 +48,8 @@ def compile_function(function: Callable[..., Any], signature: Any, *, level: int
 
     with _interrupt_delayed(), cache_folder(level) as folder:
         try:
-            # Where our folder cannot be written, numba takes one beside the source, which other programs may share.
+            # If odesim's folder is not writable, numba uses one next to the source file, which other programs may
+            # share.
             place = njit(cache=True, **options)(function).stats.cache_path
             if place is None or not Path(place).is_relative_to(folder):
                 return njit(signature, **options)(function)
@@ -56,7 +57,9 @@ def compile_function(function: Callable[..., Any], signature: Any, *, level: int
                 if not is_whole(path):
                     path.rmdir() if path.is_dir() else path.unlink()
             dispatcher = njit(signature, cache=True, **options)(function)
-        except Exception:  # whatever reading or writing a cache raises; an error of the function itself comes again
+        except (
+            Exception
+        ):  # any error of reading or writing the cache; an error of the function itself is raised again below
             return njit(signature, **options)(function)
         for path in files_of(function, folder):
             if not is_whole(path):
@@ -91,14 +94,14 @@ def cache_folder(level: int | None = None) -> Iterator[Path]:
 
 
 def files_of(function: Callable[..., Any], folder: Path) -> list[Path]:
-    """Files in which numba keeps the machine code of a function, by how it names them."""
+    """Return the files with numba's machine code of a function, recognised by numba's file names."""
     code = function.__code__
     stem = f"{Path(code.co_filename).stem}.{function.__qualname__}-{code.co_firstlineno}."
     return [path for path in folder.glob(f"*/{glob.escape(stem)}*") if path.suffix in (".nbi", ".nbc")]
 
 
 def hash_file(path: Path) -> Path:
-    """File beside a file of the cache that holds its hash."""
+    """Return the path of the file that has the hash of a file of the cache."""
     return path.with_name(f"{path.name}.sha256")
 
 
@@ -115,10 +118,10 @@ def _hash(path: Path) -> str:
 
 
 def _circumstances() -> str:
-    """Sixteen hexadecimal characters of what decides on machine code beside the function.
+    """Return a hash (16 hexadecimal characters) of everything besides the function that determines its machine code.
 
     numba's own keys hold its version and the processor, but not NumPy's version, nor its own settings (NUMBA_OPT,
-    NUMBA_BOUNDSCHECK, ..).  Processors that fill one folder at once would mix up their files.
+    NUMBA_BOUNDSCHECK, ..). Processors that fill one folder at once would mix up their files.
     """
     return _digest(tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_") and k != FOLDER)))
 
@@ -133,20 +136,22 @@ def _digest(settings: tuple[tuple[str, str], ...]) -> str:
 
 
 def processor() -> str:
-    """Sixteen hexadecimal characters of the processor: its kind, and the features that the system reports."""
+    """Return a hash (16 hexadecimal characters) of the processor: its model and the features that the system
+    reports.
+    """
     words = [platform.machine(), platform.processor()]
     with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
-        first = stream.read(2**14).partition("\n\n")[0]  # the first core: the system writes those of all others anew
+        first = stream.read(2**14).partition("\n\n")[0]  # the first core only: the system generates the entries anew
         words += [line for line in first.splitlines() if line.startswith(("model", "flags", "Features", "cpu family"))]
     return hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]
 
 
 @contextlib.contextmanager
 def _interrupt_delayed() -> Iterator[None]:
-    """Delay Ctrl-C until this ends.
+    """Context manager that delays Ctrl-C until its end.
 
-    LLVM calls back into Python: `KeyboardInterrupt` raised there is dropped with a traceback, and the compiler fails,
-    or goes on as if nobody had asked.
+    LLVM calls back into Python. A `KeyboardInterrupt` raised there is lost with a traceback, and the compiler either
+    fails or continues as if Ctrl-C had not been pressed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -32,7 +32,7 @@ __all__ = ["Answer", "Factor", "factor", "mean", "mean_of"]
 
 @dataclass(frozen=True)
 class Answer:
-    """A Gaussian mean: value, error and the word of its method.
+    """A Gaussian mean: value, error and name of the method.
 
     `error` bounds |value - truth| for all methods but `quasi-random`, where it is 8 standard errors of independent
     randomisations, and `panels` and `tensor`, where it is the difference from a much coarser rule.
@@ -50,20 +50,20 @@ class Answer:
 
 
 def _law(covariance, mean) -> Law:
-    """Return the exact law of a covariance and a mean given in floats, checked."""
+    """Return the exact law of a covariance and a mean in floats, after checking them."""
     matrix = np.asarray(covariance, dtype=np.float64)
     if matrix.ndim != 2 or not np.all(np.isfinite(matrix)):
         raise ShapeError(
             f"covariance: expected a square matrix of finite numbers, got shape {matrix.shape}; pass (n, n)"
         )
-    root(matrix)  # refuses what is no covariance
+    root(matrix)  # raises an error if the matrix is not a covariance
     matrix = (matrix + matrix.T) / 2
     at = np.zeros(len(matrix)) if mean is None else np.asarray(mean, dtype=np.float64)
     if at.shape != (len(matrix),) or not np.all(np.isfinite(at)):
-        raise ShapeError(f"mean: expected {len(matrix)} finite numbers, got shape {at.shape}; one a variable")
+        raise ShapeError(f"mean: expected {len(matrix)} finite numbers, got shape {at.shape}; one for each variable")
     rows = [[Fraction(float(c)) for c in row] for row in matrix]
     for i in range(len(rows)):
-        if rows[i][i] <= 0:  # a variable that is fixed; its variance may have come out as -1e-17
+        if rows[i][i] <= 0:  # a fixed variable; rounding may have made its variance -1e-17
             for j in range(len(rows)):
                 rows[i][j] = rows[j][i] = Fraction(0)
     return Law(tuple(Fraction(float(m)) for m in at), tuple(map(tuple, rows)))
@@ -81,16 +81,15 @@ def mean(
 ) -> Answer:
     """Return E[prod_k f_k(z_{slot k})] for Gaussian z of any covariance and mean, with a bound of the error.
 
-    The method is the first of the module's table that the factors allow; the arithmetic is rational up to the last
-    step, so that singular and nearly singular covariances lose nothing.
+    The method is the first in the list of the module that the factors allow. The arithmetic is rational up to the last
+    step, so that singular and nearly singular covariances lose no accuracy.
 
     Arguments: factors, of `factor`; covariance (n, n), positive semidefinite, taken as exact; mean (n,), zeros when
     None; slots, the variable of each factor, 0..n-1 in order when None (several may share one); tolerance, relative to
-    max(1, |value|), decides which methods are tried; strict, refuses an answer whose error is above it; seed of the
-    quasi-random points.
-    Returns an Answer. Raises: ShapeError, DomainError (no covariance, or an infinite mean), NotReached (strict),
-    TooLarge.
-    Source: Isserlis 1918; Stein 1981; Price 1958; Plackett 1954; Owen 1956; Saad & Solla 1995; Cho & Saul 2009.
+    max(1, |value|), decides which methods are tried; strict, raise NotReached if the error is above the tolerance; seed
+    of the quasi-random points. Returns an Answer. Raises: ShapeError, DomainError (no covariance, or an infinite mean),
+    NotReached (strict), TooLarge. Source: Isserlis 1918; Stein 1981; Price 1958; Plackett 1954; Owen 1956; Saad & Solla
+    1995; Cho & Saul 2009.
 
     >>> answer = mean([factor("erf", scale=2**-0.5)] * 2, [[1.0, 0.5], [0.5, 1.0]])
     >>> abs(answer.value - 2 / math.pi * math.asin(0.25)) <= answer.error < 1e-15, answer.method
@@ -110,10 +109,11 @@ def mean(
 
 
 def _closed(problem: closed.Problem) -> Answer:
-    """Return the mean by `hermite.closed`, the covariance made semidefinite where rounding left it indefinite.
+    """Return the mean by `hermite.closed`. An indefinite covariance is made semidefinite before.
 
-    A covariance that is singular but for rounding may have an eigenvalue of -1e-17. Its diagonal is then raised by the
-    least that mends it; the answer at four times as much shows what this changes, at most like a square root.
+    Rounding can give a singular covariance an eigenvalue of -1e-17. The smallest sufficient number is then added to its
+    diagonal. The answer for four times this number gives the error, because the answer depends on it at most like a
+    square root.
     """
     law = problem.law
     if semidefinite(law.rows):
@@ -147,10 +147,9 @@ def mean_of(
     """Return E[integrand(z)] of any vectorised function of the fields (softmax, top-1, a loss), quasi-randomly.
 
     Arguments: integrand, maps (n, points) to (points,); covariance (n, n) of any rank; mean (n,) or None; tolerance,
-    relative to max(1, |value|): fewer points are taken where they do; log2_points, 16 randomisations of 2^log2_points
-    points at most; strict; seed. Returns an Answer whose error is 8 standard errors.
-    Raises: as `hermite.quasi.evaluate`, NotReached.
-    Source: Owen 1997.
+    relative to max(1, |value|): fewer points are used if they reach it; log2_points, 16 randomisations of 2^log2_points
+    points at most; strict; seed. Returns an Answer whose error is 8 standard errors. Raises: as
+    `hermite.quasi.evaluate`, NotReached. Source: Owen 1997.
 
     >>> answer = mean_of(lambda z: np.max(z, axis=0), np.eye(2), tolerance=1e-2)
     >>> abs(answer.value - math.pi**-0.5) < answer.error < 1e-2
@@ -167,9 +166,9 @@ def _meets(answer: Answer, tolerance: float) -> bool:
 
 
 def _checked(answer: Answer, tolerance: float, strict: bool) -> Answer:
-    """Return the answer, or refuse it: never a number that is not finite, under `strict` none beyond the tolerance."""
+    """Return the answer. Raise an error if it is not finite or, with `strict`, if its error exceeds the tolerance."""
     if not (math.isfinite(answer.value) and math.isfinite(answer.error)):
-        raise DomainError(f"the mean is not finite or its bound is not: {answer.value}, {answer.error}")
+        raise DomainError(f"the mean or its error bound is not finite: {answer.value}, {answer.error}")
     if strict and not _meets(answer, tolerance):
         raise NotReached(
             f"{answer.method}: expected an error within {tolerance:.3g}, got {answer.error:.3g}; raise the tolerance"
@@ -178,12 +177,17 @@ def _checked(answer: Answer, tolerance: float, strict: bool) -> Answer:
 
 
 def _numerical(problem: closed.Problem, tolerance: float, seed: int) -> Answer:
-    """Return the best of the product rule, the Hermite series and quasi-random points, the first that suffices."""
+    """Return the mean by a product rule, the Hermite series or quasi-random points: the first within the tolerance, or
+    the best.
+    """
     from hermite import quasi, series, tensor
 
     factors, slots = problem.factors, problem.slots
     if any(f.singular for f in factors):
-        raise NotReached("a delta function beside factors without a closed form: condition on its variable, then ask")
+        raise NotReached(
+            "a product of a delta function and factors without a closed form is not supported: condition on the "
+            "variable of the delta function first"
+        )
     law = problem.law.plain()
     at, rows = np.array(law.mean), np.array(law.rows)
     answers = []
@@ -209,7 +213,7 @@ def _numerical(problem: closed.Problem, tolerance: float, seed: int) -> Answer:
             return total
 
         value, error = quasi.evaluate(product, rows, at, seed=seed, tolerance=tolerance)
-        if value == 0:  # no point met what is not zero: the scatter knows nothing
+        if value == 0:  # the integrand vanished at all points, so the scatter gives no error estimate
             error = max(error, series.largest(factors, slots, at, rows))
         answers.append(Answer(value, error, "quasi-random"))
     return min(answers, key=lambda answer: answer.error)

@@ -54,7 +54,7 @@ def coefficients(
 
 
 def remainder(j: int, order: int, beta: float) -> float:
-    """Return a bound of the norm of what follows a_order in d^j/dz^j Phi(beta z): a geometric series in s^-4.
+    """Return a bound of the norm of the terms after a_order in d^j/dz^j Phi(beta z), a geometric series in s^-4.
 
     Arguments: j >= 0; order >= 0; beta > 0. Source: the ratio of the coefficients in closed form.
 

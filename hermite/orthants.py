@@ -12,7 +12,7 @@ import numpy as np
 from hermite.errors import TooLarge
 from hermite.laws import EPS, Law
 
-# of each smooth integral of Plackett's identity; the answer carries what was reached
+# goal for each smooth integral of Plackett's identity; the answer has the error that was reached
 GOAL = 1e-13
 
 
@@ -48,7 +48,7 @@ def signs(law: Law) -> tuple[float, float]:
 
 
 def needs_integral(law: Law) -> bool:
-    """Say whether `signs` has no closed form for this law and takes an integral.
+    """Return True if `signs` has no closed form for this law and computes an integral.
 
     >>> needs_integral(Law((0,), ((1,),)))
     False
@@ -64,13 +64,13 @@ def _none(law: Law) -> tuple[float, float]:
 
 
 def _ratio(mean, variance) -> float:
-    """Return mean / sqrt(variance), 40 standard deviations at most: erf is 1 there."""
+    """Return mean / sqrt(variance), clipped at 40 in size, where erf is 1."""
     size = _float(mean * mean / variance)
     return math.copysign(min(math.sqrt(size), 40.0), mean) if mean != 0 else 0.0
 
 
 def _float(value) -> float:
-    """Return a number >= 0 as a float, infinite where it is too large for one."""
+    """Return a number >= 0 as a float, infinite if it is too large for one."""
     try:
         return float(value)
     except OverflowError:
@@ -90,7 +90,7 @@ def _two(law: Law) -> tuple[float, float]:
     rest = math.sqrt(max(float(determinant / (v1 * v2)), 0.0))  # sqrt(1 - rho^2)
     rho = float(c) / math.sqrt(float(v1)) / math.sqrt(float(v2))
     if m1 == 0 and m2 == 0:
-        # asin at an arc near its end through its complement
+        # near the end of the arc, asin is computed from the complement
         value = math.atan2(rho, rest) / (2 * math.pi)
         return value, 6 * EPS * abs(value)
     from scipy.special import owens_t
@@ -135,7 +135,7 @@ def _plackett(law: Law) -> tuple[float, float]:
     return total, error + 4 * EPS + slack
 
 
-# panels of one integral at most, and where the first ones end at a steep start
+# largest number of panels of one integral, and the ends of the first panels at a steep start
 PANELS = 200
 STEEP = (1e-12, 1e-9, 1e-6, 1e-3)
 
@@ -146,10 +146,12 @@ def _legendre(nodes: int) -> list[tuple[float, float]]:
 
 
 def _adaptive(f: Callable[[float], float], end: float, steep: bool) -> tuple[float, float]:
-    """Return (int_0^end f, error): Gauss-Legendre of 13 nodes, judged by 9, the worst panel halved until GOAL.
+    """Return (int_0^end f, error) by Gauss-Legendre with 13 nodes. The worst panel is halved until the error is below
+    GOAL.
 
-    Twice the plain difference, the error of the coarser rule: QUADPACK's power 3/2 of it misses steep ends (measured).
-    `steep`: the integrand may change within 1e-11 of its start, where all of four variables come near a plane.
+    The error is twice the difference from the rule with 9 nodes. QUADPACK's power 3/2 of the difference is too small at
+    steep ends (measured). `steep`: the integrand may change within 1e-11 of its start, where all of four variables come
+    near a plane.
     """
 
     def panel(a: float, b: float) -> tuple[float, float, float, float]:
@@ -168,12 +170,13 @@ def _adaptive(f: Callable[[float], float], end: float, steep: bool) -> tuple[flo
     return math.fsum(p[3] for p in heap), -2 * math.fsum(p[0] for p in heap) + 4 * EPS * end
 
 
-# conditional variances lose 1/this of their digits in floats; below, the integrand is evaluated in Fractions
+# below this value the integrand is evaluated in Fractions, because in floats conditional variances lose 1/value of
+# their digits
 REGULAR = 0.02
 
 
 def _light(law: Law) -> tuple[Law, float]:
-    """Return the law in floats, and what that costs, where its correlation matrix is far from singular."""
+    """Return the law in floats and the error of the conversion, if its correlation matrix is far from singular."""
     n = len(law.mean)
     if not isinstance(law.rows[0][0], Fraction):
         return law, 0.0
@@ -186,7 +189,7 @@ def _light(law: Law) -> tuple[Law, float]:
 def _angle(law: Law, first: tuple, i: int, k: int) -> tuple[float, Callable[[float], float]]:
     """Return (largest angle, integrand) of the pair (i, k): the angle is asin(t |rho|), measured from its end.
 
-    From the end, as 1 - t = (sin(end) - sin(angle)) / |rho| must not cancel where the pair is nearly parallel.
+    Measured from the end, 1 - t = (sin(end) - sin(angle)) / |rho| does not cancel if the pair is nearly parallel.
     """
     vi, vk, c = law.rows[i][i], law.rows[k][k], law.rows[i][k]
     rho = min(abs(float(c)) / math.sqrt(float(vi)) / math.sqrt(float(vk)), 1.0)

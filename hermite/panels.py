@@ -14,7 +14,8 @@ from hermite.laws import EPS, Law
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-# phi is below 1e-21 beyond: what stands there, for a step that opens beyond say, is added to the error
+# phi is below 1e-21 beyond this point; the contribution from there (for example of a step far out) is added to the
+# error
 REACH = 9.75
 # panels grow by this ratio away from a special point: 16 nodes resolve an algebraic singularity there to 1e-16
 RATIO = 3.0
@@ -37,7 +38,7 @@ def _steps(width: float) -> np.ndarray:
 
 
 def _edges(points: list[tuple[float, float]], base: float = 0.75) -> np.ndarray:
-    """Return the panel ends on [-REACH, REACH] for special points (place, width)."""
+    """Return the panel ends on [-REACH, REACH] for special points (position, width)."""
     places = [np.linspace(-REACH, REACH, math.ceil(2 * REACH / base) + 1)]
     places += [place + _steps(width) for place, width in points if abs(place) < REACH + 2]
     return np.unique(np.clip(np.concatenate(places), -REACH, REACH))
@@ -53,7 +54,8 @@ def _points(edges: np.ndarray, nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def points(special: list[tuple[float, float]]):
-    """Yield (nodes, Gaussian weights) on the line twice, 16 and 12 a panel, for special points (place, width).
+    """Yield (nodes, Gaussian weights) on the line with 16 nodes per panel, then with 12, for special points (position,
+    width).
 
     >>> (x, w), _ = points([])
     >>> round(float(w @ x**2), 12)
@@ -77,7 +79,9 @@ def beyond() -> tuple[Float[np.ndarray, "points"], Float[np.ndarray, "points"]]:
 
 
 def _width(kind: str) -> float:
-    """Return how far from 0 a ladder function must be resolved: not at all from a kink, 1 from the logistic."""
+    """Return the distance from 0 within which a ladder function must be resolved: 0 for a kink, 1 for the logistic
+    ladder.
+    """
     return 1.0 if kind == "logistic" else math.inf
 
 
@@ -111,7 +115,9 @@ def line(law: Law, kinds: tuple, orders: tuple) -> tuple[float, float]:
 
 
 def _rounding(orders: tuple) -> float:
-    """Return the relative rounding: of the points, which a derivative of order r feels r + 1 times, and of the sum."""
+    """Return the relative rounding error of the sum and of the points, which a derivative of order r amplifies r + 1
+    times.
+    """
     return EPS * (16 + 8 * sum(abs(o) for o in orders))
 
 
@@ -125,7 +131,7 @@ def plane(law: Law, kinds: tuple, orders: tuple) -> tuple[float, float]:
 
     y_1 = m_1 + a x, y_2 = m_2 + b x + d t with x, t independent normals: for every node x the panels in t end at the
     zero of y_2; those in x are graded towards the zero of y_1 and towards where the mean of y_2 crosses zero, a
-    transition of width max(d, 1) / |b|. So nothing is lost at large variances or at |rho| = 1.
+    transition of width max(d, 1) / |b|. The accuracy is therefore the same at large variances and at |rho| = 1.
 
     Arguments: law of two variables; kinds, orders <= 1 (of a normal ladder 0 or 1). Source: as `line`.
 
@@ -160,7 +166,7 @@ def plane(law: Law, kinds: tuple, orders: tuple) -> tuple[float, float]:
         values.append(math.fsum(outer * inner))
         size = max(size, float(np.abs(outer) @ weight))
     error = abs(values[0] - values[1]) + _rounding(orders) * size
-    # what both integrals leave out, the inner one at every node of the outer
+    # the parts outside of both integrals; the inner integral at every node of the outer one
     far, rare = beyond()
     x, w = (np.concatenate(parts) for parts in zip(_points(edges, NODES[1]), (far, rare), strict=True))
     outer, centre = w * np.abs(rung(kinds[0], orders[0], m1 + a * x)), m2 + b * x

@@ -36,20 +36,20 @@ def coefficients(k: int) -> tuple[int, ...]:
 
 
 def _prepare(x):
-    """Return x with machine integers turned into floats, which would otherwise wrap around silently."""
+    """Return x with machine integers converted to floats, because machine integers would wrap around silently."""
     kind = getattr(getattr(x, "dtype", None), "kind", None)
     return x * 1.0 if kind in ("i", "u", "b") else x
 
 
 def evaluate(k: int, x):
-    """Return He_k(x) by the three-term recurrence, with no more than +, -, * on x.
+    """Return He_k(x) by the three-term recurrence, using only +, -, * on x.
 
     He_{k+1}(x) = x He_k(x) - k He_{k-1}(x).
 
-    Arguments: k, integer >= 0; x, a float, Fraction, SymPy, mpmath, NumPy or JAX value of any shape.
-    Returns a value of x's kind and shape (integer arrays become float64, Python ints stay exact).
-    Raises: DegreeError; DomainError where a float or NumPy result is beyond the largest number (He_400 at 1.5 is; ints,
-    Fractions and mpmath hold it), inside JAX it is not finite. Source: Abramowitz & Stegun 1964, chapter 22.
+    Arguments: k, integer >= 0; x, a float, Fraction, SymPy, mpmath, NumPy or JAX value of any shape. Returns a value of
+    x's kind and shape (integer arrays become float64, Python ints stay exact). Raises: DegreeError; DomainError if a
+    float or NumPy result is beyond the largest number, as He_400 at 1.5 (ints, Fractions and mpmath numbers can
+    represent it). Inside JAX such a result is not finite. Source: Abramowitz & Stegun 1964, chapter 22.
 
     >>> evaluate(3, 2), evaluate(4, Fraction(1, 2))
     (2, Fraction(25, 16))
@@ -70,7 +70,7 @@ def evaluate_all(K: int, x) -> list:
     x = _prepare(x)
     # x ** 0 is one of x's own kind and shape, also where x is infinite (x * 0 + 1 would not be).
     values = [x**0, x]
-    with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
+    with np.errstate(over="ignore", invalid="ignore"):  # an overflow raises an error below
         for k in range(1, K):
             values.append(x * values[k] - k * values[k - 1])
     _require_representable(K, x, values[K])
@@ -78,14 +78,16 @@ def evaluate_all(K: int, x) -> list:
 
 
 def _require_representable(K: int, x, value) -> None:
-    """Raise `DomainError` if He_K is no finite number at a finite x: the recurrence goes on with inf - inf."""
+    """Raise `DomainError` if He_K is not finite at a finite x. Otherwise the recurrence would continue with inf -
+    inf.
+    """
     if not isinstance(x, float | np.ndarray | np.floating):
         return
     found = np.asarray(value)
     if found.dtype.kind in "fc" and not np.isfinite(found[np.isfinite(x)]).all():
         raise DomainError(
-            f"He_{K} is beyond the largest number of {found.dtype.name} ({np.finfo(found.dtype).max:.3g}) at this x: "
-            "give x as an int, a Fraction or an mpmath number, which hold it"
+            f"He_{K} is beyond the largest number of {found.dtype.name} ({np.finfo(found.dtype).max:.3g}) at "
+            "this x: give x as an int, a Fraction or an mpmath number, which can represent it"
         )
 
 

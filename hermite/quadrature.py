@@ -33,12 +33,16 @@ def factor(covariance) -> Float[np.ndarray, "n n"]:
     # eigh is backward stable: an eigenvalue that should be 0 comes out within n ulp of the largest
     floor = 16 * len(values) * np.finfo(float).eps * max(float(np.abs(values).max(initial=0)), 1e-300)
     if np.any(values < -floor):
-        raise DomainError(f"covariance: expected no negative eigenvalue, got {values.min():.3g}; it is no covariance")
+        raise DomainError(
+            f"covariance: expected no negative eigenvalue, got {values.min():.3g}; it is not a covariance"
+        )
     return vectors * np.sqrt(np.where(values < 0, 0.0, values))
 
 
 GRID = 4_000_000
-"""A tensor rule of more points than this is not doubled: the rule of half its nodes is the comparison then."""
+"""Largest number of points of a tensor rule that is compared with a rule of twice the nodes. A larger rule is compared
+with a rule of half the nodes.
+"""
 
 
 def expectation(
@@ -49,12 +53,13 @@ def expectation(
 ) -> float:
     """Return E[integrand(x)] for centred Gaussian x of covariance C by a tensor Gauss-Hermite rule.
 
-    sum over the grid of prod_i w_i integrand(A t), A A^T = C; exact for polynomials of degree < 2 nodes. What is
-    not smooth (a step, a kink) converges like 1/nodes and is refused: its error estimate is above the tolerance.
+    sum over the grid of prod_i w_i integrand(A t), A A^T = C; exact for polynomials of degree < 2 nodes. For an
+    integrand with steps or kinks the rule converges like 1/nodes. It raises NotReached, because its error estimate is
+    above the tolerance.
 
-    Arguments: integrand, maps an (n, points) array to (points,); covariance (n, n), n <= 4; nodes per axis;
-    tolerance, of the estimated error, relative to the mean size of the integrand.
-    Raises: DegreeError, ShapeError, DomainError, NotReached. Source: Golub & Welsch 1969.
+    Arguments: integrand, maps an (n, points) array to (points,); covariance (n, n), n <= 4; nodes per axis; tolerance,
+    of the estimated error, relative to the mean size of the integrand. Raises: DegreeError, ShapeError, DomainError,
+    NotReached. Source: Golub & Welsch 1969.
 
     >>> round(expectation(lambda x: x[0] ** 2 * x[1] ** 2, [[1.0, 0.5], [0.5, 1.0]], nodes=8), 12)
     1.5
@@ -73,14 +78,14 @@ def estimate(
 ) -> tuple[float, float]:
     """Return (E[integrand(x)], estimate of its error), for integrands of any smoothness.
 
-    The value is computed with twice `nodes` per axis. Its error is estimated from two rules with
-    about half as many nodes. One uses the axes of C, the other rotated axes, because for |rho| near 1 a step can lie
-    between all nodes of the first. The number of nodes is odd in one rule and even in the other, so that no symmetry
-    makes them agree. The estimate is three times the largest difference. The slowest case is a step, whose error falls
-    like the spacing of the nodes, nodes^(-1/2); there the error is 2.4 times the difference. Above 4 million points the
-    rule with `nodes` is the finer one.
+    The value is computed with twice `nodes` per axis. Its error is estimated from two rules with about half as many
+    nodes. One uses the axes of C, the other rotated axes, because for |rho| near 1 a step can lie between all nodes of
+    the first. The number of nodes is odd in one rule and even in the other, so that no symmetry makes them agree. The
+    estimate is three times the largest difference. The slowest case is a step, whose error falls like the spacing of
+    the nodes, nodes^(-1/2); there the error is 2.4 times the difference. Above 4 million points the rule with `nodes`
+    is the finer one.
 
-    Arguments and errors as for `expectation`, but for NotReached. Source: Golub & Welsch 1969.
+    The arguments and errors are those of `expectation`, without NotReached. Source: Golub & Welsch 1969.
 
     >>> value, error = estimate(lambda x: (x[0] > 0) * x[1] * np.maximum(x[2], 0), 0.7 * np.eye(3) + 0.3)
     >>> abs(value - 0.135095) < error < 0.02
@@ -106,7 +111,7 @@ def _estimated(integrand: Callable, covariance, nodes: int) -> tuple[float, floa
 
 
 def _rotation(n: int) -> np.ndarray:
-    """Return a rotation of n axes by angles that no symmetry has: the axes of a fixed matrix of cosines."""
+    """Return a rotation of n axes by generic angles without symmetry: the axes of a fixed matrix of cosines."""
     place = np.arange(1, n + 1)
     return np.linalg.qr(np.cos(np.outer(place, place) + place))[0]
 

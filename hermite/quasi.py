@@ -1,4 +1,6 @@
-"""Gaussian means of anything by randomised quasi-Monte Carlo, with the scatter of independent randomisations."""
+"""Gaussian means of arbitrary functions by randomised quasi-Monte Carlo; the error comes from independent
+randomisations.
+"""
 
 import math
 from collections.abc import Callable
@@ -13,7 +15,9 @@ from hermite.quadrature import factor as root
 COPIES = 16
 WIDEN = 8.0
 RARE = 200.0
-"""A mean that fewer points than this carry is that of a rare event: points farther out are tried."""
+"""Effective number of points below which a mean is treated as that of a rare event, and points farther out are
+tried.
+"""
 WIDER = (1.5, 2.0, 3.0)
 
 
@@ -63,7 +67,7 @@ def evaluate(
     n, rank = len(arms), arms.shape[1]
     at = np.zeros(n) if mean is None else np.asarray(mean, dtype=np.float64)
     if at.shape != (n,):
-        raise ShapeError(f"mean: expected {n} numbers, got shape {at.shape}; one a variable")
+        raise ShapeError(f"mean: expected {n} numbers, got shape {at.shape}; one for each variable")
     if not 5 <= degree(log2_points, "log2_points") <= 20:
         raise DegreeError(f"log2_points: expected 5 to 20, got {log2_points}; 13 is the default")
     if rank == 0:
@@ -90,9 +94,10 @@ def evaluate(
 def _means(
     integrand: Callable, at: np.ndarray, arms: np.ndarray, x: np.ndarray, scale: float
 ) -> tuple[np.ndarray, float, float]:
-    """Return (means of the copies, number of points that carry them, what the heaviest adds), points scaled outwards.
+    """Return (means of the copies, effective number of points, contribution of the largest point), points scaled
+    outwards.
 
-    E[g(x)] = E[g(s x) s^rank exp(-(s^2 - 1) |x|^2 / 2)]; carried = (sum |g|)^2 / sum g^2.
+    E[g(x)] = E[g(s x) s^rank exp(-(s^2 - 1) |x|^2 / 2)]; effective number = (sum |g|)^2 / sum g^2.
     """
     means, total, squares, heaviest = np.empty(COPIES), 0.0, 0.0, 0.0
     for copy in range(COPIES):

@@ -1,4 +1,4 @@
-"""Sealed files, which spare a second process work: each is read whole, for what it was written for, or not at all."""
+"""Cache files with a key and a hash. A file is used only if it is complete and was written for the same key."""
 
 import contextlib
 import hashlib
@@ -7,11 +7,11 @@ import tempfile
 from pathlib import Path
 
 HEAD = b"odesim 1 "
-"""Begins every sealed file; a digest follows, and the content."""
+"""First bytes of every sealed file; a hash and the content follow."""
 
 
 def folder() -> Path:
-    """The cache folder: `ODESIM_CACHE`, else `XDG_CACHE_HOME/odesim`, else `~/.cache/odesim`."""
+    """Return the cache folder: `ODESIM_CACHE`, else `XDG_CACHE_HOME/odesim`, else `~/.cache/odesim`."""
     if "ODESIM_CACHE" in os.environ:
         return Path(os.environ["ODESIM_CACHE"])
     base = os.environ.get("XDG_CACHE_HOME")
@@ -19,12 +19,12 @@ def folder() -> Path:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file that other processes may read: they see all of it, or none.  Raises `OSError`."""
+    """Write a file that other processes may read: they see the complete file or no file. Raises `OSError`."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".partial")
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
-        if path.is_dir():  # which only an accident can have made
+        if path.is_dir():  # a folder at this path can only be an accident
             path.rmdir()
         os.replace(name, path)
     except BaseException:

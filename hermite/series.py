@@ -1,4 +1,4 @@
-"""Multivariate Hermite series of a product of up to four functions, with a bound of what is cut off."""
+"""Multivariate Hermite series of a product of up to four functions, with a bound of the truncation error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ORDER = 24
 
 
 def _special(f, mean: float, spread: float) -> list[tuple[float, float]]:
-    """Return (place, width) of where x -> f(mean + spread x) is steep or has a kink."""
+    """Return (position, width) of the steep part or the kink of x -> f(mean + spread x)."""
     if f.ladder is None or f.ladder.scale == 0 or spread == 0:
         return []
     steep = float(f.ladder.scale) * spread

@@ -16,12 +16,12 @@ class Recursion:
 
     1. a delta function is conditioned on, exactly, before anything is differentiated: no term outgrows the answer
        however singular the covariance;  2. derivatives of delta and 3. powers are lowered by Stein's identity
-       E[(z_a - m_a) F] = sum_b C_ab E[d_b F];  4. G_1(y) = y G_0(y), likewise;  5. what is left are products of signs
-       (`hermite.orthants`), or `leaf`.
+       E[(z_a - m_a) F] = sum_b C_ab E[d_b F];  4. G_1(y) = y G_0(y), likewise;  5. the remaining means are
+       products of signs (`hermite.orthants`), or means that `leaf` computes.
 
     Arguments: law of the n powers' variables followed by the y; kinds, 'normal' or 'logistic' for each y; leaf, maps
-    (law, kinds, orders) of the y left to (value, error bound, word), called where a logistic ladder is left.
-    Source: Stein 1981; Price 1958.
+    (law, kinds, orders) of the remaining y to (value, error bound, name of the method), called if a logistic ladder
+    remains. Source: Stein 1981; Price 1958.
 
     >>> one = Fraction(1)
     >>> recursion = Recursion(Law((0, 0), ((one, one), (one, one))), ("normal",))
@@ -33,17 +33,17 @@ class Recursion:
         self.law, self.kinds, self.leaf = law, kinds, leaf
         self.powers = len(law.mean) - len(kinds)
         self.known: dict = {}
-        self.methods: set[str] = set()  # words for what was met: "plackett", and what leaf names
+        self.methods: set[str] = set()  # names of the methods used: "plackett", and those that `leaf` returns
 
     def mean(self, powers: tuple[int, ...], orders: tuple) -> Pair:
-        """Return (value, error bound); orders: one integer <= 1 for each y, None where it takes no part.
+        """Return (value, error bound); orders: one integer <= 1 for each y, None if y does not occur.
 
         Raises: DomainError where the mean is infinite.
         """
         return self._at(self.law, (), powers, orders)
 
     def moment(self, powers: tuple[int, ...]):
-        """Return E[prod z_a^p_a], exactly where the law is exact (Isserlis)."""
+        """Return E[prod z_a^p_a], exactly if the law is exact (Isserlis)."""
         return self._moment(self.law, (), powers)
 
     def _moment(self, law: Law, path: tuple, powers: tuple[int, ...]):
@@ -153,7 +153,7 @@ class Recursion:
 
 
 def _lower(powers: tuple[int, ...], a: int) -> tuple[int, ...]:
-    """Return the powers with that of a one less."""
+    """Return the powers with that of variable a lowered by one."""
     return (*powers[:a], powers[a] - 1, *powers[a + 1 :])
 
 

@@ -24,10 +24,10 @@ SAFE_DEGREE = 30
 def _combine(out, places, count, size, row, column, factor, excess):
     """Write row out[at - size ..] + column out[at - 1 ..] + factor out[before ..] + excess out[back ..] from `to` on.
 
-    `count` entries, with places = (to, at, before, back).  The weights row and column vanish where a move leaves its
-    block, so these loops have no branches and run in vector registers; three forms, as most calls lack the last terms.
-    Slices are cut here because numba counts references to every array that it passes on, at the cost of a hundred
-    entries.
+    `count` entries, with places = (to, at, before, back). The weights row and column vanish where a move leaves its
+    block, so these loops have no branches and run in vector registers. There are three forms of the loop, because most
+    calls lack the last terms. The slices are made here, because numba counts references to every array that it passes
+    on, which costs as much as a hundred entries.
     """
     to, at, before, back = places
     target, below, shrunk = out[to : to + count], out[before : before + count], out[back : back + count]
@@ -47,7 +47,7 @@ def _combine(out, places, count, size, row, column, factor, excess):
 @njit
 @no_type_check
 def _first(out, places, count, size, row, column, excess):
-    """Write one block whose source has nothing before it in memory: first line apart, rest as above."""
+    """Write one block whose source has no memory before it: the first line separately, the rest by `_combine`."""
     to, at, back = places
     out[to] = excess * out[back]
     for m in range(1, min(size, count)):
@@ -70,7 +70,7 @@ def _weights(row, column, size, c_row, c_column):
 @njit
 @no_type_check
 def _raise(out, block, size, row, column, variance):
-    """Fill out from its first block on, raising the degree of the variable the blocks count."""
+    """Fill out from its first block on, raising the degree of the variable that numbers the blocks."""
     for i in range(out.size // block - 1):
         start, back = i * block, max(i - 1, 0) * block
         _first(out, (start + block, start, back), block, size, row, column, (variance - 1.0) * i)
@@ -81,8 +81,8 @@ def _raise(out, block, size, row, column, variance):
 def _raise_cubes(out, size, row, column, c12, variance):
     """Fill the table of 4 variables from its first cube on, a plane at a time.
 
-    A plane may read what lies before its source in memory, where the weights are zero; only the first plane
-    of all has nothing there.
+    A plane may read what lies before its source in memory, where the weights are zero; only the first plane has no
+    memory before it.
     """
     plane, cube = size * size, size * size * size
     for i in range(size - 1):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # points of the finer rule, about half a second for three factors
 GRID = 2_097_152
-# exp(-40) = 4e-18 is what the finer rule leaves, exp(-30) = 1e-13 the coarser
+# exp(-40) = 4e-18 is the error of the finer rule, exp(-30) = 1e-13 of the coarser
 DIGITS = 40.0
 COARSE = 30.0
 
@@ -73,12 +73,12 @@ def _rule(axis: _Axis, digits: float) -> tuple[np.ndarray, np.ndarray]:
 def evaluate(factors, slots, mean: Float[np.ndarray, "n"], covariance: Float[np.ndarray, "n n"]) -> tuple[float, float]:
     """Return (E[prod f_k], error estimate) for analytic factors by a product rule in the eigenbasis.
 
-    sum over the grid of prod w_i prod_k f_k(m + A x), A the eigenvectors times the roots of the eigenvalues. The
-    nodes along each follow from how analytic the factors are along it; the estimate is the difference from a rule
-    that aims at three quarters of the digits, which errs by far more, and rounding.
+    sum over the grid of prod w_i prod_k f_k(m + A x), A the eigenvectors times the roots of the eigenvalues. The number
+    of nodes along each axis follows from the analyticity of the factors along it. The estimate is rounding plus the
+    difference from a rule for three quarters of the digits, whose error is far larger.
 
-    Arguments: factors, all smooth; slots, their variables; mean (n,); covariance (n, n).
-    Raises: NotReached when the rule needs more than 2 million points. Source: Trefethen & Weideman 2014.
+    Arguments: factors, all smooth; slots, their variables; mean (n,); covariance (n, n). Raises: NotReached when the
+    rule needs more than 2 million points. Source: Trefethen & Weideman 2014.
 
     >>> from hermite.ladders import factor
     >>> value, error = evaluate([factor("cos")] * 3, (0, 1, 2), np.zeros(3), np.eye(3))
@@ -111,10 +111,10 @@ def _steepness(factors: list[Factor] | tuple[Factor, ...]) -> float:
 
 
 def _sharpness(factors, slots, mean: np.ndarray, covariance: np.ndarray) -> float:
-    """Return the largest relative change of a factor when its variable moves by the largest deviation of all.
+    """Return the largest relative change of a factor when its variable moves by the largest standard deviation.
 
-    Rounding moves every variable by some ulp of the largest deviation: much for a variable that is all but constant
-    where its factor is all but zero (erf at a deviation of 1e-3 beside one of 1).
+    Rounding moves every variable by some ulp of the largest deviation. This matters for an almost constant variable if
+    its factor is almost zero (erf at a deviation of 1e-3, if another deviation is 1).
     """
     deviations = np.sqrt(np.diagonal(covariance))
     largest, found = float(deviations.max(initial=0.0)), 0.0

@@ -23,7 +23,7 @@ class _Wave:
         self.known: dict = {}
 
     def at(self, powers: tuple[int, ...], order: int | None) -> tuple[complex, float]:
-        """Return (value, size of what was added up), Stein's identity lowering one power at a time."""
+        """Return (value, sum of the sizes of the terms), Stein's identity lowering one power at a time."""
         key = (powers, order)
         if key not in self.known:
             self.known[key] = self._at(powers, order)
@@ -49,7 +49,7 @@ class _Wave:
         return total, size
 
     def _leaf(self, order: int | None) -> tuple[complex, float]:
-        """Return exp(power) E[G_order(y)] for a complex mean of y, no exponential formed that could overflow."""
+        """Return exp(power) E[G_order(y)] for a complex mean of y, without exponentials that could overflow."""
         if order is None or self.active is None:
             value = cmath.exp(self.power)
             return value, abs(value)
@@ -79,7 +79,7 @@ class _Wave:
         side = 1.0 if x.real >= 0 else -1.0
         flat = cmath.exp(self.power)
         tail = cmath.exp(self.power - x * x / 2) * complex(wofz(1j * side * x / math.sqrt(2)))
-        # 1e-13 relative is what Faddeeva's function claims; 16 EPS times its size is not enough
+        # Faddeeva's function claims a relative accuracy of 1e-13, so 16 EPS times its size is not enough
         return side * (flat - tail) / 2, (abs(flat) + 64 * abs(tail) + abs(x) ** 2 * abs(tail)) / 2
 
 

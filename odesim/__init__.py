@@ -8,12 +8,12 @@ Importing this package is light: JAX, SymPy, numba, diffrax and matplotlib load 
 >>> run.outcome.kind
 'completed'
 
-To look: `systems`, `system`, `derive`, `declare`, `derivatives`, `linearise`, `predict`.  To compute: `integrate`,
-`simulate`, `compare`, `observe`, `sweep`, `Flow`.  To answer: `bands`, `exponents`, `atlas`, `gradient`, `optimise`.
-To meet other codes: `export`, `conventions`.  To judge and keep: `verify`, `check`, `figures`, `report`, `explore`,
-`save`, `load`.  What they return is a `System`, `Trajectory`, `Run`, `Comparison`, `Verdicts` or an answer such as
-`Bands`; a mistake of the caller is a `UsageError`, one sentence.  In a notebook what takes long shows its progress, and
-Ctrl-C (the stop button) raises `InterruptedRun`, which holds what there was.
+Describe models: `systems`, `system`, `derive`, `declare`, `derivatives`, `linearise`, `predict`. Compute: `integrate`,
+`simulate`, `compare`, `observe`, `sweep`, `Flow`. Analyse: `bands`, `exponents`, `atlas`, `gradient`, `optimise`.
+Exchange with other codes: `export`, `conventions`. Test and store: `verify`, `check`, `figures`, `report`, `explore`,
+`save`, `load`. The functions return a `System`, `Trajectory`, `Run`, `Comparison`, `Verdicts` or an answer such as
+`Bands`. An invalid call raises `UsageError` with one sentence. In a notebook, calls that take longer than two seconds
+show a progress bar. Ctrl-C (the stop button) raises `InterruptedRun`, which has the result so far.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""The command `odesim`, also as `python -m odesim`: what Ctrl-C meets before the program itself can answer it."""
+"""Entry point of `odesim` and `python -m odesim`. It handles Ctrl-C until the program itself is imported."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Run the command with the words of the process, and exit with its code."""
+    """Run the command with the arguments of the process, and exit with its code."""
     try:
         from odesim import cli
 
@@ -15,7 +15,7 @@ def main() -> NoReturn:
         except SystemExit as end:
             cli.interrupts.leave(end.code)
             raise
-    except KeyboardInterrupt:  # while modules were imported; every command answers its own
+    except KeyboardInterrupt:  # during the imports; later each command handles Ctrl-C itself
         print("odesim: interrupted; no result was written.", file=sys.stderr, flush=True)
         os._exit(130)  # as `cli.interrupts.leave`, which may not have been imported
 

@@ -12,7 +12,7 @@ AGREEMENT = 1e-9
 
 
 def main() -> int:
-    """Integrate liao at its defaults, then compare numba with JAX on a small case; the exit code."""
+    """Integrate liao at its defaults, then compare numba with JAX on a small case. Return the exit code."""
     from odesim.cli import main as command
 
     print("$ odesim integrate --system liao", flush=True)
@@ -31,7 +31,7 @@ def main() -> int:
 
 
 def compare() -> float:
-    """The largest difference between numba (SciPy) and JAX (diffrax) over all that a small run saves."""
+    """Return the largest difference between numba (SciPy) and JAX (diffrax) over all saved values of a small run."""
     import numpy as np
 
     import odesim

@@ -1,4 +1,4 @@
-"""The exceptions that users see, each one clear sentence, and the exit code each of them means."""
+"""The exceptions that users see, each with one clear sentence and its exit code."""
 
 import contextlib
 import errno
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 INTERRUPTED = 130
-INTERNAL = 70  # EX_SOFTWARE: a mistake of ours, told apart from the verdicts of `--strict` (1)
+INTERNAL = 70  # EX_SOFTWARE: an error in odesim, distinct from the exit code 1 of `--strict`
 
 
 class NumericalError(RuntimeError):
@@ -60,7 +60,7 @@ class MissingError(RuntimeError):
 
 
 class ChangedDeclaration(UserWarning):
-    """The file of a model has changed since a run of it: the declaration that the run carries is used."""
+    """Warning that the file of a model has changed since a run; the declaration stored with the run is used."""
 
 
 class Unfinished(UsageError):
@@ -101,10 +101,10 @@ class InterruptedRun(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C as `KeyboardInterrupt` also where it meets a compiled function.
+    """Context manager that raises `KeyboardInterrupt` for Ctrl-C also inside compiled functions.
 
-    The signal's exception is then raised between two instructions of numba's dispatcher, which returns a result all the
-    same, and Python makes a `SystemError` of the two.
+    There the exception is raised between two instructions of numba's dispatcher, which still returns a result. Python
+    turns both into a `SystemError`.
     """
     try:
         yield
@@ -119,7 +119,7 @@ UNUSABLE = (errno.ENAMETOOLONG, errno.EACCES, errno.ENOTDIR, errno.EISDIR, errno
 
 
 def of_path(error: BaseException) -> UsageError | None:
-    """The user's mistake behind an error of the operating system, where a path is to blame for it."""
+    """Return the `UsageError` for an error of the operating system that a wrong path caused, otherwise None."""
     if not isinstance(error, OSError) or isinstance(error, StorageError) or error.errno not in UNUSABLE:
         return None
     name = str(error.filename)
@@ -132,16 +132,16 @@ LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.ESTALE, errno.
 
 
 def of_disk(error: BaseException) -> StorageError | None:
-    """The disk behind an error of the operating system, where one is to blame for it."""
+    """Return the `StorageError` for an error of the operating system that a disk caused, otherwise None."""
     if not isinstance(error, OSError) or isinstance(error, StorageError) or error.errno not in LOST:
         return None
-    name = f"{error.filename}" if error.filename is not None else "what was to be written"
+    name = f"{error.filename}" if error.filename is not None else "the output"
     why = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else f"the disk fails ({error.strerror})"
-    return StorageError(f"{why}: {name} is not whole; free some space or choose another place")
+    return StorageError(f"{why}: {name} is incomplete; free some space or choose another place")
 
 
 def of_memory(error: BaseException) -> NumericalError | None:
-    """The sizes behind an array that does not fit into memory."""
+    """Return the `UsageError` for an array that does not fit into memory, otherwise None."""
     if not isinstance(error, MemoryError):
         return None
     asked = f" ({error})" if str(error) else ""
@@ -149,13 +149,15 @@ def of_memory(error: BaseException) -> NumericalError | None:
 
 
 def exit_code(exception: BaseException) -> int:
-    """2 usage, 3 numerical or storage, 4 missing device or extra, 130 interrupted, 70 a mistake of ours."""
+    """Return the exit code: 2 usage, 3 numerical or storage, 4 missing device or extra, 130 interrupted, 70 internal
+    error.
+    """
     from hermite.errors import NotReached
 
     codes: list[tuple[type[BaseException], int]] = [
         (UsageError, 2),
         (NumericalError, 3),
-        (NotReached, 3),  # a bound of a Gaussian mean, asked for and not met
+        (NotReached, 3),  # a requested error bound of a Gaussian mean that was not reached
         (StorageError, 3),
         (MissingError, 4),
         (Interrupted, INTERRUPTED),

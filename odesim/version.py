@@ -1,4 +1,4 @@
-"""The version of odesim, where everything below the package can ask for it."""
+"""Version of odesim, in a module that every package can import."""
 
 __version__ = "0.2.0"
 PURPOSE = (

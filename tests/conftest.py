@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def known(hint: object, names: dict) -> bool:
-    """Whether an annotation, and all inside it, can be read where it stands: not what only type checkers import."""
+    """Return True if an annotation and its parts can be evaluated in its module, without imports of type checkers."""
     if isinstance(hint, (str, typing.ForwardRef)):
         hint = read(hint, names)
     if typing.get_origin(hint) is typing.Literal:
@@ -52,7 +52,7 @@ SHAPES = ("Bool", "Complex", "Float", "Float64", "Inexact", "Int", "Num", "Shape
 
 
 def read(hint: object, names: dict) -> object:
-    """What an annotation in quotes means; `UNKNOWN` where it names what only type checkers import."""
+    """The value of an annotation in quotes; `UNKNOWN` if it needs an import that only type checkers make."""
     import jaxtyping
 
     shapes = {name: getattr(jaxtyping, name) for name in SHAPES}

@@ -1,4 +1,4 @@
-"""What the pages of `PAGES` show is run: files, commands and Python."""
+"""Execution of the examples on the pages of `PAGES`: files, commands and Python."""
 
 import contextlib
 import os
@@ -36,7 +36,7 @@ def commands():
 
 
 def alike(expected, found):
-    """Whether a line begins with the expected words and numbers, those to three digits."""
+    """Return True if a line begins with the expected words and numbers; numbers are compared to three digits."""
     if NUMBER.sub("#", expected) != NUMBER.sub("#", found)[: len(NUMBER.sub("#", expected))]:
         return False
     pairs = zip(NUMBER.findall(expected), NUMBER.findall(found), strict=False)

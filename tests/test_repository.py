@@ -96,7 +96,7 @@ def imported_names(path):
 
 
 def is_private(name):
-    """Whether a full name is a private part of another package."""
+    """Return True if a full name is a private part of another package."""
     if name.partition(".")[0] in OURS or name.startswith("__future__."):
         return False
     parts = name.split(".")

@@ -25,7 +25,7 @@ def test_shapes_are_checked_while_the_tests_run():
 
 
 def bare(annotation: ast.expr | None) -> bool:
-    """Whether an annotation has an array without a shape, but in tables by names, where each has its own.
+    """Return True if an annotation has an array without a shape, except in tables by names, whose arrays have shapes.
 
     >>> [bare(ast.parse(text, mode="eval").body) for text in ("np.ndarray | None", "dict[str, np.ndarray]", "int")]
     [True, False, False]

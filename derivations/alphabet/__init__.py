@@ -1,1 +1,1 @@
-"""Data from a finite alphabet: what a model on patches or tokens states (`frame`, `patterns`), and what many share."""
+"""Data from a finite alphabet: types of models on patches or tokens (`frame`, `patterns`), and their common parts."""

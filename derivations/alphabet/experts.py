@@ -1,7 +1,7 @@
-"""What experts on finite alphabets do alike: ReLU neurons, their response, the copies selected, the softmax on these.
+"""Common functions of experts on finite alphabets: ReLU neurons, their response, selected copies and their softmax.
 
-Written with `np` and array operations, so that NumPy and JAX run one source: a model's module imports what it needs and
-names it among its helpers.
+The functions use only `np` and array operations, so that NumPy and JAX run one source. A model's module imports the
+functions that it needs and lists them among its helpers.
 """
 
 import numpy as np
@@ -17,12 +17,12 @@ def relu(fields):
 
 
 def wide(out, fields):
-    """Output weights (k, M), or (k, M, c), with an axis for each of those that fields (k, M, ..) have beyond."""
+    """Output weights (k, M), or (k, M, c), with an additional axis for each further axis of fields (k, M, ..)."""
     return out.reshape(out.shape + (1,) * (fields.ndim - 2))
 
 
 def respond(out, value):
-    """The experts' responses sum_r a_r value_r (k, ..), or (k, c, ..) where there is an output for each of c classes.
+    """The experts' responses sum_r a_r value_r (k, ..), or (k, c, ..) with one output for each of c classes.
 
     >>> respond(np.array([[1.0, -1.0]]), np.array([[[3.0, 4.0], [1.0, 5.0]]]))
     array([[ 2., -1.]])
@@ -33,9 +33,9 @@ def respond(out, value):
 
 
 def top_l(route, copies, l):  # noqa: E741
-    """How many of the `copies` (S, B) of every vector are among the l of largest `route` (k, S, B); ties by index.
+    """Number of `copies` (S, B) of every vector among the l with the largest `route` (k, S, B); ties by index.
 
-    Routes (k, S, 1) are those of vectors that stand in the same order in all samples: one order serves all of them.
+    Routes (k, S, 1) belong to vectors with the same order in all samples, so that they are sorted once.
 
     >>> route = np.array([[[0.3], [0.5], [0.5]]])
     >>> top_l(route, np.array([[2.0], [1.0], [4.0]]), 6)[0, :, 0]
@@ -54,18 +54,18 @@ def top_l(route, copies, l):  # noqa: E741
 
 
 def softmax_on(taken, route):
-    """The gates (k, S, B) of what is `taken`: the softmax of `route` over its copies, summed where there are several.
+    """The gates (k, S, B) of the selected copies `taken`: their softmax of `route`, summed over copies of one vector.
 
-    Routes (k, S, 1), as those of `top_l`, are raised once for all samples, where none of them is lost to underflow.
+    For routes (k, S, 1), as in `top_l`, the exponentials are computed once for all samples, unless one underflows.
 
     >>> softmax_on(np.array([[[1.0], [0.0], [3.0]]]), np.zeros((1, 3, 1)))[0, :, 0]
     array([0.25, 0.  , 0.75])
     """
-    # What is traced knows no numbers to decide by.
+    # Traced arrays have no numbers for a decision.
     if np.__name__ == "numpy" and route.shape[2] == 1 and np.ptp(route, axis=1).max() < 600.0:
         lifted = np.exp(route - route.max(axis=1, keepdims=True))
     else:
         top = np.where(taken > 0, route, -np.inf).max(axis=1, keepdims=True)
-        lifted = np.exp(np.minimum(route - top, 0.0))  # only what is not taken can be above
+        lifted = np.exp(np.minimum(route - top, 0.0))  # only unselected copies can be above
     raised = taken * lifted
     return raised / raised.sum(axis=1, keepdims=True)

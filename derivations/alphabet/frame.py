@@ -1,10 +1,10 @@
-"""Models on a frame: an input is a multiset of vectors of a finite frame, of which every expert selects its own.
+"""Models on a frame: an input is a multiset of vectors of a finite frame, and every expert selects some of them.
 
-Types only, beside those of `derivations.contract` and `patterns`.  Where a pattern model sends an example to one group
-of filters, here every expert sees the vectors that its router ranks highest (or every vector those experts), so that no
-example belongs to one expert.  Everything a network computes is a function of inner products with the frame and of how
-often each vector stands in an input, which is why one definition serves training in D dimensions and in the
-coordinates of the frame alone.
+Types only, beside those of `derivations.contract` and `patterns`. A pattern model sends an example to one group of
+filters. Here every expert gets the vectors that its router ranks highest (or every vector gets those experts), so that
+an example has no single expert. All computations of a network are functions of inner products with the frame and of the
+count of each vector in an input. Therefore one definition serves training in D dimensions and in the coordinates of the
+frame.
 """
 
 import dataclasses
@@ -19,11 +19,11 @@ from derivations.contract import Initial, Labelled
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
-    """B inputs: the vectors `tokens` (S, B) of the frame, how often each stands there `copies` (S, B), `labels` (B,).
+    """B inputs: the vectors `tokens` (S, B) of the frame, their counts `copies` (S, B), and `labels` (B,).
 
-    With `tokens` None they are all vectors of the frame, in its order, so that copies are (P, B).  `weight` (B,) is how
-    often every input counts in a batch, or, in a list of all inputs, its chance; None: once each.  Arrays of NumPy or
-    of JAX.
+    If `tokens` is None they are all vectors of the frame, in its order, and copies are (P, B). `weight` (B,) is the
+    count of every input in a batch, or its probability in a list of all inputs; None means one. Arrays of NumPy or of
+    JAX.
     """
 
     tokens: Any
@@ -42,10 +42,10 @@ class Samples:
 
 @dataclasses.dataclass(frozen=True)
 class FrameWeights:
-    """neurons (k, M, D), routers (k, D) and output weights `out` (k, M), or by class (k, M, c), which stay.
+    """neurons (k, M, D), routers (k, D) and constant output weights `out` (k, M), or by class (k, M, c).
 
-    In D dimensions `frame` (P, D) holds the vectors; where it is None the weights are inner products with the frame,
-    D = P, which move by its Gram matrix `gram` (P, P), None for an orthonormal one.
+    In D dimensions `frame` (P, D) contains the vectors. If it is None the weights are inner products with the frame, D
+    = P, and move by its Gram matrix `gram` (P, P), None for an orthonormal frame.
     """
 
     neurons: np.ndarray

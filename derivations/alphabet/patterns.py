@@ -1,8 +1,8 @@
 """The second family of models: inputs made of patches, each an atom of a finite frame or a dense vector.
 
-Types only, beside those of `derivations.contract`.  Where a Gaussian model reads every input through its inner
-products with all weight vectors, these inputs are sets of patches, experts are groups of filters, and a routing rule
-decides which group sees an example.
+Types only, beside those of `derivations.contract`. A Gaussian model depends on an input through its inner products with
+all weight vectors. These inputs are sets of patches, experts are groups of filters, and a routing rule selects the
+group for an example.
 """
 
 import dataclasses
@@ -50,12 +50,12 @@ class Weights:
 
 @dataclasses.dataclass(frozen=True)
 class Counting:
-    """How batches are counted where examples without dense patches are of finitely many configurations.
+    """Counting of batches whose examples have finitely many configurations, without dense patches.
 
-    `obstacle(parameters)` is empty, or the reason why a step is no function of how many examples of every
-    configuration each group of filters sees.  `configurations(parameters)` lists them with their chances (C,);
-    `routing(logits (M, C))` is the law (M, C) of the group that an example's noise selects.  Drawn counts with these
-    laws are then the same training, exactly in law, as drawn examples.
+    `obstacle(parameters)` is empty, or the reason why a step is not a function of the number of examples of every
+    configuration in each group of filters. `configurations(parameters)` lists them with their chances (C,);
+    `routing(logits (M, C))` is the distribution (M, C) of the group that an example's noise selects. Training with
+    random counts of these distributions has exactly the distribution of training with random examples.
     """
 
     obstacle: Callable[[Any], str]
@@ -65,12 +65,12 @@ class Counting:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a run is trained and measured on, and what may change in it.
+    """Training and test data of a run, and the changes allowed in it.
 
-    With `fresh` every step draws its examples.  Otherwise there is a training set of `count` examples (0: as many as a
-    batch), drawn with `seed`, one for all replicas or, with `own`, one for each.  `tests` examples, from the same seed,
-    are for accuracy and for the table of dispatch of the `clusters`.  With `noise` routing is noisy, with `stops` the
-    model's `halt` is asked before every step, with `biased` the filters' biases move too.
+    With `fresh` every step draws its examples. Otherwise there is a training set of `count` examples (0: as many as a
+    batch), drawn with `seed`, one for all replicas or, with `own`, one for each. `tests` examples, from the same seed,
+    are for accuracy and for the table of dispatch of the `clusters`. With `noise` routing is noisy, with `stops` the
+    model's `halt` is called before every step, with `biased` the filters' biases are trained too.
 
     >>> Plan(clusters=4, seed=0, tests=2000, fresh=True).count
     0

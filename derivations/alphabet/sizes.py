@@ -1,6 +1,6 @@
-"""What models of finite alphabets say alike, whatever their inputs: vectors of a frame, and patterns.
+"""Common properties of models on finite alphabets: vectors of a frame, and patterns.
 
-Types only.  An engine asks a model for these numbers, and never reads a parameter of a system by name.
+Types only. An engine gets these numbers from a model, and uses no parameter of a system by name.
 """
 
 import dataclasses
@@ -8,11 +8,11 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """How much a network and its samples hold.
+    """Sizes of a network and its samples.
 
     `experts` k with `neurons` each and `outputs` per expert; `frame` vectors in the alphabet, in `width` dimensions; a
-    step of batch B takes `blocks` B samples of `patches` patches each (several blocks where every group of classes
-    averages over samples of its own).
+    step of batch B takes `blocks` B samples of `patches` patches each (several blocks if every group of classes
+    averages over separate samples).
     """
 
     experts: int

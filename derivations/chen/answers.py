@@ -1,4 +1,4 @@
-"""The network of a run on given samples: the expert that is chosen, its output, and margins."""
+"""The network of a run on given samples: the selected expert, its output, and margins."""
 
 from collections.abc import Mapping
 
@@ -13,9 +13,9 @@ from derivations.contract import Labelled, UsageError
 def predict(parameters: Parameters, arrays: Mapping[str, np.ndarray], inputs: Mapping[str, np.ndarray]) -> Labelled:
     """F(x) = pi_m(x) f_m(x), m the largest logit, of patches `X` (N, P, 2 K) in the coordinates of v_1..v_K, c_1..c_K.
 
-    A run holds its weights along the signals, so that patches outside their span have no answer.  Raises `UsageError`
-    for the released protocol, whose filters have biases that a run does not hold.
-    Source: Chen et al. 2022, equations (3.1) to (3.4).
+    A run contains its weights only along the signals, so that patches must lie in their span. Raises `UsageError` for
+    the released protocol, whose filters have biases that a run does not contain. Source: Chen et al. 2022, equations
+    (3.1) to (3.4).
     """
     check_names(inputs, ("X",))
     if parameters.variant != "paper":

@@ -10,13 +10,14 @@ from derivations.contract import Initial, UsageError
 HALF_CELL = 2.0**-31
 """Sobol points are multiples of 2^-30 in [0, 1): their cells' centres keep the normal quantile finite."""
 ERROR = 5e-3
-"""Measured with 1024 points over scramblings of the points; a test doubles them.  Along the noise patches alone Stein's
-identity would be ten times as accurate, but that is not the largest error (the whole would gain a factor of two), it
-costs the Jacobian of the routing law for every example type, and there is no such form for ReLU."""
+"""Measured with 1024 points over scramblings of the points; a test doubles them. Stein's identity would make the noise
+patches ten times as accurate, but the total error only half as large. It costs the Jacobian of the routing
+probabilities for every example type, and does not apply to ReLU.
+"""
 MOST_NUMBERS = 2 * 10**8
-"""The largest cloud of points that is held, in numbers (1.6 GB)."""
+"""The largest number of entries of a cloud of points in memory (1.6 GB)."""
 MOST_WORK = 3 * 10**10
-"""The largest right-hand side, in elementary terms: a minute for one evaluation is half a day for a run."""
+"""The largest number of elementary terms of a right-hand side: a minute per evaluation is half a day per run."""
 
 
 def stated_error(count: int) -> float:
@@ -28,19 +29,19 @@ def accuracy(p: Parameters) -> str:
     """The error of the points, for the description of the tier."""
     return (
         f"up to the error of the mean over strengths and noise patches by {p.points} quasi-random points: the "
-        f"right-hand side is off by {stated_error(p.points):.1g} of its size where noise moves margins and logits as "
-        "much as signals do, by less where noise is weaker, and by points^(-0.7) as they grow"
+        f"right-hand side is off by {stated_error(p.points):.1g} of its size where noise moves margins and "
+        "logits as much as signals do, by less if noise is weaker, and by points^(-0.7) as they grow"
     )
 
 
 def residual(initial: Initial) -> np.ndarray:
-    """The coordinates (M J + M, R) of the weights outside the signals; none where they lie in the signals' span."""
+    """The coordinates (M J + M, R) of the weights outside the signals; empty if they lie in the signals' span."""
     p = initial.parameters
     return np.asarray(initial.state.get("rest", np.zeros((p.M * p.J + p.M, 0))), float)
 
 
 def require_size(p: Parameters, width: int) -> None:
-    """Raise `UsageError` for clouds that are too small for their dimension, too large to hold, or endless to sum."""
+    """Raise `UsageError` for clouds that are too small for their dimension, or too large for memory or time."""
     noise = (p.P - 3) * width
     weights = p.M * p.J + p.M
     work = 2 * p.points * (4 * p.K * (p.K - 1) * p.M**2 + 2 * noise * weights)
@@ -61,8 +62,9 @@ def require_size(p: Parameters, width: int) -> None:
 def cloud(count: int, dimension: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """`count` Sobol points: three uniform coordinates (count, 3), and (count, dimension) standard normal ones.
 
-    The normal ones are turned linearly so that their second moments are exactly the identity: with both signs of each,
-    odd terms and the linear response to the patches, all that is left of weak noise, are exact at fixed strengths.
+    The normal ones are transformed linearly so that their second moments are exactly the identity. Each point has both
+    signs of the normal coordinates. Odd terms and the linear response to the patches, the only effects of weak noise,
+    are therefore exact at fixed strengths.
     """
     from scipy.special import ndtri
     from scipy.stats import qmc
@@ -82,7 +84,7 @@ def points(p: Parameters, width: int, seed: int = 0) -> tuple[np.ndarray, np.nda
 
 
 def quantile(p: Parameters, name: str, u: np.ndarray) -> np.ndarray:
-    """The strengths with law `name` at uniform numbers."""
+    """Strengths with the distribution `name` at uniform numbers."""
     law = np.asarray(getattr(p, name), float)
     if p.laws == "points":
         return law[(u * law.size).astype(int)]

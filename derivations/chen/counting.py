@@ -1,9 +1,9 @@
 """Counted batches of system `chen`: the configurations of an example of three signals, and the law of its expert.
 
-With laws of finitely many strengths an example of P = 3 is one of 4 K (K - 1) |A| |B| |C| configurations
-(k, k', y, eps, alpha, beta, gamma), and its gradient depends on the routing noise only through its expert.  So the
-numbers of examples of each configuration at each expert decide a step of Algorithm 1, and given the weights they are
-multinomial with the probabilities (R1) of `route`, whatever the number of examples.
+With finitely many strengths an example of P = 3 is one of 4 K (K - 1) |A| |B| |C| configurations (k, k', y, eps, alpha,
+beta, gamma). Its gradient depends on the routing noise only through its expert. Hence the numbers of examples of each
+configuration at each expert determine a step of Algorithm 1. Given the weights these numbers are multinomial with the
+probabilities (R1) of `route`, for any number of examples.
 """
 
 import numpy as np
@@ -16,16 +16,16 @@ LAWS = ("alpha", "beta", "gamma")
 
 
 def obstacle(parameters: Parameters) -> str:
-    """Empty, or why counts do not decide a step."""
+    """Empty, or the reason why counts do not determine a step."""
     p = parameters
     if p.variant == "released":
-        return "variant released multiplies every example by its own noisy logit, which no count holds"
+        return "variant released multiplies every example by its own noisy logit, which counts do not contain"
     for name in LAWS:
         law = getattr(p, name)
         if p.laws == "uniform" and len(law) == 2 and law[0] < law[1]:
             return f"the law of {name} is continuous (-p laws=points makes a list of values)"
     if p.P > 3:
-        return "every example has noise patches of its own"
+        return "every example has individual noise patches"
     return ""
 
 

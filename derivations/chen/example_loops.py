@@ -1,9 +1,8 @@
 """The sums over the example types of tiers p3 and full as plain loops, for numba.
 
-The statement adds up seven indices.  These loops treat a block of types side by side, experts one after the other: the
-innermost loops run along the block and are vectorised.  Arrays are matrices, experts first.  What is known about one
-signal of a type stands in tables by the signal's cluster and strength: what it adds to logits, to outputs, and to the
-squared size of a gradient.
+The statement has sums over seven indices. These loops process a block of types together, one expert after the other:
+the innermost loops run along the block and are vectorised. Arrays are matrices, experts first. Tables by cluster and
+strength of one signal contain its terms in logits, in outputs, and in the squared size of a gradient.
 """
 
 import math
@@ -15,7 +14,7 @@ from derivations.chen.routing_loops import BLOCK, make_room, winning_block
 from derivations.equations.options import INNER
 
 EXACT = {**INNER, "fastmath": {"contract", "nsz"}}
-"""For differences that must not be rearranged: they cancel in exact arithmetic."""
+"""Wrapper for differences that must not be rearranged, because they cancel in exact arithmetic."""
 HIGH, LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 """ln 2 in two parts: a whole number times the first one is exact."""
 C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1 / math.factorial(k) for k in range(3, 14))
@@ -28,10 +27,10 @@ LEAST = -708.0
 
 @njit(**EXACT)
 def exponentials(x, bits, powers):
-    """Put e^x in the place of every x <= 0; `bits` is space for whole numbers, and `powers` the same space as numbers.
+    """Replace every x <= 0 by e^x; `bits` is space for whole numbers, and `powers` the same space as numbers.
 
-    x = k ln 2 + r with |r| < .35; e^r is a polynomial, and 2^k a number that has the exponent k.  Calls of the library
-    function would be a quarter of the right-hand side: they take three times as long as this loop, which is vectorised.
+    x = k ln 2 + r with |r| < .35; e^r is a polynomial, and 2^k a number with the exponent k. Calls of the library
+    function would take a quarter of the right-hand side: three times as long as this vectorised loop.
     """
     for c in range(x.size):
         z = LEAST if x[c] < LEAST else x[c]
@@ -49,17 +48,17 @@ def exponentials(x, bits, powers):
 
 @njit(**INNER)
 def make_block(M, width):
-    """Arrays for so many examples side by side.
+    """Arrays for `width` examples side by side.
 
-    Logits, outputs, squared sizes, probabilities (4, m, width); strengths, chances and labels (5, width); three rows of
-    numbers, and one of whole ones.
+    Logits, outputs, squared sizes, probabilities (4, m, width); strengths, probabilities of types and labels (5,
+    width); three rows of numbers, and one of whole ones.
     """
     return np.empty((4, M, width)), np.empty((5, width)), np.empty((3, width)), np.empty(width, np.int64)
 
 
 @njit(**INNER)
 def fill_softmax(block, count):
-    """Put the softmax over the experts in the place of the logits."""
+    """Replace the logits by the softmax over the experts."""
     fields, _, rows, bits = block
     h, top, total = fields[0], rows[0], rows[1]
     for c in range(count):
@@ -80,10 +79,10 @@ def fill_softmax(block, count):
 
 @njit(**INNER)
 def weigh_block(block, count, means):
-    """Add to the mean sizes, losses and correct answers of the experts (`means`, each (m, 1)) those of a block.
+    """Add the mean sizes, losses and correct answers of the experts in a block to `means`, each (m, 1).
 
-    In the place of the softmax comes the router's drift G_m f_m - pi_m sum_l G_l f_l, and in that of the squared sizes
-    G_m = chance p_m q pi_m y; probabilities are multiplied by chances.
+    The router's drift G_m f_m - pi_m sum_l G_l f_l replaces the softmax, and G_m = chance p_m q pi_m y the squared
+    sizes; probabilities are multiplied by those of the types.
     """
     fields, examples, rows, bits = block
     h, f, squares, p = fields[0], fields[1], fields[2], fields[3]
@@ -168,7 +167,7 @@ def add_totals(block, k, e, count, totals):
 
 @njit(**INNER)
 def fill_lines(tables, places, sums, counts):
-    """Fill `sums` (m, count) with the terms of examples, whose feature and centre are one line each.
+    """Fill `sums` (m, count) with the terms of examples with one table row each for feature and centre.
 
     The tables are along the feature (m, k i), the centre (m, k n), and the feature noise (m, e r).
     """
@@ -201,8 +200,8 @@ def sum_over_nodes(routers, outputs, squares, strengths, laws, means, totals, pu
     """Fill the sums of tier p3 over all example types (k, e, i, n, r), r innermost.
 
     `routers` are gfeat and gcen; `outputs` and `squares` tables along the feature, the centre and the noise, with their
-    nodes `strengths`; `laws` the weights of the nodes, and the label at those along the feature.  `means` are filled
-    as `weigh_block` says, `totals` as `add_totals`, `pushes` with the sums of G along each signal.
+    nodes `strengths`; `laws` the weights of the nodes, and the label at those along the feature. `weigh_block` fills
+    `means`, `add_totals` fills `totals`, and `pushes` gets the sums of G along each signal.
     """
     clear(means)
     clear(totals)
@@ -239,8 +238,8 @@ def sum_over_points(routers, outputs, squares, strengths, means, totals, pushes,
     """Fill the sums of tier full over all example types (k, e, y, r, b, n), the points n innermost.
 
     `routers` are gfeat, gcen and the logits zeta (m, n) of the patches; `strengths` (n, 3); the tables are along the
-    feature (m, k y n), the centre (m, k n), the noise (m, e r n), and the patches (m, b n).  All types are equally
-    likely.  What is filled is that of `sum_over_nodes`, and the routers' drift along the patches (m, b n).
+    feature (m, k y n), the centre (m, k n), the noise (m, e r n), and the patches (m, b n). All types are equally
+    likely. The filled arrays are those of `sum_over_nodes`, and the routers' drift along the patches (m, b n).
     """
     clear(means)
     clear(totals)
@@ -296,7 +295,7 @@ def add_points(terms, count, along, at):
 
 @njit(**INNER)
 def largest_over_nodes(routers, outputs, strengths, laws, right, dispatch):
-    """Fill `right` (m, 1) and `dispatch` (k, m) where the first expert with the largest logit is chosen."""
+    """Fill `right` (m, 1) and `dispatch` (k, m) for routing to the first expert with the largest logit."""
     right[:], dispatch[:] = 0.0, 0.0
     (gfeat, gcen), (xa, xb, xc), (wa, wb, wc, label) = routers, strengths, laws
     (M, K), na, nb, nc = gfeat.shape, xa.size, xb.size, xc.size
@@ -317,7 +316,7 @@ def largest_over_nodes(routers, outputs, strengths, laws, right, dispatch):
 
 @njit(**INNER)
 def largest_over_points(routers, outputs, strengths, right, dispatch):
-    """Fill the same over the types of tier full."""
+    """Fill `right` and `dispatch` over the types of tier full."""
     right[:], dispatch[:] = 0.0, 0.0
     (gfeat, gcen, zeta), (M, K), N = routers, routers[0].shape, strengths.shape[0]
     chance = 1.0 / (8 * N * K * (K - 1))

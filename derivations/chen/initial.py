@@ -1,4 +1,4 @@
-"""Initial condition of a run: overlaps with the signals, drawn at random, on the manifold, or from weights."""
+"""Initial condition of a run: overlaps with the signals, random, on the specialised manifold, or from weights."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ OWN = ("bias", "noise")
 ORTHONORMAL = 1e-8
 """Largest distance of the Gram matrix of the signals in a file from the identity."""
 RANK = 1e-13
-"""Singular values of the residual weights below this part of their size are round-off."""
+"""Singular values of the residual weights below this part of the largest are rounding errors."""
 RELEASED_SCALE = 1e-3
 """The released code shrinks PyTorch's uniform initial weights, of bound 1/sqrt(d), by this factor."""
 
 
 def enter(parameters: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:
-    """The initial condition: drawn (`previous` is None), from weights, or from the end of an earlier run."""
+    """The initial condition: random (`previous` is None), from weights, or from the end of an earlier run."""
     if previous is None:
         return specialised(parameters) if parameters.init == "specialised" else random(parameters, rng)
     if "W" in previous:
@@ -29,7 +29,7 @@ def enter(parameters: Parameters, previous: Mapping[str, np.ndarray] | None, rng
 
 
 def draw_entries(parameters: Parameters, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Initial entries of filters: N(0, sigma_0^2), or the released code's uniform law."""
+    """Initial entries of filters: N(0, sigma_0^2), or the uniform distribution of the released code."""
     if parameters.variant == "released":
         bound = RELEASED_SCALE / np.sqrt(parameters.d)
         return rng.uniform(-bound, bound, shape)
@@ -37,7 +37,7 @@ def draw_entries(parameters: Parameters, rng: np.random.Generator, shape: tuple[
 
 
 def random(parameters: Parameters, rng: np.random.Generator) -> Initial:
-    """The paper's: w_mj ~ N(0, sigma_0^2 I), Theta = 0; only the overlaps with the signals are drawn here.
+    """The paper's start: w_mj ~ N(0, sigma_0^2 I), Theta = 0; only the overlaps with the signals are drawn here.
 
     Source: Chen et al. 2022, Algorithm 1.
     """
@@ -56,7 +56,7 @@ def draw_residual(parameters: Parameters, rng: np.random.Generator) -> np.ndarra
     """Filters N(0, sigma_0^2 I) outside the signals in a basis of their span (M J + M, R), routers 0; None if unused.
 
     By Bartlett's decomposition: in the Gram-Schmidt basis the coordinates below the diagonal are normal and those on it
-    chi with d - 2 K - i degrees of freedom, i = 0, 1, ..; so the cost is free of d.
+    chi with d - 2 K - i degrees of freedom, i = 0, 1, ..; so the cost is independent of d.
     """
     p = parameters
     if not beyond_signals(p):
@@ -69,10 +69,11 @@ def draw_residual(parameters: Parameters, rng: np.random.Generator) -> np.ndarra
 
 
 def specialised(parameters: Parameters) -> Initial:
-    """On the specialised manifold: filter 0 of expert m has overlap `strength` with feature m mod K, all else is 0.
+    """On the specialised manifold: filter 0 of expert m has overlap `strength` with feature m mod K, all other overlaps
+    are 0.
 
-    The router has contrast D: gcen = D (1 - |M_k|/M) for experts of group k and -D |M_k|/M for the others, so that
-    the logits of every centre sum to zero.
+    The router has contrast D: gcen = D (1 - |M_k|/M) for experts of group k and -D |M_k|/M for the others, so that the
+    logits of every centre sum to zero.
     """
     p = parameters
     feat = np.zeros((p.M, p.J, p.K))
@@ -183,7 +184,7 @@ def read(
 
 
 def _check_own(arrays: Mapping[str, np.ndarray], p: Parameters) -> None:
-    """Raise `UsageError` where biases or routing noise of the caller's own have no place."""
+    """Raise `UsageError` if the user's biases or routing noise cannot be used."""
     if "bias" in arrays:
         if p.variant != "released":
             raise UsageError(
@@ -199,9 +200,7 @@ def _check_own(arrays: Mapping[str, np.ndarray], p: Parameters) -> None:
         if arrays["noise"].shape[1] != p.M:
             raise UsageError(f"noise must have shape (steps, M = {p.M}, n), but has {arrays['noise'].shape}")
     if "X" in arrays and p.sets == "own":
-        raise UsageError(
-            "sets=own draws a training set for every replica, but the file brings one: leave one of them out"
-        )
+        raise UsageError("sets=own draws a training set for every replica, but the file contains one: omit one of them")
 
 
 def _check_array(name: str, values: np.ndarray, dimensions: int) -> None:
@@ -249,7 +248,7 @@ def _sizes(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
 
 
 def _check_cluster(arrays: Mapping[str, np.ndarray], n: int, K: int) -> None:
-    """Raise `UsageError` where the clusters of the training set are not n whole numbers from 0 to K - 1."""
+    """Raise `UsageError` unless the clusters of the training set are n whole numbers from 0 to K - 1."""
     if "cluster" not in arrays:
         return
     cluster = arrays["cluster"]

@@ -3,10 +3,10 @@
     f_m(x) = sum_j sum_p sigma(w_mj . x_p)      h = Theta^T sum_p x_p      m = argmax_m (h_m + r_m), r ~ Unif[0, 1]
     F(x) = pi_m(x) f_m(x), pi = softmax(h)       loss = mean of log(1 + exp(-y F))
 
-Experts move by normalised descent, routers by plain descent.  The variant `released` is the protocol behind the
-paper's tables: inputs times ten, filters with biases in two logits, the noisy winning logit in the place of pi, and a
-softmax before the cross-entropy.  Nothing here knows a routing probability or an order parameter.
-Source: Chen et al. 2022, Definition 3.1, equations (3.1) to (3.4), Algorithm 1 and Appendix A.2.
+Experts move by normalised descent, routers by plain descent. The variant `released` is the protocol behind the paper's
+tables: inputs times ten, filters with biases in two logits, the noisy winning logit in the place of pi, and a softmax
+before the cross-entropy. This module contains no routing probabilities and no order parameters. Source: Chen et al.
+2022, Definition 3.1, equations (3.1) to (3.4), Algorithm 1 and Appendix A.2.
 """
 
 import math
@@ -26,7 +26,7 @@ erf = np.vectorize(math.erf)  # bound to the compiled or traced function of the 
 RELEASED_INPUT = 10.0
 """The released code multiplies its inputs by ten."""
 WORSE, FLOOR = 0.02, 0.314
-"""The released code stops where its loss is above the best by the first number, or has come down to the second."""
+"""The released code stops if its loss exceeds the best by the first number, or is below the second."""
 
 
 class Numbers(NamedTuple):
@@ -106,7 +106,7 @@ def dispatch(logits, noise, given):
 
 
 def coefficients(expert, fields, logits, noise, labels, share, given):
-    """Minus the gradient of the loss through the chosen expert's output; the choice itself is held fixed.
+    """Minus the gradient of the loss through the chosen expert's output; the choice is constant.
 
     `np.multiply` and `np.subtract` are products and differences along the examples, which `odesim.sgd.light` compiles.
     """
@@ -141,7 +141,7 @@ def losses(margin, given):
 
 
 def rates(weights, bias, given):
-    """1/|G_m| for the filters and for the biases of the experts, 0 for no gradient; and rho.
+    """1/|G_m| for the filters and for the biases of the experts (0 for a zero gradient); and rho.
 
     The released code adds the norms of weights and biases; `normalised` is 0 for plain descent, 1 for one norm of an
     expert, 2 for one of each tensor.
@@ -159,7 +159,9 @@ def rates(weights, bias, given):
 
 
 def halt(loss, best, given):
-    """The released code's rule, tested where the loss is not a new minimum: much worse than the best, or low enough."""
+    """The released code's stopping rule, tested unless the loss is a new minimum: much above the best, or low
+    enough.
+    """
     return (loss > best) & ((loss > best + WORSE) | (loss <= FLOOR))
 
 
@@ -187,7 +189,7 @@ def noisy(parameters: Parameters) -> tuple[int, float]:
 def place(
     initial: Initial, arrays: Mapping[str, np.ndarray] | None, rng: np.random.Generator, compressed: bool
 ) -> Weights:
-    """The weights at the start: those of a file, or with the overlaps of `initial` and the rest drawn as they were."""
+    """The weights at the start: those of a file, or random ones with the overlaps of `initial`."""
     p, s = initial.parameters, initial.state
     inside = np.concatenate([s["feat"], s["cen"]], axis=-1)
     routers = np.concatenate([s["gfeat"], s["gcen"]], axis=-1)
@@ -203,7 +205,7 @@ def place(
         filters, theta = (np.array(arrays[name], float) for name in ("W", "Theta"))
         return Weights(filters, bias, np.ascontiguousarray(theta.T), frame)
     beyond = p.d - 2 * p.K
-    if "rest" in s:  # drawn with the flow's own initial condition, in a basis of its span
+    if "rest" in s:  # drawn with the flow's initial condition, in a basis of its span
         rest = np.pad(s["rest"], ((0, 0), (0, beyond - s["rest"].shape[1])))
         own, other = rest[: p.M * p.J].reshape(p.M, p.J, beyond), rest[p.M * p.J :]
         filters = np.concatenate([inside, own], axis=-1)
@@ -214,10 +216,10 @@ def place(
 
 
 def given(parameters: Parameters, arrays: Mapping[str, np.ndarray] | None) -> Examples | None:
-    """The training set of a file, all patches dense, with the clusters that the file gives.
+    """The training set of a file, all patches dense, with the clusters of the file.
 
-    Without the array `cluster` that of an example is guessed by its largest centre component: wrong where a noise patch
-    has a larger one than the centre.
+    Without the array `cluster` the cluster of an example is that of its largest centre component. This is wrong if a
+    noise patch has a larger component than the centre.
     """
     if arrays is None or "X" not in arrays:
         return None
@@ -231,22 +233,22 @@ def given(parameters: Parameters, arrays: Mapping[str, np.ndarray] | None) -> Ex
 
 
 def compressible(parameters: Parameters) -> str:
-    """Empty for P = 3; otherwise why the coordinates of the signals do not close."""
+    """Empty for P = 3; otherwise the reason why the coordinates of the signals do not close."""
     if parameters.P == 3:
         return ""
     many = parameters.P - 3
     patches = f"{many} noise patch{'es' if many > 1 else ''}"
     return (
-        f"P = {parameters.P} gives every example {patches} of its own in d dimensions, and with that the overlaps with "
-        "the 2 K signals are no closed state; use --method explicit, or -p P=3"
+        f"P = {parameters.P} gives every example {patches} drawn separately in d dimensions, so the overlaps with the "
+        "2 K signals are not a closed state; use --method explicit, or -p P=3"
     )
 
 
 def conflict(parameters: Parameters, explicit: Collection[str], arrays: Mapping[str, Any], batch: int) -> str:
-    """Empty, or what the training set contradicts in a request."""
+    """Empty, or the contradiction between the training set and the request."""
     p = parameters
     if p.data == "online" and "X" in arrays:
-        return "-p data=online draws fresh examples, but the initial file brings a training set X, y"
+        return "-p data=online draws fresh examples, but the initial file contains a training set X, y"
     if p.data == "fixed" and p.n and batch > p.n:
         return (
             f"--batch {batch} is more than the n = {p.n} examples of the fixed training set: give --batch {p.n} for "
@@ -282,7 +284,7 @@ SCALARS = {
 
 
 def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
-    """The overlaps, dispatch and scalars from what is saved (..., size), and residual norms where followed."""
+    """The overlaps, dispatch and scalars from the saved vectors (..., size), and residual norms if they are stored."""
     p = parameters
     parts: dict[str, Any] = {}
     rest = (

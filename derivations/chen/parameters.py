@@ -1,4 +1,4 @@
-"""The parameters of system `chen`, with their domains; `check` holds what no single domain can say."""
+"""The parameters of system `chen`, with their domains; `check` contains conditions on several parameters."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ Law = tuple[float, ...]
 
 @dataclasses.dataclass(frozen=True)
 class Parameters:
-    """Sizes, laws of the signal strengths, activation, rates, and what is trained on."""
+    """Sizes, distributions of the signal strengths, activation, rates, and training data."""
 
     M: int = parameter(8, "number of experts", minimum=1, maximum=512)
     J: int = parameter(16, "filters of an expert", minimum=1, maximum=4096)
@@ -78,8 +78,8 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
     """
     if parameters.d < 2 * parameters.K:
         raise UsageError(
-            f"d must be at least 2 K = {2 * parameters.K}, but d = {parameters.d}: "
-            "the K features and K centres are orthonormal vectors"
+            f"d must be at least 2 K = {2 * parameters.K}, but d = {parameters.d}: the K features and K centres "
+            "are orthonormal vectors"
         )
     for name in ("alpha", "beta", "gamma"):
         _check_law(name, getattr(parameters, name), parameters.laws)
@@ -97,7 +97,7 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
             f"variant released has two logits of J/2 filters each, but J = {parameters.J} is odd: choose an even J"
         )
     if parameters.normaliser == "tensor" and not parameters.normalise:
-        raise UsageError("normaliser=tensor normalises gradients, but normalise=false: leave one of the two out")
+        raise UsageError("normaliser=tensor normalises gradients, but normalise=false: omit one of the two")
     if parameters.normaliser == "tensor" and parameters.variant != "released":
         raise UsageError(
             "normaliser=tensor treats weights and biases separately, and only the released protocol has "
@@ -105,8 +105,7 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
         )
     if parameters.sets == "own" and parameters.data == "online":
         raise UsageError(
-            "sets=own draws a training set for every replica, but data=online has no training set: leave one of "
-            "the two out"
+            "sets=own draws a training set for every replica, but data=online has no training set: omit one of the two"
         )
     if parameters.early_stop and parameters.variant != "released":
         raise UsageError("early_stop is a rule of the released code: give -p variant=released too")

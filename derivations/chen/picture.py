@@ -1,4 +1,4 @@
-"""The pictures of a chen run: strengths and routers by feature, load, entropy and accuracy against time."""
+"""The figures of a chen run: strengths and routers by feature, load, entropy and accuracy against time."""
 
 import itertools
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from derivations.drawing import BLACK, colours, in_blocks, is_still, name_of
 
 MOST = 6
-"""Features with a column of their own."""
+"""Number of features with a separate column."""
 LABELS = {
     "feat": r"expert $\max_{j,k}\,w_{mj}\cdot v_k$",
     "gcen": r"router $\theta_m\cdot c_k$",
@@ -21,8 +21,9 @@ STYLES = {"": ("-", "without noise in the routing"), "_noisy": ("--", "with nois
 def draw(run: Any) -> dict[str, Any]:
     """Figures by name for an `xarray.Dataset` of a run: `trajectories`.
 
-    A column holds the experts that end with its feature, so that no expert hides another group's; features that no
-    expert ends with have none.  Below them what the whole mixture does.  An expert has its colour in every panel.
+    A column contains the experts that end with its feature, so that no expert hides another group's; features without
+    experts have no column. Below them are the numbers of the whole mixture. An expert has the same colour in every
+    panel.
     """
     from matplotlib.figure import Figure
 
@@ -51,12 +52,12 @@ def draw(run: Any) -> dict[str, Any]:
 
 
 def _moves(run: Any, name: str) -> bool:
-    """Return True for a variable that a run has, and that moves."""
+    """Return True for a variable of a run that moves."""
     return name in run and not is_still(run[name].values)
 
 
 def _home(run: Any, experts: list[str]) -> np.ndarray:
-    """The feature with which every expert ends: that of its strongest filter, or of its router without filters."""
+    """The final feature of every expert: that of its strongest filter, or of its router without filters."""
     if not experts:
         return np.zeros(0, int)
     final = run[experts[0]].values[-1]
@@ -64,7 +65,7 @@ def _home(run: Any, experts: list[str]) -> np.ndarray:
 
 
 def _experts(axis: Any, run: Any, name: str, k: int, members: np.ndarray) -> None:
-    """The experts of one feature: the strongest alignment with any, or the router on the centre of this one."""
+    """The experts of one feature: their largest alignment with any feature, or the router on the centre of this one."""
     time, count = run["time"].values, run[name].shape[1]
     shades = colours(count)
     for m in map(int, members):

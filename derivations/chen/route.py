@@ -1,9 +1,9 @@
-"""Top-1 routing with uniform noise: the exact law of argmax_m (h_m + r_m), r_m ~ Unif[0, 1] independent.
+"""Top-1 routing with uniform noise: exact distribution of argmax_m (h_m + r_m), r_m ~ Unif[0, 1] independent.
 
     p_m(h) = int_H^(h_m + 1) prod_(l != m) min(1, u - h_l) du,   H = max_l h_l,   and 0 where h_m <= H - 1    (R1)
 
-a piecewise polynomial of degree M - 1 in u with breakpoints h_l + 1; Gauss-Legendre with floor(M/2) + 1 nodes on
-each piece is exact.
+a piecewise polynomial of degree M - 1 in u with breakpoints h_l + 1; Gauss-Legendre with floor(M/2) + 1 nodes on each
+piece is exact.
 """
 
 import functools
@@ -36,7 +36,7 @@ def winning_moment(h: Any, function: Any, xp: Any = np) -> Any:
     factors = xp.minimum(1.0, u[..., None] - h[..., None, :])
     inside = (low[..., None] + high[..., None]) / 2 < h[..., None, :] + 1
     value = (high - low) * w * function(u)
-    # Inside m's support u - h_m > 0, so that the product without m is the whole product over its own factor.
+    # For m to win, u - h_m > 0, so the product without m is the whole product divided by the factor of m.
     product = xp.where(high > low, xp.prod(factors, axis=-1), 0.0)
     safe = xp.where(inside & (factors > 0), factors, 1.0)
     return (xp.where(inside, (value * product)[..., None] / safe, 0.0)).sum(axis=-2)
@@ -46,7 +46,7 @@ def winning_moment(h: Any, function: Any, xp: Any = np) -> Any:
 def nodes_of(m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The piece of (R1), the node on [0, 1] and the weight of every node of `winning_moment` for m experts.
 
-    On the piece below the i-th smallest end i of the factors are 1, so that few nodes are exact for the last ones.
+    On the piece below the i-th smallest end, i of the factors are 1, so that the last pieces need few nodes.
     """
     found = [(i, *node) for i in range(m) for node in zip(*legendre((m - i) // 2 + 1), strict=True)]
     piece, x, w = (np.array(column) for column in zip(*found, strict=True))

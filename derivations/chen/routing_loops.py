@@ -1,6 +1,6 @@
 """The rules of the chen statements as plain loops, which numba compiles into the right-hand side.
 
-The innermost loops run over examples that lie side by side, and are vectorised.
+The innermost loops run over adjacent examples, and are vectorised.
 """
 
 import numpy as np
@@ -9,30 +9,30 @@ from numba import njit
 from derivations.equations.options import INNER, OPTIONS
 
 BLOCK = 136
-"""Examples that are treated together: their numbers stay in the first cache.  Rows of a power of two would share lines
-of it.
+"""Number of examples processed together: their numbers fit in the first cache. Rows of a power of two would share cache
+lines.
 """
 MOST = 80
 """The largest number of Gauss-Legendre nodes on a piece.
 
-They are exact for up to 160 experts.  For 512, the most that there may be, they leave out less than 1e-20: the worst
-integrand is u^511 on [0, 1].
+They are exact for up to 160 experts. For 512, the maximum, the error is below 1e-20: the worst integrand is u^511 on
+[0, 1].
 """
 RULES = [np.polynomial.legendre.leggauss(n + 1) for n in range(MOST)]
 NODES = np.array([np.pad((x + 1) / 2, (0, MOST - x.size)) for x, _ in RULES])
 WEIGHTS = np.array([np.pad(w / 2, (0, MOST - w.size)) for _, w in RULES])
 """Row n holds the nodes on [0, 1] and the weights of the rule with n + 1 nodes."""
 TINY = 1e-300
-"""In place of a distance of 0, which only a piece of no length has."""
+"""Replacement for a distance of 0, which only a piece of length 0 has."""
 
 
 @njit(**INNER)
 def make_room(M, width):
-    """Arrays in which `winning_block` works.
+    """Work arrays of `winning_block`.
 
     Sorted logits, products and integrals (3, m, width); five rows of numbers, the last for the logits of one example;
-    the experts in order for every example and, in a column of its own, for the last one; the place of every example,
-    and how many examples a piece has.
+    the order of experts for every example and, in a separate column, for the last one; the place of every example, and
+    the number of examples with each piece.
     """
     orders = np.empty((M, width + 1), np.int64)
     for m in range(M):
@@ -42,10 +42,10 @@ def make_room(M, width):
 
 @njit(**INNER)
 def sort_logits(h, start, count, room):
-    """Fill the sorted logits of some examples, and the expert that each of them belongs to.
+    """Fill the sorted logits of some examples, and the expert of each logit.
 
-    The order of an example is the first guess for the next one, which resembles it.  Examples in which many experts can
-    win get the first places, so that those that have a piece lie side by side.
+    The order of an example is the first guess for the next one, which is similar. Examples in which many experts can
+    win come first, so that those with a given piece are adjacent.
     """
     fields, lines, orders, wholes = room
     s, values, order, places, sizes = fields[0], lines[4], orders[:, -1], wholes[0], wholes[1]
@@ -84,10 +84,10 @@ def sort_logits(h, start, count, room):
 
 @njit(**INNER)
 def add_node(i, x, weight, count, room):
-    """Add the integrands at one node of piece i, where the experts from i on have a factor u - h below 1.
+    """Add the integrands at one node of piece i, on which the experts from i on have a factor u - h below 1.
 
-    The product without one of them is a product of those before it and of those after it.  Experts are taken in pairs,
-    which halves the numbers that are read.
+    The product without one factor is that of the factors before it and of those after it. Experts are processed in
+    pairs, which halves the memory traffic.
     """
     fields, lines, _, _ = room
     s, before, won = fields[0], fields[1], fields[2]
@@ -148,8 +148,7 @@ def winning(h, p):
     """Fill p (m, examples): the probability that h_m + r_m is the largest, r uniform on [0, 1].
 
     p_m = int prod_(l != m) min(1, u - h_l) du over [max h, h_m + 1]: a polynomial between the sorted ends h_l + 1, on
-    which Gauss-Legendre is exact.  Below the largest logit, where an expert
-    cannot win, there are no pieces.
+    which Gauss-Legendre is exact. There are no pieces below the largest logit, because no expert can win there.
     """
     M, n = h.shape
     room = make_room(M, min(BLOCK, n))
@@ -159,7 +158,7 @@ def winning(h, p):
 
 @njit(**OPTIONS)
 def pieces(g, low, high, nodes, weights):
-    """Fill nodes and weights (columns of g, n): a uniform law on [low, high], cut where beta |g_m - g_l| = 1."""
+    """Fill nodes and weights (columns of g, n): a uniform distribution on [low, high], cut at beta |g_m - g_l| = 1."""
     M, columns = g.shape
     cuts = np.empty(M * (M - 1) // 2 + 2)
     for c in range(columns):

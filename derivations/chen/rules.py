@@ -1,4 +1,4 @@
-"""Array operations of the pages of system `chen` that no formula of sums says; each needs NumPy alone."""
+"""Array operations of the pages of system `chen` that are not sums; each needs only NumPy."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def winning(h: Any) -> Any:
 
 
 def pieces(g: Any, low: Any, high: Any) -> Any:
-    """Nodes (.., n) and weights of a uniform law on [low, high], cut where beta |g_m - g_l| = 1 (kinks of p)."""
+    """Nodes (.., n) and weights of a uniform distribution on [low, high], cut at beta |g_m - g_l| = 1 (kinks of p)."""
     x, w = np.polynomial.legendre.leggauss(12)
     gap = np.abs(g[:, None] - g[None])[np.triu_indices(len(g), 1)]
     cuts = np.sort(np.clip(1 / np.maximum(gap, 1e-300), low, high), axis=0)

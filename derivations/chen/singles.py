@@ -11,11 +11,11 @@ RATES = {"linear": 0.003}
 """Adam's step for linear experts; 0.01 for the others (Appendix A.2)."""
 DECAY = 5e-4
 FEWEST, RISE = 501, 0.02
-"""Training may end after so many epochs, once the loss has risen by that."""
+"""Training may end after this number of epochs, if the loss has risen by this amount."""
 
 
 BLOCK = 2**18
-"""Numbers in a block of fields: examples are passed in blocks that stay in a core's cache."""
+"""Numbers in a block of fields: blocks of examples fit in a core's cache."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,10 +41,9 @@ def draw_inputs(p: Parameters, rng: np.random.Generator, count: int) -> tuple[np
 def train(p: Parameters, count: int, epochs: int = 801, seed: int = 0) -> Single:
     """Train J filters in two logits of J/2 each on `count` examples and test on as many, in single precision.
 
-    logit_1 - logit_0 = sum_j s_j sum_p sigma(w_j . x_p + b_j) with s_j = -1 for the first half; ordinary
-    cross-entropy, Adam with decay added to the gradient, uniform initial weights of bound 1/sqrt(d); ended after 501
-    epochs once the loss is 0.02 above its least.
-    Source: Chen et al. 2022, Appendix A.2 and its released code.
+    logit_1 - logit_0 = sum_j s_j sum_p sigma(w_j . x_p + b_j) with s_j = -1 for the first half; ordinary cross-entropy,
+    Adam with decay added to the gradient, uniform initial weights of bound 1/sqrt(d); training ends after 501 epochs at
+    the earliest, if the loss is 0.02 above its minimum. Source: Chen et al. 2022, Appendix A.2 and its released code.
     """
     x, y = draw_inputs(p, np.random.default_rng([p.data_seed, 1]), count)
     x_test, y_test = draw_inputs(p, np.random.default_rng([p.data_seed, 2]), count)

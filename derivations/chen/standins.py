@@ -1,10 +1,10 @@
-"""Labelled stand-ins for the paper's experiments on images and languages, whose data are not in this project.
+"""Labelled substitutes for the paper's experiments on images and languages, whose data are not in this project.
 
-`rotated`: scikit-learn's digits, is the image turned by 30 degrees?  The cluster of an image is its digit.
-`languages`: three synthetic languages in 768 dimensions, three means and three linear rules for the label.
-Both are trained by the recipe of the paper: a mixture routed by top-1 of a linear router, cubic experts with one layer,
-normalised gradient descent for the experts, plain descent for the router, a load-balancing term.
-Source: Chen et al. 2022, Section 5.2, Tables 2 and 10.
+`rotated`: scikit-learn's digits; the label states if the image is rotated by 30 degrees. The cluster of an image is its
+digit. `languages`: three synthetic languages in 768 dimensions, with three means and three linear rules for the label.
+Both are trained with the paper's procedure: a mixture with top-1 routing by a linear router, cubic experts with one
+layer, normalised gradient descent for the experts, plain descent for the router, a load-balancing term. Source: Chen et
+al. 2022, Section 5.2, Tables 2 and 10.
 """
 
 import dataclasses
@@ -19,12 +19,12 @@ from derivations.chen.parameters import ACTIVATIONS
 from derivations.chen.route import entropy
 
 EDGE, PATCH, STRIDE = 16, 8, 4
-"""The images are brought to 16 x 16, and cut into nine overlapping patches of 8 x 8."""
+"""The images are scaled to 16 x 16, and cut into nine overlapping patches of 8 x 8."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """Patches (B, P, d), the whole input (B, D) as the router sees it, labels (B,) of +-1, clusters (B,)."""
+    """Patches (B, P, d), the whole input (B, D) for the router, labels (B,) of +-1, clusters (B,)."""
 
     patches: np.ndarray
     whole: np.ndarray
@@ -63,7 +63,7 @@ def rotated(rng: np.random.Generator) -> tuple[Sample, Sample]:
 def languages(rng: np.random.Generator, count: int = 4000, d: int = 768) -> tuple[Sample, Sample]:
     """Training and test sentences x = 4 mean_c + 1.5 y (rule_c - b rule_{c+1}) + noise, b = 1 with probability .8.
 
-    The rule of one language is wrong in the language before it, so that no linear rule serves all three.
+    The rule of one language is wrong for the previous language, so that no linear rule is right for all three.
     """
     frame = np.linalg.qr(rng.standard_normal((d, 6)))[0].T
     clusters = rng.choice(3, 2 * count, p=(0.4, 0.4, 0.2))

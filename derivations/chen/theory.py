@@ -1,4 +1,4 @@
-"""Theoretical predictions in the pictures of a run of `chen`: the accuracy that no single expert passes."""
+"""Theoretical predictions in the figures of a run of `chen`: the upper bound of the accuracy of a single expert."""
 
 from typing import Any
 
@@ -7,7 +7,9 @@ from derivations.drawing import Reference, parameters
 
 
 def references(run: Any) -> list[Reference]:
-    """The ceiling of one patchwise additive expert (Theorem 4.1, for general laws), in the panel of the accuracy."""
+    """The upper bound for one patchwise additive expert (Theorem 4.1, for general distributions), in the accuracy
+    panel.
+    """
     given = parameters(run)
     shown = ("accuracy", "accuracy_noisy")
     if not given or not set(shown) & set(run):
@@ -17,10 +19,10 @@ def references(run: Any) -> list[Reference]:
 
 
 def ceiling(p: Parameters) -> float:
-    """1 - E/8, where E is the mass that the laws of (alpha, gamma) and of (gamma, alpha) have in common.
+    """1 - E/8, where E is the common mass of the distributions of (alpha, gamma) and of (gamma, alpha).
 
     Among four examples that only differ by the label's sign and by which of two signals is the noise, an additive
-    function errs on one at least; they are equally likely as far as alpha and gamma can be exchanged.
+    function errs on at least one; the four are equally likely on the common mass.
 
     >>> ceiling(Parameters()), ceiling(Parameters(gamma=(0.5, 3.0)))
     (0.875, 0.925)

@@ -1,4 +1,4 @@
-"""A system in words: the lines that a prompt shows of it, what `help` says, and its page in a notebook."""
+"""Descriptions of a system: its representation at a prompt, the text of `help`, and its page in a notebook."""
 
 import dataclasses
 import html
@@ -48,7 +48,7 @@ def text(system: Any) -> str:
         ]
     verbs = ["integrate", "simulate", "compare", "derive", *(["verify"] if system.claims else [])]
     calls = ", ".join(f'odesim.{verb}("{system.name}", ..)' for verb in verbs)
-    return "\n".join([*said, "", f"{calls}; `odesim systems {system.name}` tells of every tier."])
+    return "\n".join([*said, "", f"{calls}; `odesim systems {system.name}` describes every tier."])
 
 
 def page(system: Any) -> str:

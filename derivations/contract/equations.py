@@ -1,4 +1,4 @@
-"""The equations of a tier: their kernels, their compiled functions, and how they advance."""
+"""The equations of a tier: their kernels, their compiled functions, and their method of integration."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -10,13 +10,13 @@ from derivations.contract.layout import Layout
 from derivations.contract.state import Component, Crossing, Initial, Labelled
 
 Kind = Literal["ode", "hybrid", "recursion"]
-"""The word for an advance in `odesim systems`."""
+"""The word for a method of integration in `odesim systems`."""
 
 
 Role = Literal["flow", "loss", "flow_loss", "flow_priced", "watch", "march"]
-"""Role of a compiled function: flow(t, y, *arguments) -> dy/dt (size,), loss(y, *arguments) -> number,
-flow_loss(t, y, *arguments) -> both, flow_priced(t, y, priced, *arguments) -> both, or 0 for a loss that is costly and
-that nobody asks for, watch(y, *arguments) -> the `watched` observables (count,), march as in `Stepped`.
+"""Role of a compiled function: flow(t, y, *arguments) -> dy/dt (size,), loss(y, *arguments) -> number, flow_loss(t, y,
+*arguments) -> both, flow_priced(t, y, priced, *arguments) -> both, with 0 for a costly loss that is not requested,
+watch(y, *arguments) -> the `watched` observables (count,), march as in `Stepped`.
 """
 HEADS: dict[Role, tuple[str, ...]] = {
     "flow": ("t", "y"), "loss": ("y",), "flow_loss": ("t", "y"), "flow_priced": ("t", "y", "priced"), "watch": ("y",),
@@ -158,7 +158,7 @@ class Stepped:
 
     @property
     def kind(self) -> Kind:
-        """ "recursion" where the steps are those of a map, else "hybrid"."""
+        """ "recursion" if the steps are those of a map, else "hybrid"."""
         return "hybrid" if self.map is None else self.map.kind
 
 

@@ -16,7 +16,7 @@ DIRECTION = "v_"
 def above(size: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows and columns above the diagonal of a (size, size) matrix.
 
-    Every look at a state asks for them, so they are computed once for every size and kept.
+    They are computed once for every size and cached, because every access to a state needs them.
 
     >>> above(3)[1].tolist()
     [1, 2, 2]
@@ -28,7 +28,7 @@ def above(size: int) -> tuple[np.ndarray, np.ndarray]:
 class Dense:
     """All entries of a component of a given shape, the last axis fastest.
 
-    In the last part of a layout one length may be -1, for what is left of the vector.
+    In the last part of a layout one length may be -1, for the rest of the vector.
 
     >>> Dense("w", (2, 3)).count(100), Dense("rest", (2, -1)).count(10)
     (6, 10)
@@ -75,7 +75,9 @@ class Upper:
         return self.size * (self.size - 1) // 2
 
     def fill(self, values: np.ndarray, diagonal: float | None = None) -> np.ndarray:
-        """Return matrices (..., size, size) with the entries (..., count); `diagonal` replaces their own diagonal."""
+        """Return matrices (..., size, size) with the entries (..., count); `diagonal` replaces the constant
+        diagonal.
+        """
         full = np.zeros((*values.shape[:-1], *self.shape), values.dtype)
         rows, columns = above(self.size)
         full[..., rows, columns] = values
@@ -113,7 +115,7 @@ class Symmetric:
         return math.prod(self.stack) * self.size * (self.size + 1) // 2
 
     def fill(self, values: np.ndarray, diagonal: float | None = None) -> np.ndarray:
-        """The matrices (..., *shape) of their numbers (..., count); no entry is a constant."""
+        """The matrices (..., *shape) with the entries (..., count); no entry is constant."""
         values = values.reshape(*values.shape[:-1], *self.stack, self.size * (self.size + 1) // 2)
         full = np.zeros((*values.shape[:-1], self.size, self.size), values.dtype)
         rows, columns = np.triu_indices(self.size)
@@ -122,7 +124,7 @@ class Symmetric:
         return full
 
     def take(self, values: Any) -> Any:
-        """The numbers (..., count) of matrices (..., *shape)."""
+        """The entries (..., count) of matrices (..., *shape)."""
         rows, columns = np.triu_indices(self.size)
         lead = values.shape[: values.ndim - len(self.shape)]
         return values[..., rows, columns].reshape(*lead, self.count(0))
@@ -151,7 +153,7 @@ class Layout:
         return frozenset(part.name for part in self.parts if not isinstance(part, Dense))
 
     def with_direction(self, prefix: str) -> "Layout":
-        """The layout of a state and then a direction of it, whose components have a prefix before their names.
+        """The layout of a state followed by a direction of it, whose components have `prefix` before their names.
 
         >>> Layout((Upper("I", 2),)).with_direction("v_").unpack(np.array([0.7, 0.1]))["v_I"].tolist()
         [[0.0, 0.1], [0.1, 0.0]]
@@ -160,7 +162,7 @@ class Layout:
 
     @property
     def least(self) -> int:
-        """Return the least number of entries of a state; a part with an open length counts as 0.
+        """Return the smallest number of entries of a state; a part with an open length counts as 0.
 
         >>> Layout((Dense("a", (2, 3)), Upper("I", 3), Dense("rest", (-1,)))).least
         9
@@ -183,7 +185,7 @@ class Layout:
         return y.reshape(*y.shape[:-2], -1) if self.rows else y
 
     def unpack(self, y: Any) -> dict[str, np.ndarray]:
-        """The components (..., *shape) of flat states (..., size), leading axes kept."""
+        """The components (..., *shape) of flat states (..., size); leading axes are kept."""
         return self._components(y)
 
     def places(self, name: str, size: int) -> np.ndarray:
@@ -200,13 +202,13 @@ class Layout:
         for part in self.parts:
             count = part.count(y.shape[-1] - at)
             values = part.fill(y[..., at : at + count], diagonal)
-            # What stands in rows is gathered: sums over it are then rounded as those over any array of its own.
+            # Components in rows are gathered, so that sums over them are rounded as those over a contiguous array.
             found[part.name] = values.copy() if self.rows else values
             at += count
         return found
 
 
 def _direction(part: Dense | Upper | Symmetric, prefix: str) -> Dense | Upper | Symmetric:
-    """The part that holds a direction: a diagonal that is constant does not change."""
+    """The part with a direction: a constant diagonal does not change."""
     named = dataclasses.replace(part, name=f"{prefix}{part.name}")
     return dataclasses.replace(named, diagonal=0.0) if isinstance(named, Upper) else named

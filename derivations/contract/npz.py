@@ -1,4 +1,4 @@
-"""Reading files of arrays that anybody may have written: nothing in them is executed, and none fills the memory."""
+"""Safe reading of untrusted array files: it executes no code, and limits the memory."""
 
 import struct
 import tokenize
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 LARGEST = 1 << 33
-"""Bytes that a file may hold when unpacked: what says more of itself is not opened (a few kilobytes can hold it)."""
+"""Largest unpacked size of a file in bytes: larger ones are not opened (a few kilobytes can contain them)."""
 DAMAGED = (
     ValueError, EOFError, KeyError, IndexError, TypeError, OverflowError, MemoryError, NotImplementedError,
     RuntimeError, SyntaxError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
@@ -21,7 +21,8 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
     """Read the arrays of an .npz file, by name.
 
     Raises `OSError` if the file cannot be read. Raises `ValueError` if it is damaged, is a single .npy array, contains
-    Python objects, or unpacks to more than `LARGEST` bytes. Objects are refused because loading them can execute code.
+    Python objects, or unpacks to more than `LARGEST` bytes. Objects raise an error because loading them can execute
+    code.
 
     Examples:
         >>> import tempfile
@@ -32,7 +33,7 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
     """
     with path.open("rb") as file:
         if file.read(6) == b"\x93NUMPY":
-            raise ValueError(f"{path} holds a single array, and is no .npz file")
+            raise ValueError(f"{path} contains a single array, and is not an .npz file")
         try:
             with zipfile.ZipFile(file) as packed:
                 size = sum(member.file_size for member in packed.infolist())
@@ -42,4 +43,4 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
                     return {name: np.asarray(held[name]) for name in held.files}
         except DAMAGED as error:
             raise ValueError(f"{path} is not a valid .npz file of numbers") from error
-    raise ValueError(f"{path} holds more than {LARGEST / 2**30:.0f} GiB")
+    raise ValueError(f"{path} contains more than {LARGEST / 2**30:.0f} GiB")

@@ -1,4 +1,4 @@
-"""A parameter of a system: its default, domain and meaning; and the error of a user who leaves the domain."""
+"""A parameter of a system: its default, domain and meaning; and the error for values outside of the domain."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ def parameter(
     """Declare one field of a system's parameter class: default, domain and meaning.
 
     `minimum` and `maximum` are included in the domain, `above` is excluded; `choices` lists the words allowed. `start`
-    marks a parameter that only determines the initial state.  A run that continues another refuses it.
+    marks a parameter that only determines the initial state. It gives an error in a run that continues another.
     """
     metadata = {
         "meaning": meaning,

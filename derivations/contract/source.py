@@ -5,7 +5,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Source of a statement: a paper, the place in it, and its address."""
+    """Source of a statement: a paper, the place in it, and its URL."""
 
     authors: str
     title: str
@@ -21,5 +21,5 @@ class Source:
 
     def __str__(self) -> str:
         where = f", {self.place}" if self.place else ""
-        year = f" {self.year}" if self.year else ""  # of a declared model it is part of what its author wrote
+        year = f" {self.year}" if self.year else ""  # for a declared model it is part of the author's text
         return f"{self.authors}{year}{where}"

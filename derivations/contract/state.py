@@ -10,7 +10,7 @@ Labelled = Mapping[str, tuple[tuple[str, ...], Any, str]]
 """Arrays with their dimensions and meaning: name -> (dims, values, meaning)."""
 
 PARTS, BY_PARTS = "block", ", by blocks of the inputs"
-"""The dimension of a component over parts of vectors, whose sum is the overlap of whole ones; how its meaning ends."""
+"""The dimension of a component over parts of vectors, whose sum is the overlap of whole vectors; end of its meaning."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Crossing:
     summed: int | None = None
 
     def entries(self, values: Any) -> Any:
-        """The entries that are watched, from values of the component (.., *shape).
+        """The entries in question, from values of the component (.., *shape).
 
         >>> Crossing("T", "x", 0.5, summed=-2).entries(np.ones((4, 3, 2))).tolist()
         [[3.0, 3.0], [3.0, 3.0], [3.0, 3.0], [3.0, 3.0]]
@@ -60,7 +60,7 @@ class Crossing:
         return tuple(dim for k, dim in enumerate(dims) if self.summed is None or k != len(dims) + self.summed)
 
     def margin(self, values: Any) -> Any:
-        """Return by how much values of the component exceed the threshold: not negative once crossed.
+        """Return the excess of values of the component over the threshold: not negative after the crossing.
 
         >>> float(Crossing("T", "x", 0.5, absolute=True).margin(-0.75))
         0.25

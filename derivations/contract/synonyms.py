@@ -1,13 +1,14 @@
-"""Synonyms of the field: words of other programs and papers for the words of this one.
+"""Synonyms of the field: terms of other programs and papers for the terms of odesim.
 
-A hint by spelling takes `sigmoid` for `sign` and `weight_decay` for `weights`; these tables are asked first.
+By spelling the nearest word of `sigmoid` is `sign`, and that of `weight_decay` is `weights`; these tables are therefore
+used first.
 """
 
 import re
 from collections.abc import Collection, Mapping
 
 PAGE = "docs/own-model.md"
-"""Page of the documentation that says what a declaration covers."""
+"""Page of the documentation with the scope of a declaration."""
 
 WORDS: Mapping[str, tuple[str, ...]] = {
     # functions
@@ -53,7 +54,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "until_time": ("until",), "t_end": ("until",), "reltol": ("rtol",), "abstol": ("atol",), "std": ("norm",),
     "scale": ("norm",), "q": ("Q_ww",), "r": ("M_ww",),
 }  # fmt: skip
-"""Words of the field, each with the words here that it may stand for, the likeliest first."""
+"""Terms of the field, each with its possible equivalents in odesim, the most likely first."""
 
 TABLES: Mapping[str, str] = {
     "unit": "[student] and [teacher]", "units": "[student] and [teacher]", "output": "[student] and [teacher]",
@@ -64,7 +65,7 @@ TABLES: Mapping[str, str] = {
     "norm": "[start]", "overlap": "[start]", "blocks": "[inputs]", "bins": "[inputs]", "trace": "[inputs]",
     "spectrum": "[inputs]", "data": "[inputs]", "spread": "[teacher]",
 }  # fmt: skip
-"""Tables in which the keys of a declaration stand."""
+"""Tables of a declaration that contain these keys."""
 
 _INPUTS = (
     "inputs are x ~ N(0, I_d) without a table [inputs], which takes blocks, a spectrum, data or clusters "
@@ -77,10 +78,10 @@ _BIAS = 'a bias is a number of every unit: b = {default = 0.0, per = "unit"} in 
 ABSENT: Mapping[str, str] = {
     "input": _INPUTS, "inputs": _INPUTS, "covariance": _INPUTS, "mixture": _INPUTS, "means": _INPUTS,
     "variance": _INPUTS, "dataset": _INPUTS, "distribution": _INPUTS, "features": _INPUTS,
-    "input_noise": "inputs have no noise of their own; the nearest is noise in [teacher], the deviation of label noise",
+    "input_noise": "inputs have no additional noise; the nearest is noise in [teacher], the deviation of label noise",
     "optimizer": _PLAIN, "optimiser": _PLAIN, "adam": _PLAIN, "betas": _PLAIN, "schedule": _CHANGES,
     "lr_schedule": _CHANGES,
-    "dropout": "no unit is dropped; the nearest is noise in [teacher]",
+    "dropout": "there is no dropout; the nearest is noise in [teacher]",
     "layers": "a network has one layer of units; the nearest is several groups, [student.one] and [student.two]",
     "depth": "a network has one layer of units; the nearest is several groups, [student.one] and [student.two]",
     "bias": _BIAS, "biases": _BIAS,
@@ -88,7 +89,7 @@ ABSENT: Mapping[str, str] = {
     "reuse": _AGAIN, "repeat": _AGAIN, "repeated": _AGAIN, "training_set": _AGAIN, "n_samples": _AGAIN,
     "samples": "every sample is new; the nearest is batch in [training], the samples of a step",
 }  # fmt: skip
-"""Keys of other programs that a declaration does not have, with what is nearest."""
+"""Keys of other programs that a declaration does not have, with the nearest equivalent."""
 
 FORMULAS: Mapping[str, str] = {
     "elu": "elu is not among the functions; the nearest smooth one is softplus(w)",
@@ -117,7 +118,7 @@ def meant(word: str, known: Collection[str]) -> str:
 
 
 def key_hint(word: str, known: Collection[str]) -> str:
-    """Return the hint for an unknown key of a declaration, or "" where the word has no synonym.
+    """Return the hint for an unknown key of a declaration, or "" if the word has no synonym.
 
     >>> key_hint("weight_decay", ["decay", "weights"])
     "did you mean 'decay'?"
@@ -137,7 +138,7 @@ def key_hint(word: str, known: Collection[str]) -> str:
 
 
 def function_hint(word: str, known: Collection[str]) -> str:
-    """Return the hint for an unknown function of an expression, or "" where it has no synonym.
+    """Return the hint for an unknown function of an expression, or "" if it has no synonym.
 
     >>> function_hint("swish", ["silu", "sin"]), function_hint("ELU", ["relu"])[:15]
     ("did you mean 'silu'?", 'elu is not amon')
@@ -150,5 +151,5 @@ def function_hint(word: str, known: Collection[str]) -> str:
 
 
 def _plain(word: str) -> str:
-    """A word in small letters with underscores, as the tables have it."""
+    """A word in lower case with underscores, as in the tables."""
     return re.sub(r"[\s.-]+", "_", word.strip()).lower()

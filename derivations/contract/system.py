@@ -14,7 +14,7 @@ from derivations.contract.state import Initial, Labelled
 
 
 def load(reference: str) -> Any:
-    """Import what a "module:attribute" string names."""
+    """Import the object of a "module:attribute" string."""
     module, _, attribute = reference.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
@@ -225,14 +225,14 @@ class System:
     reference: str = dataclasses.field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        """Let `help(system)` speak of the system, not of its type."""
+        """Make `help(system)` describe the system and not its type."""
         object.__setattr__(self, "__doc__", described.text(self))
 
     def __copy__(self) -> "System":
         return self
 
     def __deepcopy__(self, memo: Any) -> "System":
-        """A system is never changed, so that a copy of a run keeps the run's own."""
+        """A system is immutable, so that a copy of a run keeps the same system."""
         return self
 
     def __repr__(self) -> str:

@@ -1,1 +1,1 @@
-"""Declared models: a teacher-student model stated in ten lines, and the population dynamics that follow from it."""
+"""Declared models: a teacher-student model in ten lines, and the population dynamics that follow from it."""

@@ -1,6 +1,6 @@
 """A declared model in symbols: its vectors, overlaps and weights, and the kernels of pairs of its units.
 
-Names that are made here are V_M_ww (a kind of mean, and overlaps) or mean_0_1: no number of a user's has the same
+Generated names are V_M_ww (a kind of mean, and overlaps) or mean_0_1. No number of a user has such a name
 (`named.MADE`).
 """
 
@@ -16,13 +16,13 @@ from derivations.declare.rows import Rows
 from derivations.statement import Base, sp
 
 ROLES = "ijklr"
-"""What indices over units are for."""
+"""Roles of indices over units."""
 LETTERS = "ikmnrljpqs"
 """Their letters for students, then for teachers; i and j are a student and a teacher."""
 
 
 def below(*numbers: int) -> str:
-    """Whole numbers as they stand behind a name.
+    """Return integers in the form of a suffix of a name.
 
     >>> below(1, 12)
     '_1_12'
@@ -61,7 +61,7 @@ class Algebra:
 
     @functools.cached_property
     def answering(self) -> tuple[int, ...]:
-        """The numbers of the groups whose units stand in f - y: teachers that make no label in force do not."""
+        """Numbers of the groups whose units are part of f - y. Teachers whose label is not used are left out."""
         return self.declared.answering
 
     @functools.cached_property
@@ -71,12 +71,12 @@ class Algebra:
 
     @functools.cached_property
     def seen(self) -> tuple[Vector, ...]:
-        """The vectors that have fields: all but the named means of the inputs."""
+        """Vectors that have fields: all but the named means of the inputs."""
         return tuple(vector for vector in self.vectors if vector.group in self.groups)
 
     @functools.cached_property
     def mean(self) -> Vector | None:
-        """The named means of the inputs, where clusters have such means."""
+        """Named means of the inputs, if clusters have such means."""
         return self.vectors[-1] if self.declared.moved else None
 
     def is_student(self, number: int) -> bool:
@@ -116,26 +116,26 @@ class Algebra:
 
     @functools.cached_property
     def space(self) -> tuple[Any, ...]:
-        """The index of the eigenspaces of the inputs; none where one Gram matrix says everything."""
+        """Index of the eigenspaces of the inputs; None if there is one Gram matrix."""
         if not self.rows.stack:
             return ()
         return (sp.Idx(self._letters["space", 0], sp.Symbol("blocks", integer=True)),)
 
     @property
     def clusters(self) -> int:
-        """How many Gaussians the inputs are drawn from."""
+        """Number of Gaussians in the distribution of the inputs."""
         return max(1, len(self.declared.inputs.clusters)) if self.declared.inputs is not None else 1
 
     @functools.cached_property
     def cluster(self) -> tuple[Any, ...]:
-        """The index of the clusters of the inputs; none where they are one Gaussian."""
+        """Index of the clusters of the inputs; None for a single Gaussian."""
         if self.clusters == 1:
             return ()
         return (sp.Idx(self._letters["cluster", 0], sp.Symbol("clusters", integer=True)),)
 
     @property
     def varied(self) -> tuple[Any, ...]:
-        """The index of the clusters where these differ in their covariances; else none."""
+        """Index of the clusters of the inputs if their covariances differ; else None."""
         return self.cluster if self.declared.varied else ()
 
     @property
@@ -145,17 +145,17 @@ class Algebra:
 
     @property
     def eigenvalue(self) -> Any:
-        """The variance of the inputs in an eigenspace (of a cluster); 1 of isotropic ones."""
+        """Variance of the inputs in an eigenspace (of a cluster); 1 for isotropic inputs."""
         return entry_of("eigenvalue", *self.varied, *self.space) if self.declared.inputs is not None else sp.Integer(1)
 
     @property
     def share(self) -> Any:
-        """The share of an eigenspace in the coordinates."""
+        """Share of an eigenspace in the coordinates."""
         return entry_of("share", *self.space) if self.space else sp.Integer(1)
 
     @property
     def labels(self) -> Any:
-        """The label of the samples of a cluster; None where a teacher labels them."""
+        """Label of the samples of a cluster; None if a teacher labels them."""
         return entry_of("label", *self.cluster) if self.declared.by_cluster else None
 
     def mean_weight(self, k: Any) -> Any:
@@ -164,13 +164,15 @@ class Algebra:
 
     @property
     def of_fields(self) -> tuple[Any, ...]:
-        """The index of the clusters where fields have another law in each, which means of functions of them carry."""
+        """Index of the clusters if the distribution of the fields depends on the cluster; means of functions of fields
+        have it too.
+        """
         return self.cluster if self.mean is not None or self.varied else ()
 
     def over_clusters(self, value: Any) -> Any:
-        """The mean of a value over the clusters: of its sums as sums over one index more.
+        """Return the mean of a value over the clusters; sums in the value get one more index.
 
-        SymPy would take cases out of a sum that stands in another, with the index that they depend on.
+        SymPy would move cases out of an inner sum, although they depend on its index.
         """
         if not self.cluster:
             return value
@@ -193,9 +195,9 @@ class Algebra:
 
     @property
     def radial(self) -> bool:
-        """Return True where a constraint takes away all that the gradient of a vector has along that vector.
+        """Return True if a constraint removes the complete part of a vector's gradient along this vector.
 
-        With eigenvalues u^l has lam_l times the coefficient of u in it, of which the constraint takes the mean alone.
+        With eigenvalues, the part u^l has lam_l times the coefficient of u, and the constraint removes only the mean.
         """
         return self.declared.weights != "free" and self.declared.inputs is None
 
@@ -227,12 +229,15 @@ class Algebra:
         return Base(f"{prefix}{self.rows.block_of(one, two).name}")[(*before, i, j)]
 
     def norm(self, vector: Vector, i: Any) -> Any:
-        """|u_i| where the network divides by it; 1 elsewhere, and for teachers."""
+        """Return |u_i| if the network divides by it; 1 otherwise, and for teachers.
+
+        |u_i| where the network divides by it; 1 elsewhere, and for teachers.
+        """
         divided = self.declared.weights == "normalised" and self.is_student(vector.group)
         return Base(f"norm_{self.group(vector).named(vector.slot)}")[i] if divided else sp.Integer(1)
 
     def covariance(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
-        """E[z_i z_j] of two fields, those of unit vectors where the network divides by norms."""
+        """Return E[z_i z_j] of two fields, those of unit vectors if the network divides by norms."""
         if (one, i) == (two, j) and self.norm(one, i) != 1 and self.declared.inputs is None:
             return sp.Integer(1)
         return self.spread(one, i, two, j) / (self.norm(one, i) * self.norm(two, j))
@@ -242,7 +247,9 @@ class Algebra:
         return Base(self.declared.groups[number].named(word))[i]
 
     def weight(self, number: int, i: Any, head: str | None = None) -> Any:
-        """The weight of unit i in f - f* of a head (None: of the one answer): its readout, a teacher's negative."""
+        """Return the weight of unit i in f - f* of a head (None: of the single answer): its readout, negative for a
+        teacher.
+        """
         head = self.declared.heads[0] if head is None else head
         if self.declared.readout(number, head) is None:
             return sp.Integer(0)
@@ -250,12 +257,12 @@ class Algebra:
         return readout if self.is_student(number) else -readout
 
     def weights(self, one: int, i: Any, two: int, j: Any, heads: Sequence[str] | None = None) -> Any:
-        """The product of the weights of two units, summed over heads (None: those in force)."""
+        """Return the product of the weights of two units, summed over heads (None: those in use)."""
         heads = self.declared.force if heads is None else heads
         return sp.Add(*(self.weight(one, i, head) * self.weight(two, j, head) for head in heads))
 
     def meet(self, one: int, two: int, heads: Sequence[str] | None = None) -> bool:
-        """Return True if units of two groups stand in one answer or label of some heads (None: those in force)."""
+        """Return True if units of two groups are part of one answer or label of some heads (None: those in use)."""
         return self.declared.meet(one, two, heads)
 
     def moving(self) -> Iterator[tuple[Vector, Vector]]:
@@ -280,13 +287,15 @@ class Algebra:
         return weighted.xreplace({self.weight(vector.group, i): self.scaled_weight(vector, i)})
 
     def scaled_weights(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
-        """The product of the weights of two units, each over the norm of its vector, summed over the heads in force."""
+        """The product of the weights of two units, each over the norm of its vector, summed over the heads in use."""
         if not self.declared.several:
             return self.scaled_weight(one, i) * self.scaled_weight(two, j)
         return self.weights(one.group, i, two.group, j) / (self.norm(one, i) * self.norm(two, j))
 
     def gated(self, number: int) -> bool:
-        """Return True for units with a function that is no polynomial: a unit with itself is then a case of its own."""
+        """Return True for units with a function that is not a polynomial; a unit paired with itself is then a separate
+        case.
+        """
         return bool(self.shapes[number].gates)
 
     def arguments(self, kinds: Sequence[int], indices: Sequence[Any]) -> tuple[Any, ...]:
@@ -297,10 +306,10 @@ class Algebra:
         return (*cells, *own, *([self.centre(*one) / self.norm(*one) for one in fields] if self.mean else []))
 
     def scalars(self, number: int) -> tuple[str, ...]:
-        """The numbers that every unit of a group has beside its readout."""
+        """Return the numbers that every unit of a group has in addition to its readout."""
         return self.declared.groups[number].scalars
 
 
 def entry_of(name: str, *indices: Any) -> Any:
-    """An entry of an array, or the number of this name where there are no indices."""
+    """Return an entry of an array, or the number of this name without indices."""
     return Base(name)[indices] if indices else sp.Symbol(name)

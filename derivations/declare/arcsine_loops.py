@@ -1,8 +1,8 @@
 """Sums of arcsines over pairs of units as loops, for every pair of tilted units (`derivations.declare.arcsines`).
 
-Tilted pairs run innermost, so that every loop over them is vectorised, and are a multiple of eight, as what is left
-over would not be.  Up to |argument| = 1/2 the arcsine needs no branch, and no argument is larger while no variance
-exceeds 1.
+The innermost loops run over tilted pairs, so that they are vectorised. The number of pairs is a multiple of eight,
+because a remainder would not be vectorised. Up to |argument| = 1/2 the arcsine needs no branch; if no variance exceeds
+1, no argument is larger.
 """
 
 import math
@@ -18,7 +18,7 @@ def half_arcsine(x, y):
     """asin(x) for |x| <= 1/2, y = x^2, by one polynomial: no branch and no quotient, so that loops are vectorised.
 
     x + x y P(y), P of degree 12 the Chebyshev fit of (asin(x)/x - 1)/x^2 on y <= 1/4 by `mpmath.chebyfit`, whose error
-    is 1.5e-17: what is returned is within one unit in the last place.
+    is 1.5e-17. The result is accurate to one unit in the last place.
     """
     p = 0.010322814350185799 + y * (0.0054575067186402817 + y * (0.017400879442694216 + y * (
         -0.014851887071247485 + y * 0.028757851367421745)))  # fmt: skip
@@ -29,9 +29,9 @@ def half_arcsine(x, y):
 
 @njit(**OPTIONS)
 def add_all(gh, gg, hh, gk, hk, gm, hm, km, kk, mm, vk, vm, out):
-    """out_ij = the sum of v_k v_l arcsin(r_kl), i of group g, j of h, k of group k, l of m, S between groups given.
+    """Compute out_ij = sum of v_k v_l arcsin(r_kl), i of group g, j of h, k of group k, l of m, S between groups given.
 
-    Pairs within one group are symmetric, and taken once: their covariances are then the same array.
+    Pairs within one group are symmetric and are computed once; their covariances are then the same array.
     """
     same = (gh.ctypes.data == gg.ctypes.data, km.ctypes.data == kk.ctypes.data)
     first, second, between = (gk, hk, kk, vk), (gm, hm, mm, vm), km
@@ -63,9 +63,9 @@ def add_all(gh, gg, hh, gk, hk, gm, hm, km, kk, mm, vk, vm, out):
 
 @njit(**OPTIONS)
 def tilted(pairs, units, same):
-    """Of every unit (5, pairs): both coefficients, both covariances, 1/size; and whether no variance exceeds 1.
+    """Return for every unit (5, pairs) both coefficients, both covariances, 1/size; and True if no variance exceeds 1.
 
-    One loop writes one array: of more, LLVM would not know that they lie apart.
+    Each loop writes one array, because LLVM could not know that several arrays do not overlap.
     """
     left, right, square, _ = units
     count, P, small = square.shape[0], pairs.shape[1], True

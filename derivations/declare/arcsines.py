@@ -1,18 +1,19 @@
-"""The second-order term of erf units: sums of arcsines, or of orthants where fields have means; formulas and loops.
+"""Second-order term of erf units: sums of arcsines, or of orthant probabilities if fields have means; formulas and
+loops.
 
-With phi_a = f_a erf(s_a z_a), S_ab = 2 s_a s_b Cov(z_a, z_b), mu_a = sqrt(2) s_a E[z_a], two derivatives tilt the law
-of the rest,
+With phi_a = f_a erf(s_a z_a), S_ab = 2 s_a s_b Cov(z_a, z_b), mu_a = sqrt(2) s_a E[z_a], two derivatives tilt the
+distribution of the other fields,
 
     E[phi'_i phi'_j phi_k phi_l] = 4/pi s_i s_j f_i f_j f_k f_l / sqrt(det) exp(-e/2) E~[g_k g_l]
     det = (1 + S_ii)(1 + S_jj) - S_ij^2,   e = ((1 + S_jj) mu_i^2 - 2 S_ij mu_i mu_j + (1 + S_ii) mu_j^2)/det
 
 Without means E~[g_k g_l] = 2/pi arcsin(r_kl), where r_kl is the tilted covariance of k and l over the root of their
-tilted variances, each plus 1.  With means, h_k the tilted one over the root of the tilted variance plus 1,
+tilted variances, each plus 1. With means, h_k the tilted one over the root of the tilted variance plus 1,
 
     E~[g_k g_l] = 4 Phi_2(h_k, h_l; r_kl) - 2 Phi(h_k) - 2 Phi(h_l) + 1,   E~[g_k] = 2 Phi(h_k) - 1
 
-Where clusters of the inputs have laws of their own, all of it has their index.  Source: Saad & Solla 1995 (I4), by
-another way.
+If fields have a different distribution in each cluster of the inputs, all quantities have the index of the cluster.
+Source: Saad & Solla 1995 (I4), with another derivation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -61,7 +62,7 @@ def _vector(model: Algebra, number: int) -> Vector:
 
 
 def _weights_of_pairs(model: Algebra, scales: Sequence[Sequence[Any]], squared: bool) -> Iterator[Definition]:
-    """The weights of units in c_i of a student unit i, summed over the heads in force."""
+    """The weights of units in c_i of a student unit i, summed over the heads in use."""
     for g in model.students:
         for k in model.answering:
             if model.meet(g, k) and (squared or not model.is_student(k)):
@@ -78,7 +79,7 @@ def _weight(model: Algebra, k: int, c: Any, of: tuple[int, Any] | None = None) -
 
 
 def _met(model: Algebra, squared: bool, students: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """The pairs of groups whose units meet; with several heads those of two students, the first with the first."""
+    """Return the pairs of groups of further units. With several heads, the pairs of two students come first."""
     met = [g for g in model.answering if squared or not model.is_student(g)]
     if not model.declared.several:
         yield from ((k, m) for n, k in enumerate(met) for m in met[n:])
@@ -98,9 +99,10 @@ def centre(model: Algebra, g: int, i: Any) -> Any:
 
 
 def sums(model: Algebra, places: tuple[int, Any, int, Any], *met: int) -> Any:
-    """The weighted sum of E~ over units of one or two groups that are met, without means that of arcsines.
+    """Return the weighted sum of E~ over units of one or two further groups; without means of fields it is a sum of
+    arcsines.
 
-    Two units of one group, and those that they meet, change places together.
+    Two units of one group are exchanged together with their further units.
     """
     g, i, h, j = places
     if g == h and len(met) == 2 and met[0] > met[1]:
@@ -133,7 +135,7 @@ def _sums(model: Algebra, g: int, h: int, k: int, m: int) -> Definition:
 
 
 def _outputs(model: Algebra, g: int, h: int, k: int) -> Definition:
-    """The tilted mean of what units of a group give."""
+    """Return the tilted mean of the outputs of units of a group."""
     i, j, c = (model.index(letter, n) for letter, n in zip("ijk", (g, h, k), strict=True))
     places = (g, i, h, j)
     tilted = _tilt(model, places, k, c)
@@ -171,7 +173,7 @@ def determinant(model: Algebra, places: tuple[int, Any, int, Any]) -> Any:
 
 
 def _exponent(model: Algebra, places: tuple[int, Any, int, Any]) -> Any:
-    """e, by which the means of i and j weigh."""
+    """Return e, the exponent from the means of i and j."""
     g, i, h, j = places
     mean_i, mean_j = centre(model, g, i), centre(model, h, j)
     var_i, var_j = 1 + scaled(model, g, i, g, i), 1 + scaled(model, h, j, h, j)

@@ -1,7 +1,7 @@
-"""Arrays that a declaration takes from files or from Python: read, known by their digest, and found again.
+"""Arrays that a declaration takes from files or from Python, identified by their digests.
 
-A declaration holds the name of a file, the shape of its array and the SHA-256 of its numbers.  A stored run is opened
-without the file; what needs the numbers reads them again, and refuses a file that has changed.
+A declaration has the name of a file, the shape of its array and the SHA-256 of its numbers. A stored run is opened
+without the file. If the numbers are needed, the file is read again; a changed file raises an error.
 """
 
 import collections
@@ -23,24 +23,24 @@ SUFFIXES = (".npy", ".npz", ".csv", ".txt")
 KEYS = ("file", "sha256", "shape", "dimension", "gram", "classes")
 """The keys of an array in the text of a declaration."""
 RECENT = 4
-"""Arrays that a process holds at a time, beside those that were given in Python."""
+"""Largest number of arrays in memory, in addition to those from Python."""
 NAMED = re.compile(rb"[\"']([^\"'\n]+\.(?:npy|npz|csv|txt))[\"']", re.IGNORECASE)
 
 _recent: collections.OrderedDict[str, np.ndarray] = collections.OrderedDict()
 _given: dict[str, np.ndarray] = {}
-"""Arrays by digest: those that were read last, and those that were given in Python."""
+"""Arrays by digest: those that were read last, and those from Python."""
 
 
 class MissingArrayError(UsageError):
-    """The array of a declaration is gone, or its file has changed."""
+    """The array of a declaration is missing, or its file has changed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ArrayFile:
-    """An array of a declaration, known by its content: `path` does not take part in comparisons.
+    """Array of a declaration, identified by its content; comparisons ignore `path`.
 
-    `dimension` counts the coordinates of a sample that vary, which are fewer than the columns where some are constant.
-    That of an array that was given in Python lies in the cache (`kept_name`).
+    `dimension` is the number of coordinates of a sample that vary; constant columns do not count. Arrays from Python
+    are stored in the cache (`kept_name`).
     """
 
     sha256: str
@@ -50,12 +50,12 @@ class ArrayFile:
 
     @property
     def name(self) -> str:
-        """The name for sentences."""
-        return "the array that was given in Python" if self.of_python else Path(self.path).name
+        """Name for messages."""
+        return "the array from Python" if self.of_python else Path(self.path).name
 
     @property
     def of_python(self) -> bool:
-        """True for an array that was given in Python."""
+        """True for an array from Python."""
         return Path(self.path).name == kept_name(self.sha256)
 
     def table(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class ArrayFile:
 
 
 def is_file_name(value: Any) -> bool:
-    """Return True for a text that ends as the name of a file of numbers does.
+    """Return True for a text with the ending of a file of numbers.
 
     >>> is_file_name("X.npy"), is_file_name("j^(-1.5)")
     (True, False)
@@ -73,7 +73,7 @@ def is_file_name(value: Any) -> bool:
 
 
 def is_record(value: Any) -> bool:
-    """Return True for what a normalised declaration has in the place of an array."""
+    """Return True for the entry that replaces an array in a normalised declaration."""
     return isinstance(value, Mapping) and "sha256" in value
 
 
@@ -85,9 +85,9 @@ def digest(values: np.ndarray) -> str:
 
 
 def remember(values: np.ndarray, path: str) -> ArrayFile:
-    """Return the record of an array, and hold the array; `dimension` is the length of its last axis.
+    """Return the record of an array, and keep the array in memory; `dimension` is the length of its last axis.
 
-    A path that is a folder is that of the cache, in which arrays from Python lie; these are held to the end.
+    If the path is a folder, it is the cache of arrays from Python, which stay in memory to the end.
     """
     sha256 = digest(values)
     if not path.endswith("/"):
@@ -113,12 +113,12 @@ def from_table(entry: Mapping[str, Any]) -> ArrayFile:
 
 
 def at_hand(file: ArrayFile) -> bool:
-    """Return True if this process holds the numbers, so that nothing needs to be read."""
+    """Return True if this process has the numbers in memory."""
     return file.sha256 in _given or file.sha256 in _recent
 
 
 def values(file: ArrayFile) -> np.ndarray:
-    """Return the numbers of an array.  Raises `MissingArrayError` where they are gone or have changed."""
+    """Return the numbers of an array. Raises `MissingArrayError` if they are missing or have changed."""
     if file.sha256 in _given:
         return _given[file.sha256]
     if file.sha256 not in _recent:
@@ -128,9 +128,8 @@ def values(file: ArrayFile) -> np.ndarray:
         except UsageError as error:
             if file.of_python:
                 raise MissingArrayError(
-                    "the declaration contains an array that was given in Python, which this process does not "
-                    "have: declare the model again with the same array, or save it as .npy and use the name "
-                    "of the file"
+                    "the declaration contains an array from Python, which this process does not have: declare "
+                    "the model again with the same array, or save it as .npy and use the name of the file"
                 ) from None
             raise MissingArrayError(f"{error}; the declaration was made with this file") from None
         if digest(found) != file.sha256:
@@ -152,7 +151,7 @@ def _hold(sha256: str, values: np.ndarray) -> None:
 def stamps(folder: Path, content: bytes) -> tuple[tuple[str, int, int], ...]:
     """Return name, time of change and size of all files of numbers that the text of a declaration names.
 
-    They are part of the key by which a declared file is remembered: another content of X.npy is another model.
+    They are part of the key under which a declared file is cached, because another content of X.npy is another model.
     """
     found = []
     for name in sorted({match.decode("utf-8", "replace") for match in NAMED.findall(content)}):
@@ -171,12 +170,12 @@ def read(path: Path) -> np.ndarray:
     """
     try:
         status = path.stat()
-        if not stat.S_ISREG(status.st_mode):  # a pipe or a device would be read for ever
+        if not stat.S_ISREG(status.st_mode):  # reading a pipe or a device would never end
             raise UsageError(f"cannot read {path}: it is not a file")
         if status.st_size > npz.LARGEST:
             raise UsageError(f"{path} has {status.st_size} bytes; a file of numbers has at most {npz.LARGEST}")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of an empty text, which is refused below
+            warnings.simplefilter("ignore", UserWarning)  # of an empty text, which raises an error below
             found = _content(path)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
@@ -195,7 +194,7 @@ def _content(path: Path) -> np.ndarray:
         arrays = npz.read_npz(path)
         if len(arrays) != 1:
             raise UsageError(
-                f"{path} holds {len(arrays)} arrays, {', '.join(arrays) or 'none'}: save the right one as .npy"
+                f"{path} contains {len(arrays)} arrays, {', '.join(arrays) or 'none'}: save the right one as .npy"
             )
         return next(iter(arrays.values()))
     if kind == ".csv":
@@ -220,7 +219,9 @@ def _of_csv(path: Path) -> np.ndarray:
 
 
 def _fault(path: Path, names: bool) -> str:
-    """The first cell of a table that is no number, or the first line of another length, as the end of a sentence."""
+    """Return the first cell of a table that is not a number, or the first line of another length, as the end of a
+    message.
+    """
     length = 0
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file)
@@ -234,7 +235,7 @@ def _fault(path: Path, names: bool) -> str:
                     return f", line {reader.line_num}, column {column}: expected a number, but {said}"
             if len(row) != length:
                 return f", line {reader.line_num}: expected {length} numbers as before, but got {len(row)}"
-    return " is no table of numbers with commas between them"
+    return "is not a table of numbers separated by commas"
 
 
 def _is_number(cell: str) -> bool:
@@ -246,12 +247,12 @@ def _is_number(cell: str) -> bool:
 
 
 def real(given: Any, name: str) -> np.ndarray:
-    """Return an array or a table of pandas as finite float64.  Raises `UsageError` for what is no such numbers."""
+    """Return an array or a table of pandas as finite float64. Raises `UsageError` for anything else."""
     table = given
     given = np.asarray(given)
     if given.dtype.kind not in "biuf":
         said = _text_column(table, given)
-        raise UsageError(f"{name} must hold real numbers, but {said or f'its type is {given.dtype}'}")
+        raise UsageError(f"{name} must contain real numbers, but {said or f'its type is {given.dtype}'}")
     found = np.ascontiguousarray(given, float)
     if not found.size:
         raise UsageError(f"{name} is empty: its shape is {found.shape}")
@@ -259,12 +260,12 @@ def real(given: Any, name: str) -> np.ndarray:
         place = np.argwhere(~np.isfinite(found))[0]
         what = "row {}, column {}" if found.ndim == 2 else "place {}"
         where = what.format(*(int(k) + 1 for k in place)) if found.ndim in (1, 2) else str(place.tolist())
-        raise UsageError(f"{name} holds {found[tuple(place)]} in {where}: all numbers must be present and finite")
+        raise UsageError(f"{name} contains {found[tuple(place)]} in {where}: all numbers must be present and finite")
     return found
 
 
 def _text_column(table: Any, values: np.ndarray) -> str:
-    """Return in words the column of the first entry that is no number; empty where that cannot be said."""
+    """Return in words the column of the first entry that is not a number, or "" if unknown."""
     if values.dtype.kind not in "OSU" or values.ndim != 2:
         return ""
     for row, entries in enumerate(values[:1000], 1):

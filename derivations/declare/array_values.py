@@ -1,6 +1,6 @@
 """Values of expressions on arrays of fields by NumPy, their kinks, and their polynomials in exact rational numbers.
 
-`evaluate.value` does the same with the operations of JAX, which takes seconds to import.
+`evaluate.value` does the same with operations of JAX, whose import takes seconds.
 """
 
 import math
@@ -19,23 +19,23 @@ Polynomial = dict[tuple[int, ...], Fraction]
 KINKED = ("relu", "abs", "step", "sign")
 """Functions of one value with a kink or a jump at 0; clip(x, k) has kinks at -k and k."""
 REACH = 14.0
-"""Normal weights beyond are below 1e-43."""
+"""Distance beyond which normal weights are below 1e-43."""
 GRID = 8_001
-"""Points at which changes of sign are looked for."""
+"""Number of points among which changes of sign are searched."""
 
 
 def value(tree: Tree, known: Mapping[str, Any]) -> Any:
     """Return the value of an expression, names taken from `known` (numbers or arrays that broadcast).
 
-    Arguments: tree, without wick(k, w) (see `with_norms`); `known` has the share softmax(..) or top1(..) by that
-    word.  Raises `KeyError` for what is not there.
+    Arguments: tree, without wick(k, w) (see `with_norms`); `known` has the share softmax(..) or top1(..) by that word.
+    Raises `KeyError` for unknown names.
 
     >>> from derivations.declare.grammar import read
     >>> value(read("relu(w - 1)*v"), {"w": np.array([0.0, 3.0]), "v": 2.0})
     array([0., 4.])
     """
     if tree.kind == "number":
-        return np.float64(tree.value)  # what is no number is then nan, and no exception
+        return np.float64(tree.value)  # undefined values are then nan, without an exception
     if tree.kind == "name":
         return np.asarray(known[tree.word] if tree.word in known or tree.word != "pi" else math.pi, float)[()]
     if tree.kind == "call" and tree.word == "He":
@@ -56,7 +56,7 @@ def _hermite(k: int, z: Any) -> Any:
 
 
 def _power(base: Any, exponent: Any) -> Any:
-    """base^exponent; whole exponents by repeated products, which floating-point powers are not exact for."""
+    """Return base^exponent; integer exponents by repeated products, because floating-point powers are not exact."""
     whole = np.ndim(exponent) == 0 and float(exponent).is_integer()
     return base ** int(exponent) if whole and exponent >= 0 else base**exponent
 
@@ -128,7 +128,7 @@ def zeros(function: Callable[[np.ndarray], np.ndarray], reach: float = REACH, po
 def kinks(tree: Tree, slot: str, known: Mapping[str, float], scale: float = 1.0) -> list[float]:
     """Return the places z of the kinks and jumps of an expression along one slot, the field being scale z.
 
-    Kinks whose place depends on another slot are left out.
+    Kinks whose position depends on another slot are left out.
 
     >>> from derivations.declare.grammar import read
     >>> kinks(read("relu(w - 0.5) + clip(w, 2)"), "w", {})
@@ -158,10 +158,10 @@ def crossings(tree: Tree, names: Callable[[np.ndarray], Mapping[str, Any]]) -> l
 
 
 def polynomial(tree: Tree, slots: tuple[str, ...], known: Mapping[str, float]) -> tuple[Polynomial, bool] | None:
-    """Return the polynomial in the slots that an expression is, and True if its coefficients are exact.
+    """Return an expression as a polynomial in the slots, and True if its coefficients are exact.
 
-    They are where only rational operations on the decimal numbers of the text are done; sqrt(6) is rounded to the
-    nearest double, which is then a rational number.  Returns None for anything that is no polynomial.
+    They are exact if the text contains only rational operations on decimal numbers; sqrt(6) is rounded to the nearest
+    double, which is then a rational number. Returns None if the expression is not a polynomial.
 
     >>> from derivations.declare.grammar import read
     >>> polynomial(read("He(3, w)/6 + 0.5*w"), ("w",), {})
@@ -206,7 +206,9 @@ def _of_number(number: Fraction, slots: tuple[str, ...]) -> Polynomial:
 
 
 def _combined(kind: str, left: Polynomial, right: Polynomial, slots: tuple[str, ...]) -> Polynomial | None:
-    """Sum, difference, product, quotient by a number, or whole power of polynomials; None for what is none."""
+    """Return sum, difference, product, quotient by a number, or integer power of polynomials; None for anything
+    else.
+    """
     zero = (0,) * len(slots)
     constant = right.get(zero, Fraction(0)) if right.keys() <= {zero} else None
     if kind in "+-":

@@ -11,13 +11,13 @@ from derivations.declare.rows import Rows
 class Arguments(NamedTuple):
     """The run-time arguments of the sampled flow, sizes of the groups last.
 
-    `rates` = (rate, decay, eta^2/B, noise), and the number of momentum or the size of a look where there is one; of
-    giant steps the third is d/B.
+    `rates` = (rate, decay, eta^2/B, noise), and the number of momentum or the size of a look if there is one; of giant
+    steps the third is d/B.
 
-    `entries` are the places of the overlaps of the state in the students' rows of the Gram matrix.  `eigenvalue`
-    (C, L, 1, 1) and `share` (L, 1, 1) are those of the eigenspaces of the inputs, with one Gram matrix for all
-    (C, 1, 1) and 1; `probability` (C,), `mean_weights` (C, means) and `label` (C,) those of clusters.  Isotropic inputs
-    use none of them; without labels there is an empty array.  `switches` are those of values that change in time.
+    `entries` are the places of the overlaps of the state in the students' rows of the Gram matrix. `eigenvalue` (C, L,
+    1, 1) and `share` (L, 1, 1) are those of the eigenspaces of the inputs, with one Gram matrix for all (C, 1, 1) and
+    1; `probability` (C,), `mean_weights` (C, means) and `label` (C,) those of clusters. Isotropic inputs use none of
+    them; without labels there is an empty array. `switches` are those of time-dependent values.
     """
 
     constants: Any
@@ -57,9 +57,9 @@ class Means(NamedTuple):
 
 
 class View(NamedTuple):
-    """One state seen as arrays: Gram matrix (n, n), weights (heads, units) in f - f*, and the units' own numbers.
+    """State in the form of arrays: Gram matrix (n, n), weights (heads, units) in f - f*, and the units' own numbers.
 
-    Of inputs with several eigenspaces the Gram matrices are (L, n, n).  `covariance` are those (n, n) of the fields in
+    For inputs with several eigenspaces the Gram matrices are (L, n, n). `covariance` are those (n, n) of the fields in
     every cluster, `centre` their means (n,) (None: 0), and `square` (n,) the squared norms of the vectors.
     """
 
@@ -78,14 +78,14 @@ def rows_of(declared: Declaration, sizes: tuple[int, ...]) -> Rows:
 
 
 def advanced(xp: Any, y: Any, rates: Sequence[Any]) -> Any:
-    """The flat state with its memories after a step, by their rates; nothing else has moved."""
+    """Return the flat state with its memories after a step, by their rates; all other entries are unchanged."""
     added = xp.concatenate([xp.reshape(rate, (-1,)) for rate in rates])
     end = y.shape[0] - 1
     return xp.concatenate([y[: end - len(rates)], y[end - len(rates) : end] + added, y[end:]])
 
 
 def seen(xp: Any, y: Any, a: Arguments) -> View:
-    """A flat state as arrays."""
+    """Return a flat state as arrays."""
     known = xp.concatenate([y, a.constants])
     G = known[a.place]
     n = G.shape[-1] - a.mean_weights.shape[-1]
@@ -112,7 +112,8 @@ def packed(
 ) -> Any:  # fmt: skip
     """dy/dt of the flat state from the motion of the students and the derivatives of the loss in their numbers.
 
-    `memories` are the rates of velocities and of these, and `clock` is that of the time, where the state has it.
+    `memories` are the rates of velocities and memories, and `clock` is that of the time, if the state contains the
+    time.
     """
     S = a.moves.shape[0]
     among = D[..., :S] + xp.swapaxes(D[..., :S], -1, -2) + E
@@ -145,7 +146,9 @@ def squares(found: Sequence[Means], a: Arguments) -> Any:
 
 
 def moved(xp: Any, weights: str, view: View, drift: Any, second: Any, a: Arguments) -> tuple[Any, Any]:
-    """(D, E) from the mean drift E[c z_b] + E[e] G_ab of the raw vectors and what E[c c^T] adds, by eigenspace."""
+    """(D, E) from the mean drift E[c z_b] + E[e] G_ab of the raw vectors and the contribution of E[c c^T], by
+    eigenspace.
+    """
     G, S = view.G, a.moves.shape[0]
     if weights == "sphere":
         own = own_part(xp, drift[..., :S]) / view.square[:S]
@@ -157,7 +160,7 @@ def moved(xp: Any, weights: str, view: View, drift: Any, second: Any, a: Argumen
 
 
 def widened(xp: Any, weights: str, view: View, D: Any, E: Any, a: Arguments) -> Any:
-    """D less what keeps the norms on the sphere where E widens them."""
+    """Return D minus the part that keeps the norms on the sphere when E increases them."""
     if weights != "sphere":
         return D
     G, S = view.G, a.moves.shape[0]

@@ -1,10 +1,11 @@
-"""Means of products of two gates and of their derivatives: closed forms in the covariance, for every pair that has one.
+"""Means of products of two gates and of their derivatives, as closed forms in the covariance, for every pair that has
+one.
 
     S_ab = E[F^(a)(z1) G^(b)(z2)],   (z1, z2) ~ N(0, [[x, t], [t, y]])
 
-The ladder R_0 = relu, R_1 = step, R_2 = delta, .. has all of them: what is below 2 on both sides is classical
-(arc-cosine kernels), with biases an orthant probability; what is above is a derivative of the Gaussian density, or of
-a conditional mean.  Smoothing adds to a variance.  Sources: Price 1958; Cho & Saul 2009; Saad & Solla 1995 (erf).
+All gates belong to the ladder R_0 = relu, R_1 = step, R_2 = delta, ... Pairs with indices below 2 are classical
+(arc-cosine kernels), or orthant probabilities with biases. Other pairs are derivatives of the Gaussian density, or of a
+conditional mean. Smoothing increases a variance. Sources: Price 1958; Cho & Saul 2009; Saad & Solla 1995 (erf).
 """
 
 from typing import Any
@@ -16,7 +17,7 @@ from derivations.declare.gates import LADDER, Gate, Open
 def pair(first: Gate, a: int, second: Gate, b: int, same: bool) -> Any:
     """S_ab of two gates as a SymPy expression in x, y, t; with `same` of one field with itself, in x.
 
-    Raises `Open` for two gates of different families, and where the mean diverges (a step's slope with itself).
+    Raises `Open` for two gates of different families, and if the mean diverges (the derivative of a step with itself).
     """
     import sympy
 
@@ -96,7 +97,7 @@ def _ladders(first: Gate, a: int, second: Gate, b: int, same: bool) -> Any:
     level, front, rest, extra = _step(first, a)
     other, factor, constant, more = _step(second, b)
     shifts = first.bias / first.slope, second.bias / second.slope
-    # A field with itself: x y - t^2 would be what rounding leaves of 0.
+    # For a field with itself x y - t^2 would be rounding.
     room = x * (extra + more) + extra * more if same else (x + extra) * (y + more) - t**2
     if same and room == 0:
         placed = _itself(level, other, x, *shifts)
@@ -110,9 +111,9 @@ def _ladders(first: Gate, a: int, second: Gate, b: int, same: bool) -> Any:
 
 
 def _itself(a: int, b: int, X: Any, left: Any, right: Any) -> Any:
-    """E[R_a(z + left) R_b(z + right)]: both are one or linear from the later of two thresholds on.
+    """E[R_a(z + left) R_b(z + right)]: both are one or linear above the later threshold.
 
-    Raises `Open` where the mean diverges, or does at equal thresholds.
+    Raises `Open` if the mean diverges, or diverges at equal thresholds.
     """
     import sympy
 
@@ -136,7 +137,7 @@ def _itself(a: int, b: int, X: Any, left: Any, right: Any) -> Any:
 
 
 def _square(a: int, b: int, X: Any, shift: Any) -> Any:
-    """E[R_a(z + u) R_b(z + u)], a <= b: products of a ramp or a step with what is one or vanishes where it jumps."""
+    """Return E[R_a(z + u) R_b(z + u)], a <= b: products of a ramp or a step with another function."""
     import sympy
 
     if (a, b) == (0, 0):  # E[(z + u)^2; z > -u], by Stein's lemma
@@ -180,7 +181,7 @@ def _classical(a: int, b: int, X: Any, Y: Any, T: Any, D: Any, left: Any, right:
     pi, root = sympy.pi, sympy.sqrt(D)
     biased = left != 0 or right != 0
     if not biased:
-        angle = sympy.Function("angle")(T, root)  # arcsin(T / sqrt(X Y)), good near 1 too
+        angle = sympy.Function("angle")(T, root)  # arcsin(T / sqrt(X Y)), accurate near 1 too
         if (a, b) == (0, 0):
             return (root + T * (pi / 2 + angle)) / (2 * pi)
         if (a, b) == (0, 1):

@@ -2,8 +2,8 @@
 
     limit = "batch":  batch = "3*d", rounded to whole samples;  batch = "inf": the mean over all samples, without noise
 
-A step of giant steps has a size of order 1, so that its batch must be of the order of d: the noise of the mean gradient
-has the squared length E[c^2] d/B, which stays as d grows where B/d does.
+Giant steps have a size of order 1, so their batch must be of the order of d. The noise of the mean gradient has the
+squared length E[c^2] d/B, which is constant as d grows if B/d is.
 """
 
 import dataclasses
@@ -18,28 +18,30 @@ if TYPE_CHECKING:
     from derivations.declare.declaration import Declaration
 
 LARGEST = 10**15
-"""Most samples of a step, as the parameter `batch` takes them."""
+"""Largest number of samples of a step, the upper bound of the parameter `batch`."""
 INFINITE = "inf"
 FEWEST = 2
-"""Samples of a giant step."""
+"""Smallest number of samples of a giant step."""
 NEEDED = "limit 'batch' needs of the order of d samples: batch = '3*d'"
 
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """A batch that is no number: an expression in d and shared numbers, or without a `tree` infinitely many samples."""
+    """Batch that is not a number: an expression in d and shared numbers, or infinitely many samples without a
+    `tree`.
+    """
 
     text: str
     tree: Tree | None = None
 
 
 def batch(training: Mapping[str, Any], limit: str, names: tuple[str, ...]) -> tuple[int, Batch | None]:
-    """Return the batch of [training] as a number, and as an expression where it is one; `names` are shared numbers.
+    """Return the batch of [training] as a number, and as an expression if it is one; `names` are shared numbers.
 
-    Of pairs it is the first.
+    For pairs it is the first.
 
-    Raises `fields.Mistake` for a batch that is none, an expression outside of giant steps, and a giant step of fewer
-    than `FEWEST` samples.
+    Raises `fields.Mistake` for an invalid batch, an expression outside of giant steps, and a giant step of fewer than
+    `FEWEST` samples.
     """
     given = training.get("batch")
     if isinstance(given, list):
@@ -79,7 +81,7 @@ def _first(given: list[Any], limit: str) -> int:
 
 
 def schedule(training: Mapping[str, Any], names: schedules.Names) -> schedules.Schedule | None:
-    """Return the schedule of a batch that changes at known times; None of any other."""
+    """Return the schedule of a batch that changes at given times; None for any other batch."""
     if not isinstance(training.get("batch"), list):
         return None
     found = schedule_reading.value(training, "batch", "training", names, above=True)
@@ -88,7 +90,7 @@ def schedule(training: Mapping[str, Any], names: schedules.Names) -> schedules.S
 
 
 def changing(parameters: Any) -> tuple[tuple[float, int], ...]:
-    """Return the times from which batches hold, and the batches; none where there is one for all times."""
+    """Return the times at which batches begin, and the batches; empty for a constant batch."""
     stated = [one for one in schedules.active(parameters) if one.name == "batch"]
     if not stated:
         return ()
@@ -98,7 +100,7 @@ def changing(parameters: Any) -> tuple[tuple[float, int], ...]:
 
 
 def add_number(declared: "Declaration", add_parameter: Callable[..., None]) -> None:
-    """Add the batch to the parameters: a number, or none as long as a declared expression holds."""
+    """Add the batch to the parameters: a number, or None while a declared expression is used."""
     counted = "samples" if declared.episode is None else "episodes"
     stated, meaning = declared.batch_size, f"{counted} of one SGD step"
     least = FEWEST if declared.limit == "batch" else 1
@@ -114,7 +116,9 @@ def add_number(declared: "Declaration", add_parameter: Callable[..., None]) -> N
 
 
 def samples(parameters: Any) -> float:
-    """Return the samples of a step, a whole number or infinity.  Raises `UsageError` for an expression that is none."""
+    """Return the samples of a step, an integer or infinity. Raises `UsageError` for an expression with another
+    value.
+    """
     stated: Batch | None = parameters.declaration.batch_size
     if stated is not None and stated.tree is None:
         return float("inf")
@@ -140,6 +144,6 @@ def over_dimension(parameters: Any) -> float:
 
 
 def usual(parameters: Any) -> int | None:
-    """Return the batch of SGD where none is given; None where samples are infinitely many."""
+    """Return the default batch of SGD; None for infinitely many samples."""
     found = samples(parameters)
     return None if found == float("inf") else int(found)

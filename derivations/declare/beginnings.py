@@ -1,7 +1,7 @@
-"""Rows of copies in the Gram matrix, and what changes once, when a stage begins.
+"""Rows of copies in the Gram matrix, and changes at the beginning of a stage.
 
-A copy is made by G <- T G T^T, where T picks rows.  New directions of a slot are drawn in dimension d: with the rows
-that stay in the frame of Cholesky's factor, u is a vector of independent normal numbers there and a chi outside it,
+A copy is made by G <- T G T^T, where T selects rows. New directions of a slot are drawn in dimension d. In the frame of
+Cholesky's factor of the other rows, u has independent normal coordinates, and a chi-distributed length outside; it is
 scaled to the norm of the start.
 """
 
@@ -19,7 +19,7 @@ from derivations.vectors import root, thin_root
 
 
 def unmade(found: Rows, arrays: Mapping[str, np.ndarray]) -> list[tuple[int, int]]:
-    """The copies that some arrays do not hold, with the students that they are made of: numbers of groups."""
+    """Return the copies that some arrays do not contain, with the students that they copy, as numbers of groups."""
     declared = found.declaration
 
     def held(copy: int, of: int) -> bool:
@@ -31,32 +31,32 @@ def unmade(found: Rows, arrays: Mapping[str, np.ndarray]) -> list[tuple[int, int
 
 
 def implied(found: Rows, arrays: Mapping[str, np.ndarray]) -> set[str]:
-    """The blocks of copies that some arrays do not hold: they follow from those of students."""
+    """Return the blocks of copies that some arrays do not contain; they follow from those of students."""
     declared, without = found.declaration, unmade(found, arrays)
     starts = {found.of(copy, slot).start for copy, _ in without for slot in declared.groups[copy].slots}
     return {block.name for block in found.blocks if starts & {block.rows.start, block.columns.start}}
 
 
 def stated(found: Rows) -> set[str]:
-    """The blocks of copies, all of which a start must hold that holds one."""
+    """Return the blocks of copies; a start with one of them must have all."""
     return implied(found, {})
 
 
 def weights(declared: Declaration) -> set[str]:
-    """The names of the vectors of copies in a file of weights, which may leave them out."""
+    """Return the names of the vectors of copies in a file of weights, which are optional."""
     groups = declared.groups
     return {groups[k].named(f"{slot}_star") for k, _ in copies.sources(declared) for slot in groups[k].slots}
 
 
 def with_copies(found: Rows, gram: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Gram matrices (.., n, n) in which copies are made of the students, but for those that `arrays` hold already."""
+    """Return Gram matrices (.., n, n) with copies of the students, except copies that `arrays` already contain."""
     return _picked(found, gram, unmade(found, arrays))
 
 
 def with_velocities(
     found: Rows, state: dict[str, np.ndarray], arrays: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:  # fmt: skip
-    """The velocities of a start, whose overlaps with copies that are made are those with the students."""
+    """Return the velocities of a start; their overlaps with new copies are those with the students."""
     made = dict(unmade(found, arrays))
     names = {(block.first, block.second): block.name for block in found.velocities}
     return {
@@ -67,7 +67,7 @@ def with_velocities(
 
 
 def with_weights(found: Rows, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Weights by name, those of copies that are not there made of the students."""
+    """Return weights by name, with missing copies made of the students."""
     groups = found.declaration.groups
     made = {
         groups[copy].named(f"{slot}_star"): arrays[groups[of].named(slot)]
@@ -104,7 +104,7 @@ def begin(initial: Initial, rng: np.random.Generator) -> Initial:
 
 
 def _picked(found: Rows, gram: np.ndarray, pairs: list[tuple[int, int]]) -> np.ndarray:
-    """T G T^T, where T puts the rows of groups of students in the places of those of their copies."""
+    """Return T G T^T, where T replaces the rows of copies by those of their students."""
     if not pairs:
         return gram
     picked = np.arange(gram.shape[-1])
@@ -121,9 +121,9 @@ def _readouts(declared: Declaration, values: Mapping[str, np.ndarray], pair: tup
 
 
 def _fresh(initial: Initial, gram: np.ndarray, name: str, rng: np.random.Generator) -> np.ndarray:
-    """The Gram matrix (n, n) with random directions of the norm of the start in the place of one group's slot.
+    """Return the Gram matrix (n, n) with random directions, with the norm of the start, for one slot of a group.
 
-    Velocities, which stand behind all rows, stay as they are.
+    Velocities, which follow all rows, are unchanged.
     """
     from derivations.declare.initial import norms
 
@@ -132,8 +132,8 @@ def _fresh(initial: Initial, gram: np.ndarray, name: str, rng: np.random.Generat
     slots = [(k, slot) for k, group in enumerate(groups) for slot in group.slots]
     new = found.of(*next((k, slot) for k, slot in slots if groups[k].named(slot) == name))
     kept = np.setdiff1d(np.arange(len(gram)), np.arange(new.start, new.stop))
-    # Columns without a row are directions outside of the span: the order of all stays that of the rows, so that
-    # replicas of SGD and their flow draw alike.  In few dimensions there is no room for them.
+    # Columns without a row are directions outside of the span. The order of the rows does not change, so that replicas
+    # of SGD and their flow draw the same numbers. In few dimensions there may be no space for these columns.
     count = new.stop - new.start
     frame = (root if len(kept) + count <= initial.parameters.d else thin_root)(gram[np.ix_(kept, kept)])
     rank = frame.shape[1]
@@ -148,5 +148,5 @@ def _fresh(initial: Initial, gram: np.ndarray, name: str, rng: np.random.Generat
     size = np.linalg.norm(drawn, axis=1)
     coordinates[new] = drawn * (norms(initial.parameters)[new] / size)[:, None]
     made = coordinates @ coordinates.T
-    made[np.ix_(kept, kept)] = gram[np.ix_(kept, kept)]  # to the last digit, as they were
+    made[np.ix_(kept, kept)] = gram[np.ix_(kept, kept)]  # exactly the same as before
     return made

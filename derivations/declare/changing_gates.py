@@ -1,6 +1,6 @@
-"""Gates whose slope or bias changes in time, phi(w) = F(beta(t) w): the limits of what is derived once.
+"""Gates whose slope or bias is time-dependent, phi(w) = F(beta(t) w): limits of derivations at a fixed slope.
 
-A closed form is derived for one sign of a slope, and a series has coefficients of one slope.
+A closed form is derived for one sign of a slope, and a series has coefficients for one slope.
 """
 
 from collections.abc import Iterator
@@ -16,15 +16,17 @@ SIGNLESS = ("exp",)
 
 
 def open_series(parameters: Any) -> str:
-    """Return why a gate has no series: its slope changes in time.  Return "" where there is no such gate."""
+    """Return the reason why a gate has no series (a time-dependent slope), or ""."""
     gate = next((gate for gate in _changing(parameters) if gate.kind in SERIES), None)
     if gate is None:
         return ""
-    return f"the means of {gate.kind} are series for one slope, but {symbols.plain(gate.slope)} changes in time"
+    return f"the means of {gate.kind} are series for one slope, but {symbols.plain(gate.slope)} is time-dependent"
 
 
 def require_signs(parameters: Any, until: float, begin: float) -> None:
-    """Raise `UsageError` where the slope of a gate changes its sign between two times: closed forms have one sign."""
+    """Raise `UsageError` if the slope of a gate changes its sign between two times, because closed forms hold for one
+    sign.
+    """
     gates = [gate for gate in _changing(parameters) if gate.kind not in SIGNLESS]
     if not gates:
         return
@@ -39,7 +41,7 @@ def require_signs(parameters: Any, until: float, begin: float) -> None:
 
 
 def _changing(parameters: Any) -> Iterator[Gate]:
-    """The gates whose slope or bias names a number that changes in time."""
+    """Return the gates whose slope or bias contains a time-dependent number."""
     declared = parameters.declaration
     changing = {one.name for one in schedules.active(parameters)} & set(declared.names)
     if not changing:

@@ -1,12 +1,12 @@
-"""Classes of a user's own samples: clusters of Gaussian theory with the mean and the variances of each class.
+"""Classes of a user's samples: clusters of the Gaussian theory with the mean and the variances of each class.
 
-N_c of the N samples x_i have the label y_c.  With V the eigenvectors of the pooled covariance C = sum_c p_c C_c,
-p_c = N_c/N, and C_c the covariance of class c about its own mean, theory has the clusters
+N_c of the N samples x_i have the label y_c. With V the eigenvectors of the pooled covariance C = sum_c p_c C_c, p_c =
+N_c/N, and C_c the covariance of class c about its own mean, theory has the clusters
 
     mean m_c = V^T (mean of class c - x_0),   variances (V^T C_c V)_jj,   probability p_c
 
-x_0 is the mean of all samples, or 0 where that is kept (`centre = false`).  The named vectors, of which means are made,
-are those of all classes; where x_0 is removed, sum_c p_c m_c = 0, and the last class has none of its own.
+x_0 is the mean of all samples, or 0 if the mean is kept (`centre = false`). The named vectors, whose sums are the
+means, are those of all classes. If x_0 is removed, sum_c p_c m_c = 0, and the last class has no named vector.
 """
 
 import dataclasses
@@ -24,15 +24,15 @@ from derivations.declare.declaration import Cluster, Inputs, Mean
 from derivations.declare.grammar import Tree
 
 Counts = tuple[tuple[float, int], ...]
-"""Pairs of a label and how many samples have it, by rising labels."""
+"""Pairs of a label and its number of samples, by increasing labels."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Statistics:
     """The named vectors `mean` (N, d) of classes, and the `variance` (C, d) of every coordinate in each of them.
 
-    `square` is sum_c p_c |C_c|^2 of their covariances, in the Frobenius norm, and `beside` the part of it that lies off
-    the diagonals in the common eigenvectors.
+    `square` is sum_c p_c |C_c|^2 of their covariances, in the Frobenius norm, and `beside` the part of it off the
+    diagonals in the common eigenvectors.
     """
 
     mean: np.ndarray
@@ -42,7 +42,7 @@ class Statistics:
 
 
 def of_entry(given: Any, samples: ArrayFile, folder: Any) -> tuple[ArrayFile, Counts]:
-    """Return the record of the labels of samples and their classes.  Raises `fields.Mistake` for what is no labels."""
+    """Return the record of the labels of samples and their classes. Raises `fields.Mistake` for invalid labels."""
     file = data.of_entry(given, "inputs", "label", folder)
     with fields.entry_at("inputs", "label"):
         if isinstance(given, Mapping) and "classes" in given:
@@ -55,7 +55,7 @@ def of_entry(given: Any, samples: ArrayFile, folder: Any) -> tuple[ArrayFile, Co
 
 
 def _stored(entry: Mapping[str, Any]) -> Counts:
-    """The classes of a stored declaration.  Raises `UsageError` for what is none."""
+    """Return the classes of a stored declaration. Raises `UsageError` for invalid ones."""
     given = entry.get("classes")
     pairs = given if isinstance(given, list) and all(isinstance(one, list) and len(one) == 2 for one in given) else []
     good = all(type(label) in (int, float) and type(count) is int and count > 1 for label, count in pairs)
@@ -65,7 +65,7 @@ def _stored(entry: Mapping[str, Any]) -> Counts:
 
 
 def nouns(classes: Counts, centre: bool) -> tuple[tuple[Mean, ...], tuple[Cluster, ...]]:
-    """Return the named means and the clusters that samples are: none where they are one Gaussian of mean 0."""
+    """Return the named means and the clusters of samples; empty if they are one Gaussian of mean 0."""
     if not classes:
         whole = Mean("centre", None)
         return ((), ()) if centre else ((whole,), (Cluster(_number(1.0), Tree("name", "centre")),))
@@ -92,7 +92,7 @@ def _multiple(part: tuple[float, str]) -> Tree:
 
 
 def statistics(inputs: Inputs) -> Statistics:
-    """Return the named vectors and variances of samples that have classes, or a mean that is kept."""
+    """Return the named vectors and variances of samples that have classes, or whose mean is kept."""
     assert inputs.data is not None
     return _statistics(inputs.data, inputs.label, inputs.centre)
 
@@ -116,7 +116,7 @@ def _statistics(file: ArrayFile, label: ArrayFile | None, centre: bool) -> Stati
 
 
 def named_means(inputs: Inputs) -> np.ndarray | None:
-    """Return the named means (N, d) of samples in the eigenbasis; None where means are declared, or there are none."""
+    """Return the named means (N, d) of samples in the eigenbasis; None for declared means, or without means."""
     return statistics(inputs).mean if inputs.data is not None and inputs.means else None
 
 
@@ -127,10 +127,11 @@ def _shares(inputs: Inputs) -> np.ndarray:
 
 
 def lost(inputs: Inputs, eigenvalue: np.ndarray, dimension: np.ndarray) -> float:
-    """Return what theory leaves out of the classes' covariances C_c, relative to their size, in the Frobenius norm.
+    """Return the part of the classes' covariances C_c that the theory neglects, relative to their size, in the
+    Frobenius norm.
 
-    It has Lambda_c, the eigenvalues (C, L) of the classes in blocks of some `dimension` (L,), in the place of C_c:
-    the root of sum_c p_c |C_c - Lambda_c|^2 / sum_c p_c |C_c|^2.
+    The theory replaces C_c by Lambda_c, the eigenvalues (C, L) of the classes in blocks of `dimension` (L,). The result
+    is the root of sum_c p_c |C_c - Lambda_c|^2 / sum_c p_c |C_c|^2.
     """
     sums = statistics(inputs)
     off = sums.variance - np.repeat(eigenvalue, dimension, axis=1)
@@ -138,9 +139,9 @@ def lost(inputs: Inputs, eigenvalue: np.ndarray, dimension: np.ndarray) -> float
 
 
 def by_blocks(inputs: Inputs, eigenvalue: np.ndarray, dimension: np.ndarray) -> np.ndarray:
-    """Return the eigenvalues (C, L) of the classes in blocks that have the pooled `eigenvalue` (L,).
+    """Return the eigenvalues (C, L) of the classes in blocks with the pooled `eigenvalue` (L,).
 
-    They share the pooled one out by the classes' mean variances in the block, so that sum_c p_c lam_cl is that.
+    They are proportional to the classes' mean variances in the block, and sum_c p_c lam_cl is the pooled eigenvalue.
     """
     starts = np.concatenate([[0], np.cumsum(dimension)[:-1]])
     total = np.add.reduceat(statistics(inputs).variance, starts, axis=1)

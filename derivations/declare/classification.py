@@ -1,12 +1,12 @@
 """Classification error P(sign f != sign f*) of a model whose loss is of labels (hinge, logistic).
 
-Where f is linear in its Gaussian fields and the sign of f* is that of a linear field z*, with g = c . z,
+If f is linear in its Gaussian fields and the sign of f* is that of a linear field z*, with g = c . z,
 
     P(sign f != sign f*) = arccos(E[g z*] / sqrt(E[g^2] E[z*^2])) / pi
 
-(Sheppard's theorem).  Where clusters of the inputs have the labels y_c, and f has the mean m_c and the variance s_c^2
-in them, it is sum_c p_c Phi(-sign(y_c) m_c/s_c).  Elsewhere it is a mean over the points of the tier.  Label noise is
-left out, as it is of `error`.
+(Sheppard's theorem). If clusters of the inputs have the labels y_c, and f has the mean m_c and the variance s_c^2 in
+them, the error is sum_c p_c Phi(-sign(y_c) m_c/s_c). In other cases it is a mean over the points of the tier. Label
+noise is left out, as in `error`.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ KEEPS_SIGN = ("sign", "erf", "tanh")
 def has_closed_form(declared: Declaration, sizes: tuple[int, ...]) -> bool:
     """Return True for linear students, and labels of clusters, or a teacher that is linear or one of `KEEPS_SIGN`.
 
-    A part of a teacher has none.  With a teacher inputs must be one Gaussian of mean 0.
+    A part of a teacher has no closed form. With a teacher, inputs must be one Gaussian of mean 0.
     """
     count = len(declared.students)
     if declared.labelling or declared.predicted or not all(_linear(group) for group in declared.students):
@@ -48,7 +48,9 @@ def _linear(group: Group) -> bool:
 
 
 def closed_form(declared: Declaration, xp: Any, view: View, a: Arguments) -> Any:
-    """P(sign f != sign f*) of the laws of fields and the readouts, if `has_closed_form`; 1 where f or f* is 0."""
+    """Return P(sign f != sign f*) from the distribution of fields and the readouts, if `has_closed_form`; 1 if f or f*
+    is 0.
+    """
     S = sum(a.sizes[: len(declared.students)])
     w = view.w[0]
     c = w[:S]
@@ -59,7 +61,7 @@ def closed_form(declared: Declaration, xp: Any, view: View, a: Arguments) -> Any
     b, G = -w[S:], view.covariance[0]
     sizes_squared = (c @ G[:S, :S] @ c) * (b @ G[S:, S:] @ b)
     cosine = c @ G[:S, S:] @ b / xp.sqrt(xp.where(sizes_squared > 0, sizes_squared, 1.0))
-    # An overlap may pass 1 by its error.
+    # An overlap may exceed 1 by its error.
     return xp.where(sizes_squared > 0, xp.arccos(xp.clip(cosine, -1.0, 1.0)) / np.pi, 1.0)
 
 
@@ -73,5 +75,5 @@ def _in_cluster(xp: Any, c: Any, view: View, number: int, sign: Any) -> Any:
 
 
 def share_of_wrong_labels(xp: Any, f: Any, y: Any, weights: Any) -> Any:
-    """The weight of the points at which the signs of f and y (N,) differ; 0 has a sign of its own."""
+    """Return the weight of the points at which the signs of f and y (N,) differ; 0 is a third sign."""
     return xp.where(xp.sign(f) != xp.sign(y), 1.0, 0.0) @ weights

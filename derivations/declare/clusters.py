@@ -1,4 +1,4 @@
-"""The tables [inputs.means] and [[inputs.cluster]] of a declaration: read, or refused."""
+"""Reader of the tables [inputs.means] and [[inputs.cluster]] of a declaration."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ UNEQUAL = 1e-9
 
 
 def shares(given: Any, what: str, table: str, key: str) -> tuple[float, ...]:
-    """Return parts of 1 by block.  Raises `fields.Mistake` where they do not sum to it."""
+    """Return shares by block. Raises `fields.Mistake` unless they sum to 1."""
     if not isinstance(given, list):
         raise fields.Mistake(
             f"{what} is a list with a share for every block, but {fields.shown(given)} was given", table, key
@@ -64,7 +64,7 @@ def _mean(name: str, entry: Any, names: Collection[str]) -> Mean:
 
 
 def clusters(table: Mapping[str, Any], made: tuple[Mean, ...], names: Collection[str]) -> tuple[Cluster, ...]:
-    """Return the clusters of [[inputs.cluster]], none where inputs are one Gaussian of mean 0."""
+    """Return the clusters of [[inputs.cluster]]; empty for one Gaussian of mean 0."""
     given = fields.entries(table, "cluster", "inputs")
     if len(given) > MOST_CLUSTERS:
         raise fields.Mistake(f"at most {MOST_CLUSTERS} clusters, but {len(given)} are given", "inputs", "cluster")
@@ -88,7 +88,7 @@ def _cluster(entry: Mapping[str, Any], made: tuple[Mean, ...], names: Collection
         )
     if values and spectrum:
         raise fields.Mistake(
-            "with a spectrum a cluster takes scale, a factor of all eigenvalues, and not a list of eigenvalues",
+            "with a spectrum a cluster takes scale, a factor of all eigenvalues, but not a list of eigenvalues",
             place,
             "eigenvalues",
         )
@@ -109,7 +109,7 @@ def _cluster(entry: Mapping[str, Any], made: tuple[Mean, ...], names: Collection
 
 
 def _require_together(found: list[Cluster], made: tuple[Mean, ...]) -> None:
-    """Refuse labels of some clusters alone, and means that no cluster has."""
+    """Raise an error if only some clusters have labels, or if no cluster has a mean."""
     labels = [cluster.label is not None for cluster in found]
     if any(labels) and not all(labels):
         place = labels.index(False) + 1

@@ -2,8 +2,8 @@
 
     E[P(u) R(v)] = sum_n n! p_n r_n rho^n        p_n = E[P^(n)(u)] / n!,  rho = E[u v]
 
-With He_k at unit variance all p_n but p_k vanish, to the last digit, so that powers of a small rho are not lost beside
-terms of order 1 that cancel each other: a start at rho = 1e-20 keeps its relative accuracy.
+With He_k at unit variance all p_n but p_k vanish, to the last digit, so that powers of a small rho are not lost in
+terms of order 1 that cancel each other. A start at rho = 1e-20 therefore keeps its relative accuracy.
 """
 
 import math
@@ -36,10 +36,9 @@ def contracted(parts: Sequence[Part], numbers: Sequence[Sequence[Any]], cells: t
 
 
 def _mean(polynomial: dict[int, Any], n: int, cell: Any) -> Any:
-    """E[P^(n)(u)] / n!, of a polynomial by its powers.
+    """Return E[P^(n)(u)] / n! of a polynomial by its powers.
 
-    A common factor of the coefficients stands before whole numbers, which are summed without rounding where
-    E[u^2] = 1.
+    A common factor of the coefficients is extracted; the integers are summed without rounding if E[u^2] = 1.
     """
     import sympy
 
@@ -58,6 +57,6 @@ def _mean(polynomial: dict[int, Any], n: int, cell: Any) -> Any:
     else:
         common, ratios = sympy.Integer(1), [value for _, value in terms]
     total = sympy.Add(*(ratio * cell**power for (power, _), ratio in zip(terms, ratios, strict=True)))
-    # The terms cancel exactly where E[u^2] = 1, but times a fraction they would not: SymPy distributes a fraction over
-    # a sum, and a float it does not.
+    # The terms cancel exactly if E[u^2] = 1, but not after multiplication by a fraction: SymPy distributes a fraction
+    # over a sum, unlike a float.
     return (sympy.Float(common, 17) if common.is_Rational and not common.is_Integer else common) * total

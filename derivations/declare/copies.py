@@ -1,12 +1,12 @@
-"""Copies of students among the teachers, and what is set at the beginning of a stage: [teacher.copy], begin = {..}.
+"""Copies of students among the teachers, and changes at the beginning of a stage: [teacher.copy], begin = {..}.
 
 A group `from = "student"` of teachers has the vectors and readouts that the group of students had when the copy was
-made: at the start of training, and at the beginning of every stage that says so.  Between, it rests.
+made: at the start of training, and at the beginning of every stage that renews it. Between these times it is fixed.
 
     begin = {copy = "student", w = "fresh", a = 0.1}
 
-is done from left to right: the copy is made again, the vectors w take random directions with the norm of the start,
-and the readouts become 0.1.  On the Gram matrix G of all rows a copy is G <- T G T^T, where T picks rows.
+is evaluated from left to right: the copy is made again, the vectors w take random directions with the norm of the
+start, and the readouts become 0.1. On the Gram matrix G of all rows a copy is G <- T G T^T, where T selects rows.
 """
 
 import dataclasses
@@ -20,20 +20,21 @@ from derivations.declare.readouts import COPIED
 
 KEY = "from"
 WHOLE = "student"
-"""What the one group of students is called, where it has no name."""
+"""Name of the single group of students, if it has no name."""
 FRESH = "fresh"
 
 
 def group(entry: Mapping[str, Any], name: str, table: str, students: tuple[Group, ...]) -> Group:
     """Return a group of teachers that is a copy of a group of students.
 
-    Raises `fields.Mistake` for a group that is none of students, and for one that has what a copy cannot have yet.
+    Raises `fields.Mistake` for a group that is not one of students, and for one with features that a copy cannot have
+    yet.
     """
     fields.require_known(entry, (KEY, "name"), table)
     known = {one.name or WHOLE: one for one in students}
     given = entry[KEY]
     if not isinstance(given, str) or given not in known:
-        said = f"{name or 'the teacher'} = {fields.shown(given)}: a copy is made of students"
+        said = f"{name or 'the teacher'} = {fields.shown(given)}: a copy can only be made of students"
         raise fields.Mistake(f"{said}; {fields.near(str(given), known)}", table, KEY)
     if not name:
         said = "a copy needs another teacher: give both a name, as in [teacher.one] and [teacher.copy]"
@@ -47,7 +48,7 @@ def group(entry: Mapping[str, Any], name: str, table: str, students: tuple[Group
 
 
 def ordered(teachers: tuple[Group, ...]) -> tuple[Group, ...]:
-    """The groups of teachers, copies last.  Raises `fields.Mistake` where there are copies alone."""
+    """Return the groups of teachers, copies last. Raises `fields.Mistake` if all are copies."""
     stated = tuple(one for one in teachers if not one.copied)
     if teachers and not stated:
         raise fields.Mistake("a copy needs another teacher: give [teacher.one] too, for example", "teacher")
@@ -55,7 +56,7 @@ def ordered(teachers: tuple[Group, ...]) -> tuple[Group, ...]:
 
 
 def require(made: Declaration) -> None:
-    """Refuse copies, and what begins a stage, beside what they do not go with yet."""
+    """Raise an error for copies, and changes at the beginning of a stage, together with incompatible features."""
     copied = next((one for one in made.teachers if one.copied), None)
     fresh = any(change.kind == FRESH for change in made.changes)
     what, place = ("copies", (f"teacher.{copied.name}", KEY)) if copied else ("new directions", ("stage", "begin"))
@@ -72,9 +73,9 @@ def require(made: Declaration) -> None:
 
 
 def changes(entry: Mapping[str, Any], stage: Declaration) -> tuple[Change, ...]:
-    """Return what is set at the beginning of a stage, in the order in which it is written.
+    """Return the changes at the beginning of a stage, in the written order.
 
-    Raises `fields.Mistake` for a name that is nothing of the students and no copy, and for a value that it cannot take.
+    Raises `fields.Mistake` for an unknown name, and for an invalid value.
     """
     if "begin" not in entry:
         return ()
@@ -86,7 +87,7 @@ def changes(entry: Mapping[str, Any], stage: Declaration) -> tuple[Change, ...]:
 
 
 def _change(key: str, value: Any, stage: Declaration) -> list[Change]:
-    """One entry of `begin`: a change for every group of students that it speaks of."""
+    """Return one entry of `begin`: a change for every affected group of students."""
     copies = {one.name: one for one in stage.teachers if one.copied}
     vectors = [(g, slot) for g in stage.students for slot in g.slots if key in (slot, g.named(slot))]
     numbers = [(g, word) for g in stage.students for word in g.own if key in (word, g.named(word))]
@@ -100,7 +101,7 @@ def _change(key: str, value: Any, stage: Declaration) -> list[Change]:
         return [Change(FRESH, g.named(slot), slot) for g, slot in vectors]
     if not numbers:
         every = [*copies, *(name for g in stage.students for name in (*g.slots, *g.own))]
-        said = f"begin: {key!r} is no copy, vector or number of the students; {fields.near(key, every)}"
+        said = f"begin: {key!r} is neither a copy nor a vector or number of the students; {fields.near(key, every)}"
         raise fields.Mistake(said, "stage", "begin")
     if not isinstance(value, str):
         number = fields.real({"begin": value}, "begin", "stage")
@@ -113,7 +114,7 @@ def _change(key: str, value: Any, stage: Declaration) -> list[Change]:
 
 
 def _copied(key: str, value: Any, source: str) -> str:
-    """What a copy is made of, which its table says too."""
+    """Return the source of a copy, which its table states too."""
     if value != source:
         said = f"begin: {key} = {fields.shown(value)}, but [teacher.{key}] is a copy from {source!r}"
         raise fields.Mistake(said, "stage", "begin")
@@ -121,7 +122,7 @@ def _copied(key: str, value: Any, source: str) -> str:
 
 
 def stated(declared: Declaration) -> tuple[Group, ...]:
-    """The groups of teachers that are no copies; they come first."""
+    """Return the groups of teachers that are not copies; they come first."""
     return tuple(one for one in declared.teachers if not one.copied)
 
 
@@ -138,14 +139,14 @@ def sources(declared: Declaration) -> list[tuple[int, int]]:
 
 
 def size_name(declared: Declaration, number: int) -> str:
-    """The parameter that says how many units a group has: of a copy, that of its students."""
+    """Return the parameter with the number of units of a group; for a copy, that of its students."""
     number = dict(sources(declared)).get(number, number)
     return declared.groups[number].named("units" if number < len(declared.students) else "teachers")
 
 
 def said(declared: Declaration) -> list[str]:
-    """Sentences for the page of a model: what copies are, and what is set at the beginning of the stage."""
-    lines = [f"{one.name}: a copy of {one.copied}, which rests" for one in declared.teachers if one.copied]
+    """Return sentences for the page of a model on copies, and on changes at the beginning of the stage."""
+    lines = [f"{one.name}: a copy of {one.copied}, which is fixed" for one in declared.teachers if one.copied]
     words = {"copy": "{0} := {1}", FRESH: "{0} := random directions", "number": "{0} := {1}"}
     begun = "; ".join(words[one.kind].format(one.name, one.value) for one in declared.changes)
     return [*lines, *([f"at the beginning: {begun}"] if begun else [])]

@@ -1,4 +1,4 @@
-"""Where the flow of a declared model is stiff on a plateau: its strongly coupled blocks, derived from the state."""
+"""Stiffness of the flow of a declared model on a plateau: strongly coupled blocks, derived from the state."""
 
 import functools
 import itertools
@@ -16,17 +16,19 @@ from derivations.declare.rows import Rows
 from derivations.declare.system import rows
 
 NODES, VARIANCES, GENERIC = 7, (1.0, 0.5), 0.37
-"""Of a quadrature that finds out whether a mean vanishes; free norms move, and so do the units' own numbers."""
+"""Numbers of a quadrature that decides whether a mean vanishes, for variable norms and numbers of units."""
 ZERO = 1e-9
 
 
 @functools.lru_cache(maxsize=64)
 def dense(declared: Declaration, numbers: tuple[float, ...]) -> bool:
-    """Return True if every number of the state feels every other even where the overlaps vanish; with rules it may.
+    """Return True if every number of the state acts on every other, even at vanishing overlaps; with rules this is
+    assumed.
 
-    Where a student's unit has a part linear in a field, E[z_s phi(z)] != 0, C_ab = dL/dG_ab does not vanish with the
-    overlaps, and dG_ab feels G_cb for all c; where it has a mean, norms and the units' own numbers feel each other.
-    The nodes are as symmetric as the Gaussian law, so that what vanishes by parity or degree does so here.
+    If a student's unit has a part linear in a field, E[z_s phi(z)] != 0, then C_ab = dL/dG_ab does not vanish with the
+    overlaps, and dG_ab depends on G_cb for all c. If it has a mean, norms and the numbers of units act on each other.
+    The nodes have the symmetries of the Gaussian distribution, so that means that vanish by parity or degree also
+    vanish here.
     """
     if declared.rules or declared.look is not None:
         return True
@@ -49,7 +51,7 @@ def dense(declared: Declaration, numbers: tuple[float, ...]) -> bool:
 def by_spaces(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
     """Label the numbers of the state by eigenspaces of the inputs: the overlaps in each are strongly coupled.
 
-    dG^l/dt = -lam_l (C G^l + ..) holds G^l at the rate lam_l, and feels the others through C alone.
+    In dG^l/dt = -lam_l (C G^l + ..) the rate of G^l is lam_l, and the others act only through C.
     """
     at = rows(initial.parameters)
     places = known_places(initial)[1]["entries"] // (at.students * at.total)
@@ -59,7 +61,7 @@ def by_spaces(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def _with_clock(at: Rows, found: np.ndarray) -> np.ndarray:
-    """Labels (n,) with one of its own for every memory and for the time, where the state has them."""
+    """Return labels (n,) with a separate label for every memory and for the time, if the state has them."""
     more = len(at.declaration.memories) + at.declaration.clocked
     return np.append(found, found.max() + 1 + np.arange(more)) if more else found
 
@@ -67,7 +69,7 @@ def _with_clock(at: Rows, found: np.ndarray) -> np.ndarray:
 def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
     """Return the strongly coupled numbers of the state: overlaps between the same two clusters of vectors.
 
-    A unit's own numbers belong to the cluster of its first vector.
+    The numbers of a unit belong to the cluster of its first vector.
     """
     at = rows(initial.parameters)
     constant, places = known_places(initial)

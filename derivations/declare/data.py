@@ -1,8 +1,9 @@
-"""Inputs that a user has: samples, covariances and teachers from files, and the eigenbasis that theory speaks in.
+"""Inputs of a user: samples, covariances and teachers from files, and the eigenbasis of the theory.
 
-The covariance of samples x_1, .., x_N is C = (1/N) sum (x - mean)(x - mean)^T = V diag(lam) V^T: that of rows which are
-drawn with replacement.  Of samples with labels it is the mean over their classes, each about its own mean.  Coordinates
-of theory are V^T (x - mean of all), or V^T x where that mean is kept, in the order of falling eigenvalues.
+The covariance of samples x_1, .., x_N is C = (1/N) sum (x - mean)(x - mean)^T = V diag(lam) V^T: the covariance of rows
+that are drawn with replacement. For samples with labels it is the mean over the classes, each about its own mean. The
+coordinates of the theory are V^T (x - mean of all), or V^T x if that mean is kept, in the order of decreasing
+eigenvalues.
 """
 
 import dataclasses
@@ -20,9 +21,11 @@ from derivations.declare.clusters import MOST_MEANS
 from derivations.declare.declaration import Declaration, Inputs
 
 MOST_COLUMNS = 10_000
-"""Columns of samples: the eigenvectors of more take more than 800 MB."""
+"""Largest number of columns of samples; the eigenvectors of more take over 800 MB."""
 EQUAL_SIZE = 1e-6
-"""Entries of an eigenvector that are the largest but for this part count as largest, so that rounding turns no sign."""
+"""Relative difference from the largest entry of an eigenvector up to which an entry counts as largest, so that rounding
+changes no sign.
+"""
 FILES = "(.npy, .npz with one array, .csv)"
 
 
@@ -30,7 +33,7 @@ FILES = "(.npy, .npz with one array, .csv)"
 class Eigenbasis:
     """Eigenvalues (d,) of samples from the largest on, orthonormal eigenvectors (d, d) by columns, and the mean (d,).
 
-    `varying` (columns,) is False for the columns that are constant, which are left out.
+    `varying` (columns,) is False for constant columns, which are left out.
     """
 
     eigenvalue: np.ndarray
@@ -40,9 +43,9 @@ class Eigenbasis:
 
 
 def of_entry(given: Any, table: str, key: str, folder: Path | None) -> ArrayFile:
-    """Return the record of an entry that names a file, or that a stored declaration has.
+    """Return the record of an entry with the name of a file, or of an entry of a stored declaration.
 
-    Relative names are relative to `folder`.  Raises `fields.Mistake` for a file that does not hold what `key` needs.
+    Relative names are relative to `folder`. Raises `fields.Mistake` for a file without the data that `key` needs.
     """
     check = next(function for *place, function in ARRAYS if place == [table, key])
     with fields.entry_at(table, key):
@@ -57,14 +60,14 @@ def _samples(values: np.ndarray, name: str, path: str) -> ArrayFile:
     if values.ndim != 2:
         raise UsageError(f"{name} must have the shape (samples, d), but has {values.shape}")
     if len(values) < 2:
-        raise UsageError(f"{name} has 1 sample: a covariance needs at least 2 rows")
+        raise UsageError(f"{name} has 1 sample, but a covariance needs at least 2 rows")
     if values.shape[1] > MOST_COLUMNS:
         raise UsageError(f"{name} has {values.shape[1]} columns, but at most {MOST_COLUMNS} are supported")
     if np.abs(values).max() > fields.MOST**0.5:
-        raise UsageError(f"{name} holds numbers above {fields.MOST**0.5:g} in size, whose squares are not finite")
+        raise UsageError(f"{name} contains numbers above {fields.MOST**0.5:g} in size, whose squares are not finite")
     if len(values) == values.shape[1] and len(values) > 2 and np.allclose(values, values.T, rtol=EQUAL_SIZE, atol=0.0):
         raise UsageError(
-            f"{name} is a symmetric matrix and not a table of samples: for a covariance write covariance = '..'"
+            f"{name} is a symmetric matrix, not a table of samples: for a covariance write covariance = '..'"
         )
     varying = int((np.ptp(values, axis=0) > 0).sum())
     if not varying:
@@ -91,7 +94,7 @@ def _covariance(values: np.ndarray, name: str, path: str) -> ArrayFile:
         )
     least = float(np.linalg.eigvalsh(values)[0])
     if least < -EQUAL_SIZE * scale:
-        raise UsageError(f"{name} is not a covariance: its least eigenvalue is {least:.3g}")
+        raise UsageError(f"{name} is not a covariance: its smallest eigenvalue is {least:.3g}")
     return array_files.remember(values, path)
 
 
@@ -113,7 +116,7 @@ def _teachers(values: np.ndarray, name: str, path: str) -> ArrayFile:
     if rows.ndim != 2:
         raise UsageError(f"{name} must have the shape (teachers, d), but has {values.shape}")
     if np.abs(values).max() > fields.MOST**0.5:
-        raise UsageError(f"{name} holds numbers above {fields.MOST**0.5:g} in size, whose squares are not finite")
+        raise UsageError(f"{name} contains numbers above {fields.MOST**0.5:g} in size, whose squares are not finite")
     if not (rows != 0).any(axis=1).all():
         raise UsageError(
             f"row {int((rows != 0).any(axis=1).argmin()) + 1} of {name} is zero, but a teacher must be a nonzero vector"
@@ -122,7 +125,7 @@ def _teachers(values: np.ndarray, name: str, path: str) -> ArrayFile:
 
 
 def _labels(values: np.ndarray, name: str, path: str) -> ArrayFile:
-    """Check labels (N,), or (N, 1) as a table has them, and return their record."""
+    """Check labels (N,), or (N, 1) as in tables, and return their record."""
     if values.ndim != 1 and values.shape[1:] != (1,):
         raise UsageError(f"{name} must hold one label for every sample, shape (samples,), but has {values.shape}")
     found, counts = np.unique(values, return_counts=True)
@@ -147,7 +150,7 @@ ARRAYS = (
     ("inputs", "spectrum", _eigenvalues),
     ("teacher", "spread", _teachers),
 )
-"""Table and key of the entries that can be arrays, with what they must be."""
+"""Table and key of the entries that can be arrays, with their requirements."""
 
 
 def files(inputs: Inputs | None) -> tuple[ArrayFile, ...]:
@@ -159,10 +162,10 @@ def files(inputs: Inputs | None) -> tuple[ArrayFile, ...]:
 
 
 def in_text(tables: Mapping[str, Any], declared: Declaration) -> dict[str, Any]:
-    """Return tables in which the records of arrays, with their digests, take the place of the names of files.
+    """Return tables in which records of arrays, with their digests, replace the names of files.
 
-    That of a teacher has its Gram matrix and that of labels their classes, so that a stored run is opened without the
-    files.
+    The record of a teacher has its Gram matrix and the record of labels their classes, so that a stored run is opened
+    without the files.
     """
     whole, inputs = dict(tables), declared.inputs
     if inputs is None:
@@ -180,19 +183,19 @@ def in_text(tables: Mapping[str, Any], declared: Declaration) -> dict[str, Any]:
 
 
 def dimension(inputs: Inputs | None) -> int | None:
-    """Return the dimension d that the arrays of inputs have; None where there are none, and d is free."""
+    """Return the dimension d of the arrays of inputs; None without arrays, when d is free."""
     found = files(inputs)
     return found[0].dimension if found else None
 
 
 def columns(inputs: Inputs | None) -> int | None:
-    """Return the length of weights in the coordinates in which they are given: all columns of samples, or d."""
+    """Return the length of weights in the user's coordinates: all columns of samples, or d."""
     found = files(inputs)
     return found[0].shape[-1] if found else None
 
 
 def require_dimension(inputs: Inputs, d: int) -> None:
-    """Raise `UsageError` where a run has another d than its arrays, or these do not fit together."""
+    """Raise `UsageError` if the d of a run differs from that of its arrays, or these do not fit together."""
     for file in files(inputs)[1:]:
         if file is not inputs.label and file.shape[-1] != columns(inputs):
             raise UsageError(
@@ -201,11 +204,11 @@ def require_dimension(inputs: Inputs, d: int) -> None:
             )
     wanted = dimension(inputs)
     if wanted is not None and wanted != d:
-        raise UsageError(f"d is {wanted}, the dimension of {files(inputs)[0].name}, but d = {d} was asked for")
+        raise UsageError(f"d is {wanted}, the dimension of {files(inputs)[0].name}, but d = {d} was given")
 
 
 def convention(inputs: Inputs) -> str:
-    """Return what the eigenvalues are, in words."""
+    """Return the meaning of the eigenvalues, in words."""
     if inputs.covariance is not None:
         return "covariance of the file; weights of files are in its columns"
     if inputs.data is None:
@@ -222,7 +225,7 @@ def convention(inputs: Inputs) -> str:
 
 
 def told(inputs: Inputs) -> dict[str, Any]:
-    """Return what a summary says of samples: their number, and that of the columns that were left out."""
+    """Return the entries of a summary on samples: their number, and that of the columns that were left out."""
     file = inputs.data
     if file is None:
         return {}
@@ -235,8 +238,8 @@ def told(inputs: Inputs) -> dict[str, Any]:
 def eigenbasis(file: ArrayFile, label: ArrayFile | None = None) -> Eigenbasis:
     """Return eigenvalues and eigenvectors of the covariance of samples, the mean over their classes if they have any.
 
-    The largest entry of every eigenvector is positive, the first of equal ones.  Eigenvalues within rounding of 0 are
-    0: there are some where samples are fewer than columns, or columns depend on each other.
+    The largest entry of every eigenvector is positive, the first of equal ones. Eigenvalues within rounding of 0 are 0.
+    They occur if samples are fewer than columns, or columns are linearly dependent.
     """
     samples = array_files.values(file)
     varying = np.ptp(samples, axis=0) > 0
@@ -252,14 +255,16 @@ def eigenbasis(file: ArrayFile, label: ArrayFile | None = None) -> Eigenbasis:
 
 @functools.lru_cache(maxsize=4)
 def _of_covariance(file: ArrayFile) -> Eigenbasis:
-    """The eigenbasis of a covariance that is given, of inputs of mean 0."""
+    """Return the eigenbasis of a given covariance, for inputs of mean 0."""
     covariance = array_files.values(file)
     d = len(covariance)
     return Eigenbasis(*_diagonal((covariance + covariance.T) / 2, d), np.zeros(d), np.ones(d, bool))
 
 
 def _diagonal(covariance: np.ndarray, terms: int) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues (d,) and eigenvectors (d, d) of a covariance, whose entries are known up to rounding of `terms`."""
+    """Return eigenvalues (d,) and eigenvectors (d, d) of a covariance, whose entries have the rounding of `terms`
+    terms.
+    """
     values, vectors = np.linalg.eigh(covariance)
     values, vectors = values[::-1], vectors[:, ::-1]
     values = np.where(values > values[0] * terms * np.finfo(float).eps, values, 0.0)
@@ -269,19 +274,21 @@ def _diagonal(covariance: np.ndarray, terms: int) -> tuple[np.ndarray, np.ndarra
 
 
 def basis_file(inputs: Inputs | None) -> ArrayFile | None:
-    """Return the samples or the covariance in whose columns weights stand; None where eigenvalues are declared."""
+    """Return the samples or the covariance whose columns are the coordinates of weights; None for declared
+    eigenvalues.
+    """
     return None if inputs is None else inputs.covariance or inputs.data
 
 
 def basis(inputs: Inputs) -> Eigenbasis | None:
-    """Return the eigenbasis of samples or of a covariance; None where inputs are declared by eigenvalues."""
+    """Return the eigenbasis of samples or of a covariance; None for inputs declared by eigenvalues."""
     if inputs.covariance is not None:
         return _of_covariance(inputs.covariance)
     return None if inputs.data is None else eigenbasis(inputs.data, inputs.label)
 
 
 def eigenvalues(inputs: Inputs) -> np.ndarray | None:
-    """Return the eigenvalues (d,) that a file gives, from the largest on; None where they are declared otherwise."""
+    """Return the eigenvalues (d,) of a file, largest first; None if they are declared otherwise."""
     eigen = basis(inputs)
     if eigen is not None:
         return eigen.eigenvalue
@@ -294,9 +301,9 @@ def labels(file: ArrayFile) -> np.ndarray:
 
 
 def coordinates(file: ArrayFile, label: ArrayFile | None, centre: bool) -> np.ndarray:
-    """Return the samples (N, d) in the eigenbasis, with their mean removed if `centre` says so.
+    """Return the samples (N, d) in the eigenbasis, with their mean removed if `centre` is set.
 
-    Raises `UsageError` for a mean that is kept and has a part along columns that are left out.
+    Raises `UsageError` if the mean is kept and has a part along columns that are left out.
     """
     basis = eigenbasis(file, label)
     fixed = np.flatnonzero(~basis.varying & (array_files.values(file)[0] != 0))
@@ -310,10 +317,9 @@ def coordinates(file: ArrayFile, label: ArrayFile | None, centre: bool) -> np.nd
 
 
 def rotated(inputs: Inputs | None, vectors: np.ndarray) -> np.ndarray:
-    """Return vectors (.., d) in the eigenbasis, of vectors (.., columns) in the columns of samples or of a covariance.
+    """Return vectors (.., d) in the eigenbasis, for vectors (.., columns) in the columns of samples or of a covariance.
 
-    Without these the eigenbasis is what they are in already.  Parts along constant columns have no effect and are left
-    out.
+    Without these, vectors are already in the eigenbasis. Parts along constant columns have no effect and are left out.
     """
     eigen = None if inputs is None else basis(inputs)
     if inputs is None or eigen is None:
@@ -334,7 +340,7 @@ def require_columns(inputs: Inputs, count: int) -> None:
 
 
 def weights_dimension(inputs: Inputs | None, length: int) -> int:
-    """Return the dimension d of weights of a length."""
+    """Return the dimension d for weights of a given length."""
     file = basis_file(inputs)
     if inputs is None or file is None:
         return length
@@ -343,7 +349,7 @@ def weights_dimension(inputs: Inputs | None, length: int) -> int:
 
 
 def teacher(inputs: Inputs) -> np.ndarray | None:
-    """Return the teacher's vectors (teachers, d) in the eigenbasis, where a file gives them; else None."""
+    """Return the teacher's vectors (teachers, d) in the eigenbasis from a file; None without a file."""
     if not isinstance(inputs.spread, ArrayFile):
         return None
     return rotated(inputs, np.atleast_2d(array_files.values(inputs.spread)))
@@ -352,7 +358,7 @@ def teacher(inputs: Inputs) -> np.ndarray | None:
 def gram_of_file(inputs: Inputs | None, table: Mapping[str, Any]) -> Any:
     """Return the Gram matrix of a teacher from a file, as a matrix of a declaration; None for any other teacher.
 
-    A stored declaration has that matrix in its `table` of the teacher.  Raises `fields.Mistake` beside `gram`.
+    A stored declaration has that matrix in its `table` of the teacher. Raises `fields.Mistake` if `gram` is given too.
     """
     if inputs is None or not isinstance(inputs.spread, ArrayFile):
         return None

@@ -3,7 +3,7 @@
     f(x) = sum_i a_i phi(u_i1 . x, u_i2 . x, ..)      a group of units; a slot (`v`, `w`) is one weight vector per unit
     y = sum_j b_j phi*(u*_j1 . x, ..) + noise N(0, 1)      x ~ N(0, I_d)
 
-Nothing here derives anything: the derivation and the simulation that judges it both read these nouns.
+This module derives nothing. The derivation and the simulation that tests it both use these data.
 """
 
 import dataclasses
@@ -31,7 +31,8 @@ from derivations.declare.readouts import Prediction, Readout, word_of
 from derivations.declare.schedules import Schedule
 
 Loss = Literal["squared", "correlation", "logistic", "hinge", "softmax", "own"]
-"""squared (f - y)^2 / 2, correlation -f y, logistic log(1 + exp(-f s)), hinge max(0, 1 - f s) with s = sign(y), own.
+"""squared (f - y)^2 / 2, correlation -f y, logistic log(1 + exp(-f s)), hinge max(0, 1 - f s) with s = sign(y), own for
+an expression.
 
 softmax: -log of the share of exp(f_h) that the head with the largest label has.
 """
@@ -43,19 +44,19 @@ Limit = Literal["flow", "online", "batch"]
 batch: giant steps, of order 1 at a batch of the order of d, clock = steps."""
 
 LABEL = "label of "
-"""Prefix of an answer in `Declaration.watched` that stands beside the label of a stage."""
+"""Prefix of an answer in `Declaration.watched` for the label of a stage."""
 MEAN = "mean"
-"""The name of the group of rows that the named means of the inputs are."""
+"""Name of the group of rows of the named means of the inputs."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
     """Units that share one expression.
 
-    `name` is empty where there is one group; `slots` are the weight vectors of a unit in order of first use,
-    `scalars` its own numbers (biases); `output` one of `OUTPUTS`, or "own" with `readout` an expression in the number
-    j = 1, 2, .. of the unit.  With several heads `heads` has a readout for each, and these two mean nothing.
-    Teachers that are a copy of students have the name of these in `copied`.
+    `name` is empty for a single group; `slots` are the weight vectors of a unit in order of first use, `scalars` its
+    numbers (biases); `output` one of `OUTPUTS`, or "own" with `readout` an expression in the number j = 1, 2, .. of the
+    unit. With several heads `heads` has a readout for each, and `output` and `readout` are not used. `copied` is the
+    name of the students if teachers are a copy of them.
     """
 
     name: str
@@ -71,7 +72,7 @@ class Group:
 
     @functools.cached_property
     def readouts(self) -> tuple[Readout, ...]:
-        """The readouts by head; the one of a group that has no heads."""
+        """Readouts by head; for a group without heads the single readout."""
         return self.heads or (Readout("", self.output, self.readout),)
 
     @functools.cached_property
@@ -91,7 +92,7 @@ class Group:
 
     @functools.cached_property
     def own(self) -> tuple[str, ...]:
-        """The numbers that every unit of a group of students has: the readouts that are trained, then the scalars.
+        """Numbers of every unit of a group of students: the readouts that are trained, then the scalars.
 
         >>> Group("", Tree("name", "w"), "w", ("w",), ("b",), 2, "trained").own
         ('a', 'b')
@@ -108,7 +109,8 @@ class Group:
 
 
 def moves(trained: tuple[str, ...], group: Group, word: str) -> bool:
-    """Return True if a slot, a readout or a scalar of a group of students moves, where `trained` names the rest.
+    """Return True if a slot, a readout or a scalar of a group of students is trained; `trained` are the names of
+    trained ones.
 
     >>> moves((), Group("", Tree("name", "w"), "w", ("w",), (), 2, "trained"), "a")
     True
@@ -123,8 +125,8 @@ def moves(trained: tuple[str, ...], group: Group, word: str) -> bool:
 class Start:
     """Initial condition of training: norms by slot, overlaps drawn at random or one cosine with the unit's teacher.
 
-    `arrays` are order parameters given outright (Q_ww, M_ww, a, ..), which then take the place of a draw; `readouts`
-    are numbers for the readouts of some heads, by their names in a run, and `readout` is that of all others.
+    `arrays` are given order parameters (Q_ww, M_ww, a, ..), which replace a draw; `readouts` are numbers for the
+    readouts of some heads, by their names in a run, and `readout` is that of all others.
     """
 
     norms: tuple[tuple[str, float], ...]
@@ -136,21 +138,21 @@ class Start:
 
 @dataclasses.dataclass(frozen=True)
 class Declaration:
-    """A teacher-student model as its author states it.  Every default can be changed by `-p`.
+    """Teacher-student model of a declaration. Every default can be changed by `-p`.
 
-    `gram` is None for an orthonormal teacher, a number for equal overlaps, or the Gram matrix of the rows
-    [slot, unit]; `trained` names the slots, readouts ("a") and scalars that move, and `rates` are factors of `step` for
-    some of them, by name; `schedules` (`schedules.Schedule`) take the place of numbers that change in time, and `rules`
-    that of derivatives of the loss; a `law` that of normal noise; `memories` are numbers that values may read.  `about`
-    says what the model shows, `paper` is the title of the source, `link` where it is read, `until` the end time of a
-    run that names none.  A run with `decades` goes on over decades of time: its default saved times have early ones,
-    and its picture a logarithmic axis.  `inputs` are None for x ~ N(0, I).  `predictions` take the place of sums of
-    groups in answers, and `label_predictions` in labels.  `head` names the heads in force, and `labelling` the groups
-    of teachers that make the label of one answer (none: all).  `batch_size` takes the place of `batch` where giant
-    steps have an expression in d.  A model of several `stages` has one declaration for each, of which `stage` is the
-    name, `begin` the time at which it begins and `own` are the parameters that it has for itself; `labels` are (stage,
-    its groups of teachers) of all stages, where these differ, and `changes` what is set at the beginning of a stage.
-    `text` is the normalised TOML text that states the same model (`declaration_text`); it is stored with every run.
+    `gram` is None for an orthonormal teacher, a number for equal overlaps, or the Gram matrix of the rows [slot, unit];
+    `trained` names the slots, readouts ("a") and scalars that move, and `rates` are factors of `step` for some of them,
+    by name; `schedules` (`schedules.Schedule`) replace numbers by time-dependent values, `rules` replace derivatives of
+    the loss, and a `law` replaces normal noise; `memories` are numbers that values may depend on. `about` describes the
+    model, `paper` is the title of the source, `link` its address, `until` the default end time of a run. A run with
+    `decades` takes decades of time: its default saved times have early ones, and its picture a logarithmic axis.
+    `inputs` are None for x ~ N(0, I). `predictions` replace sums of groups in answers, and `label_predictions` in
+    labels. `head` names the heads in use, and `labelling` the groups of teachers that make the label of one answer
+    (none: all). `batch_size` replaces `batch` if giant steps have an expression in d. A model of several `stages` has
+    one declaration for each, of which `stage` is the name, `begin` the time at which it begins and `own` are its
+    separate parameters; `labels` are (stage, its groups of teachers) of all stages, if these differ, and `changes` the
+    changes at the beginning of a stage. `text` is the normalised TOML text that states the same model
+    (`declaration_text`); it is stored with every run.
     """
 
     name: str
@@ -207,7 +209,9 @@ class Declaration:
 
     @property
     def kinds(self) -> tuple[Group, ...]:
-        """Whatever has rows in the Gram matrix: the groups of units, then the named means of the inputs as one."""
+        """Everything with rows in the Gram matrix: the groups of units, then the named means of the inputs as one
+        group.
+        """
         means = self.inputs.means if self.inputs is not None else ()
         if not means:
             return self.groups
@@ -215,7 +219,7 @@ class Declaration:
 
     @property
     def moved(self) -> bool:
-        """Return True if fields have means: those of clusters of the inputs."""
+        """True if fields have means, from clusters of the inputs."""
         return self.inputs is not None and self.inputs.moved
 
     @property
@@ -225,58 +229,58 @@ class Declaration:
 
     @property
     def by_cluster(self) -> bool:
-        """Return True if labels are those of clusters of the inputs, in the place of a teacher."""
+        """True if labels are those of clusters of the inputs instead of a teacher."""
         return self.inputs is not None and self.inputs.labels
 
     @property
     def each_stage(self) -> tuple["Declaration", ...]:
-        """The declarations of all stages; of a model without stages its own."""
+        """Declarations of all stages; of a model without stages, the declaration itself."""
         return self.stages or (self,)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The user's own numbers that all units share."""
+        """The user's numbers that all units share."""
         return tuple(number.name for number in self.numbers if not number.per_unit)
 
     @property
     def clocked(self) -> bool:
-        """Return True if the time is an order parameter: values change, or there are memories."""
+        """True if the time is an order parameter, because values depend on it or there are memories."""
         return bool(self.schedules or self.memories)
 
     @property
     def timed(self) -> bool:
-        """True where momentum has a time, so that velocities are order parameters."""
+        """True if momentum has a time, so that velocities are order parameters."""
         return self.momentum is not None and self.momentum.timed
 
     @property
     def inertial(self) -> bool:
-        """True where velocities are order parameters: momentum has a time, or steps are giant."""
+        """True if velocities are order parameters: momentum has a time, or steps are giant."""
         return self.momentum is not None and (self.momentum.timed or self.limit == "batch")
 
     @property
     def noisy(self) -> bool:
-        """True where the noise of batches has a part in the limit: E[c c^T] is then needed."""
+        """True if the noise of batches contributes to the limit, so that E[c c^T] is needed."""
         infinite = self.batch_size is not None and self.batch_size.tree is None
         return self.limit == "online" or (self.limit == "batch" and not infinite)
 
     @property
     def rate_names(self) -> tuple[str, ...]:
-        """The parameters that are factors of `step`."""
+        """Parameters that are factors of `step`."""
         return tuple(f"rate_{name}" for name, _ in self.rates)
 
     @functools.cached_property
     def heads(self) -> tuple[str, ...]:
-        """The names of the answers of the network: ("",) where it has one."""
+        """Names of the answers of the network: ("",) for a single answer."""
         return tuple(dict.fromkeys(one.head for group in self.students for one in group.readouts))
 
     @property
     def several(self) -> bool:
-        """True where answers are those of heads."""
+        """True if answers are those of heads."""
         return self.heads != ("",)
 
     @property
     def joint(self) -> bool:
-        """True where the own loss names the answers of heads, f_A and y_B, and is not a sum of losses of each."""
+        """True if the user's loss contains the answers of heads, f_A and y_B, and is not a sum of losses of each."""
         return self.several and self.own_loss is not None and not {"f", "y"} & set(self.own_loss.names())
 
     @property
@@ -286,7 +290,7 @@ class Declaration:
 
     @property
     def answers(self) -> tuple[object, ...]:
-        """The heads, those in force, and how every group adds to each of them."""
+        """The heads in use, and the contribution of every group to each of them."""
         every = tuple(tuple(self.readout(k, head) for head in self.heads) for k in range(len(self.groups)))
         return self.heads, self.force, every, *self.predicted
 
@@ -296,23 +300,24 @@ class Declaration:
         return (*self.predictions, *self.label_predictions)
 
     def prediction(self, student: bool, answer: str) -> Prediction | None:
-        """The prediction of a side for a head, or for one of `watched`; None where that is the sum of its groups."""
+        """The prediction of a side for a head, or for one of `watched`; None if that is the sum of its groups."""
         side = self.predictions if student else self.label_predictions
         return next((one for one in side if one.head == answer or answer.startswith(LABEL)), None)
 
     @property
     def watched(self) -> tuple[str, ...]:
-        """The answers whose errors are watched: of the heads, then the one answer beside the label of every stage."""
+        """Answers whose errors are observed: of the heads, then the single answer with the label of every stage."""
         return (*self.heads, *(f"{LABEL}{stage}" for stage, _ in self.labels))
 
     @functools.cached_property
     def answering(self) -> tuple[int, ...]:
-        """The numbers of the groups that take part in f - y: students, and teachers that make a label in force."""
+        """Numbers of the groups that are part of f - y: students, and teachers that make a used label."""
         fed = (k for k in range(len(self.groups)) if any(self.readout(k, head) is not None for head in self.force))
         return tuple(sorted({*range(len(self.students)), *fed}))
 
     def readout(self, number: int, head: str) -> Readout | None:
-        """Return the readout by which a group adds to the answer of a head, or to its label; None where it does not.
+        """Return the readout of a group in the answer of a head, or in its label; None if the group does not
+        contribute.
 
         `head` may also be one of `watched`.
         """
@@ -324,12 +329,12 @@ class Declaration:
         return self._readout(number, head)
 
     def meet(self, one: int, two: int, answers: Sequence[str] | None = None) -> bool:
-        """Return True if two groups stand in one answer or label of some of `watched` (None: of heads in force)."""
+        """Return True if two groups are part of one answer or label of some of `watched` (None: of heads in use)."""
         answers = self.force if answers is None else answers
         return any(all(self.readout(k, answer) is not None for k in (one, two)) for answer in answers)
 
     def _readout(self, number: int, head: str) -> Readout | None:
-        """The same of labels that all groups of teachers make.
+        """Return the same for labels that all groups of teachers make.
 
         A teacher without a readout for each head is the label of the head that has its name.
         """
@@ -351,38 +356,40 @@ class Declaration:
         return tuple((k, one) for k, one in every if one is not None and not one.trained)
 
     def moves(self, group: Group, word: str) -> bool:
-        """Return True if a slot, a readout of a head in force or a scalar of a student group is trained."""
+        """Return True if a slot, a readout of a head in use or a scalar of a student group is trained."""
         if self.head and word in group.trained_readouts and word not in map(word_of, self.head):
             return False
         return moves(self.trained, group, word)
 
     def rate(self, group: Group, word: str) -> str:
-        """The parameter that multiplies `step` of a slot, a readout or a scalar; "" where none does."""
+        """Return the parameter that multiplies `step` of a slot, a readout or a scalar; "" if there is none."""
         words = (word, "a") if word in group.trained_readouts else (word,)
         names = tuple(f"rate_{name}" for one in words for name in (group.named(one), one))
         return next((name for name in names if name in self.rate_names), "")
 
     def rule(self, group: Group, word: str) -> Rule | None:
-        """The rule of a slot, the readout "a" or a scalar of a group of students; None where it moves by the loss."""
+        """Return the rule of a slot, the readout "a" or a scalar of a group of students; None if it is trained by the
+        loss.
+        """
         names = (group.named(word), word)
         return next((rule for name in names for rule in self.rules if rule.name == name), None)
 
     def ruled(self, group: Group) -> tuple[str, ...]:
-        """The slots and numbers of a group of students that move by rules."""
+        """Return the slots and numbers of a group of students that have rules."""
         words = (*group.slots, *group.own)
         return tuple(word for word in words if self.moves(group, word) and self.rule(group, word))
 
     def constants(self, group: Group) -> tuple[str, ...]:
-        """The numbers that every unit of a group of students has for its rules alone."""
+        """Return the numbers of every unit of a group of students that only its rules use."""
         rules = filter(None, (one.rule(group, word) for one in (self, *self.stages) for word in one.ruled(group)))
         read = [name for rule in rules for name in rule.tree.names()]
         own = {number.name for number in self.numbers if number.per_unit} - set(group.scalars)
         return tuple(dict.fromkeys(name for name in read if name in own))
 
     def labelled(self) -> bool:
-        """Return True if the loss takes the sign of the teacher as a label."""
+        """True if the loss uses the sign of the teacher as a label."""
         return self.loss in ("logistic", "hinge")
 
     def classifies(self) -> bool:
-        """Return True if the share of wrong signs of one answer is watched."""
+        """True if the share of wrong signs of one answer is observed."""
         return self.labelled() and not self.several

@@ -1,4 +1,4 @@
-"""The normalised text of a declaration: TOML that states the same model wherever it is read."""
+"""The normalised text of a declaration: TOML that declares the same model in every place."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,10 +12,9 @@ from derivations.declare.declaration import Declaration
 def declaration_text(tables: Mapping[str, Any], declared: Declaration) -> str:
     """Return the TOML text from which `declared` can be read again.
 
-    `tables` are the tables that the declaration was read from.  The name and the title, which a file may leave to its
-    own name, are written out, and a Gram matrix that stands in a file of numbers takes the place of that file's name.
-    Other arrays are too large for a text, which has their digests.
-    Raises `fields.Mistake` for a value that TOML has no word for, such as `None`.
+    `tables` are the tables that the declaration was read from. The text contains the name and the title, for which a
+    file may use its file name, and a Gram matrix instead of the name of its file. Other arrays are too large for the
+    text, which has their digests. Raises `fields.Mistake` for a value without a TOML form, such as `None`.
 
     >>> from derivations.declare import reading
     >>> tables = {"student": {"unit": "He(2, w)", "units": 2}, "teacher": {}}
@@ -41,7 +40,7 @@ def declaration_text(tables: Mapping[str, Any], declared: Declaration) -> str:
 
 
 def said(declared: Declaration) -> str:
-    """All that a declaration says, of its stages too."""
+    """Return everything in a declaration, including its stages."""
     words = f"{declared}{declared.inputs or ''}{declared.rates or ''}{declared.schedules or ''}{declared.rules or ''}"
     words += f"{declared.law or ''}{declared.memories or ''}{declared.momentum or ''}{declared.labelling or ''}"
     words += f"{declared.look or ''}{declared.episode or ''}{declared.batch_size or ''}{declared.changes or ''}"

@@ -1,12 +1,12 @@
-"""The motion of one student by a rule with a reward, as definitions of a statement (`episode_rules`).
+"""Motion of one student by a rule with a reward, as definitions of a statement (`episode_rules`).
 
 With i the student, j the teacher, k the number of successes among the other samples of an episode,
 
     odds_i = E[s],   chance_ik = binomial_k odds_i^k (1 - odds_i)^(T-1-k)
     right_m = sum_k chance_ik g_m(R(k + 1)),   wrong_m = sum_k chance_ik g_m(R(k))
 
-C_ii and C_ij are sums over m of right_m times means with s F_m, and wrong_m times means with (1 - s) F_m; E_ii is one
-over pairs of m, with the means of g_m g_n in their place.
+C_ii and C_ij are sums over m of right_m times means with s F_m, and wrong_m times means with (1 - s) F_m; E_ii is a sum
+over pairs of m, with the means of g_m g_n.
 """
 
 from collections.abc import Iterator
@@ -33,13 +33,13 @@ def step(declared: Any) -> Any:
 
 
 def reward(algebra: Algebra, one: Vector) -> Reward | None:
-    """The parts of the rule of some vectors that reads the reward; None of others."""
+    """Return the parts of the rule of some vectors if it uses the reward; otherwise None."""
     found = algebra.shapes[one.group].rule(one.slot) if algebra.moves(one) else None
     return found.rewarded if found is not None else None
 
 
 def constants(declared: Any, closed: bool) -> Iterator[Named]:
-    """The constants of episodes; of a `closed` motion the binomial coefficients and rewards as well."""
+    """Return the constants of episodes; for a `closed` motion also the binomial coefficients and rewards."""
     if declared.episode is None:
         return
     yield Named(COUNT, "samples of an episode")
@@ -62,7 +62,7 @@ def numbers(parameters: Any, closed: bool) -> dict[str, Any]:
 
 
 def definitions(motion: "Motion", one: Vector, own: Reward) -> Iterator[Definition]:
-    """The probability of a success, means of functions of the reward, and those over student and teacher."""
+    """Yield the probability of a success, means of functions of the reward, and means over student and teacher."""
     i = motion.algebra.index("i", one.group)
     signed = {"odds": own.odds, **_signed(own)}
     alone, pairs = [], []
@@ -79,9 +79,9 @@ def definitions(motion: "Motion", one: Vector, own: Reward) -> Iterator[Definiti
     yield from motion.kernels.definitions((one.group, h), (i, j), found, "means with the sign of the teacher")
     odds = Base("odds")[i]
     yield Definition((odds,), _whole(motion, "odds", i), "probability of a success")
-    # The others of an episode are independent.
+    # The other samples of an episode are independent.
     chance = Base("binomial")[HITS] * odds**HITS * (1 - odds) ** (COUNT - 1 - HITS)
-    yield Definition((Base("chance")[i, HITS],), chance, "probability of a number of successes among the others")
+    yield Definition((Base("chance")[i, HITS],), chance, "probability of a number of successes among the other samples")
     for number, gain in enumerate(_gains(own, motion.second)):
         for side in SIDES:
             value = sp.Sum(Base("chance")[i, HITS] * _at(gain, Base(f"rewards_{side}")[HITS]), HITS)
@@ -104,7 +104,7 @@ def _gain(own: Reward, side: str, gain: Any, i: Any) -> Any:
 
 
 def _at(gain: Any, value: Any) -> Any:
-    """A function of the reward at a value, in the functions of a statement."""
+    """Return a function of the reward at a value, in the functions of a statement."""
     found = gain.xreplace({sp.Symbol(episodes.REWARD, real=True): value})
     found = found.xreplace({s: sp.Symbol(s.name) for s in found.free_symbols if s.is_real and isinstance(s, sp.Symbol)})
     return found.replace(symbols.own()["step"], lambda x: Indicator(sp.Gt(x, 0)))
@@ -120,7 +120,7 @@ def _signed(own: Reward) -> dict[str, Signed]:
 
 
 def _needed(motion: "Motion", own: Reward) -> set[str]:
-    """The names of the means that are wanted: slopes for the drift, values for squares."""
+    """Return the names of the necessary means: slopes for the drift, values for squares."""
     found = {"alone_odds", "pair_odds"}
     for side in SIDES:
         for m in range(len(own.gains)):

@@ -1,16 +1,16 @@
 """Rules with a reward that have closed forms: those of the signs of one student field and one teacher field.
 
-Where one student and one teacher answer, and a success s depends on their signs alone, every function of a sample that
-matters is one of four branches: F(z) for each of the signs sigma of the student's field z and sigma* of the teacher's.
-The coefficient of a rule is a sum over functions g of the reward,
+With one student and one teacher, and a success s that depends only on their signs, every relevant function of a sample
+has four branches: F(z) for each of the signs sigma of the student's field z and sigma* of the teacher's. The
+coefficient of a rule is a sum over functions g of the reward,
 
     c = sum_g g(R) F_g,    F_g = P_g(z) + Q_g(z) sigma*,
 
-with P and Q polynomials in z on either side of 0.  So are s F_g, F_g F_h and s F_g F_h, and by Stein's lemma
+with P and Q polynomials in z on either side of 0. So are s F_g, F_g F_h and s F_g F_h, and by Stein's lemma
 
     E[(P + Q sigma*) z_b] = (E[P'] + E[Q' sigma*]) z . z_b + E[Q dsigma*/dz*] z* . z_b
 
-which are means over pairs of units (`gates`), of a sign among them.
+which are means over pairs of units (`gates`), one of which is a sign.
 """
 
 import dataclasses
@@ -26,16 +26,16 @@ from derivations.declare.gates import SLOPE, Gate, Open, Part, Reward, Shape, Si
 BRANCHES = tuple(itertools.product((1, -1), (1, -1)))
 """The signs of the student's and the teacher's field."""
 ODD = ("erf", "tanh")
-"""Functions that keep the sign of their argument, beside sign itself."""
+"""Functions that keep the sign of their argument, in addition to sign itself."""
 Table = dict[tuple[int, int], Any]
 """An expression in the student's field for each branch."""
 PLAIN = ("sum", "mean", "root")
-"""Readouts that are 1 for one unit."""
+"""Readouts that are 1 for a single unit."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Rewarded:
-    """The rule of a slot as functions `gains` of the reward times tables; `success` is 0 or 1 in every branch."""
+    """Rule of a slot as functions `gains` of the reward times tables; `success` is 0 or 1 in every branch."""
 
     gains: tuple[Any, ...]
     tables: tuple[Any, ...]
@@ -44,12 +44,14 @@ class Rewarded:
     met = "reward"
 
     def parts(self, z: Any, of: Callable[[Any], tuple[Part, Part]]) -> Reward:
-        """The functions of the student that the rule needs; `of` makes an expression in z a part, and its slope."""
+        """Return the functions of the student that the rule needs; `of` makes a part, and its slope, of an expression
+        in z.
+        """
         return parts(self, z, of)
 
 
 def rewarded(declared: Declaration, group: Group, slot: str, values: Mapping[str, float]) -> Rewarded:
-    """The rule of a slot that reads the reward.  Raises `Open` where it has no closed form."""
+    """The rule of a slot that reads the reward. Raises `Open` where it has no closed form."""
     import sympy
 
     rule = declared.rule(group, slot)
@@ -72,7 +74,7 @@ def rewarded(declared: Declaration, group: Group, slot: str, values: Mapping[str
 
 def require_signs(declared: Declaration) -> None:
     """Raise `Open` for more answers than those of one student and one teacher with one vector each."""
-    said = "the success of a sample has closed forms where one student and one teacher decide on it by their signs"
+    said = "the success of a sample has closed forms if the signs of one student and one teacher decide it"
     if declared.inputs is not None and declared.inputs.clusters:
         raise Open(f"{said}, and without clusters of inputs")
     for side in (declared.students, declared.teachers):
@@ -83,14 +85,14 @@ def require_signs(declared: Declaration) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Answer:
-    """What an answer is by the sign of its field: its two values, or (None) its sign alone, in `turn` times it."""
+    """An answer as a function of the sign of its field: its two values, or (None) only its sign, in `turn` times it."""
 
     values: dict[int, Any] | None
     turn: int
 
 
 def _answer(group: Group, values: Mapping[str, float]) -> _Answer:
-    """The answer of a unit by the sign of its field.  Raises `Open` where that sign does not decide on its own."""
+    """Return the answer of a unit as a function of the sign of its field. Raises `Open` if it depends on more."""
     import sympy
 
     z = symbols.slot(group.slots[0])
@@ -118,7 +120,7 @@ def _side(expression: Any, z: Any, sign: int, values: Mapping[str, float], text:
     def side(x: Any) -> int:
         front, rest = x.as_independent(z, as_Add=False)
         if rest != z:
-            raise Open(f"{text!r} jumps or bends elsewhere than at 0")
+            raise Open(f"{text!r} has jumps or kinks at other places than 0")
         return sign * _sign(front, values, text)
 
     resolved = {
@@ -143,7 +145,9 @@ def _sign(front: Any, values: Mapping[str, float], text: str) -> int:
 def _of_branch(
     declared: Declaration, expression: Any, group: Group, branch: tuple[int, int], values: Mapping[str, float]
 ) -> Any:  # fmt: skip
-    """The coefficient of a rule in a branch, in the student's field and the reward.  Raises `Open` for other names."""
+    """Return the coefficient of a rule in a branch, in the student's field and the reward. Raises `Open` for other
+    names.
+    """
     import sympy
 
     f, y, dl, df, grad, dphi, a = (sympy.Symbol(s, real=True) for s in ("f", "y", "dl", "df", "grad", SLOPE, "a"))
@@ -165,7 +169,7 @@ def _of_branch(
 
 
 def _succeeds(declared: Declaration, student: _Answer, teacher: _Answer, branch: tuple[int, int]) -> int:
-    """1 if a sample of a branch is a success, else 0.  Raises `Open` where its signs do not decide on it."""
+    """Return 1 if a sample of a branch is a success, else 0. Raises `Open` if its signs do not determine this."""
     import sympy
 
     own = declared.episode
@@ -187,7 +191,9 @@ def _succeeds(declared: Declaration, student: _Answer, teacher: _Answer, branch:
 
 
 def parts(given: Rewarded, z: Any, of: Callable[[Any], tuple[Part, Part]]) -> Reward:
-    """The functions of the student that a rule needs; `of` makes an expression in z a part, and its slope."""
+    """Return the functions of the student that a rule needs; `of` makes a part, and its slope, of an expression in
+    z.
+    """
     success = dict(given.success)
     failure = {branch: 1 - value for branch, value in success.items()}
     tables = [dict(table) for table in given.tables]

@@ -1,4 +1,4 @@
-"""The text of `coefficients` where samples come in episodes: successes first, then the reward of every sample."""
+"""Text of `coefficients` for samples in episodes: successes first, then the reward of every sample."""
 
 from collections.abc import Iterator
 

@@ -1,13 +1,13 @@
 """Episodes: [training] episode, in which a reward comes after T samples, and `R` in rules.
 
-An episode has T independent samples, of which n are a success; every rule reads R = reward(n).  With s the success of a
-sample, 0 or 1, and p = E[s], the other T - 1 samples have K ~ Binomial(T - 1, p) successes, so that
+An episode has T independent samples, of which n are a success; every rule may use R = reward(n). With s the success of
+a sample, 0 or 1, and p = E[s], the other T - 1 samples have K ~ Binomial(T - 1, p) successes, so that
 
     E[c_a z_b] = E[s E_K[c_a(R = reward(K + 1))] z_b] + E[(1 - s) E_K[c_a(R = reward(K))] z_b]
 
-and E[c_a c_b] likewise.  A step is the mean over the episodes of a batch and their samples: the term of second order
-has 1/(T B), since inputs of different samples are orthogonal in the online limit.
-Source: Patel, Lee, Mannelli, Goldt & Saxe 2023, https://arxiv.org/abs/2306.10404 (the RL perceptron).
+and E[c_a c_b] likewise. A step is the mean over the episodes of a batch and their samples: the term of second order has
+1/(T B), since inputs of different samples are orthogonal in the online limit. Source: Patel, Lee, Mannelli, Goldt &
+Saxe 2023, https://arxiv.org/abs/2306.10404 (the RL perceptron).
 """
 
 import dataclasses
@@ -24,20 +24,20 @@ from derivations.declare.grammar import OF_SAMPLES, Tree, number
 
 KEYS = ("samples", "success", "reward")
 MOST_SAMPLES = 100
-"""Samples of an episode: means are sums over the number of successes."""
+"""Largest number of samples of an episode, because means are sums over the number of successes."""
 REWARD = "R"
-"""The name of the reward of an episode in rules."""
+"""Name of the reward of an episode in rules."""
 COUNT, SAMPLES = "n", "T"
-"""The names of the number of successes and of samples in a reward."""
+"""Names of the number of successes and of samples in a reward."""
 PARAMETER = "episode_samples"
 TAKEN = (REWARD, COUNT, SAMPLES, "odds", "chance", "hits", "binomial", "rewards_right", "rewards_wrong")
-"""Names in rewards and in the equations of episodes, which no number of the user's has."""
+"""Reserved names in rewards and in the equations of episodes."""
 EXAMPLE = "episode = {samples = 8, success = 'step(f*y)', reward = 'step(n - T + 0.5)'}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Episode:
-    """The declared episode: how many samples it has, when one is a success, and the reward of all."""
+    """Declared episode: its number of samples, the condition of a success, and the reward of all samples."""
 
     samples: int
     success: Tree
@@ -47,9 +47,9 @@ class Episode:
 
 
 def episode(training: Mapping[str, Any], numbers: Iterable[Any]) -> Episode | None:
-    """Return what [training] says of episodes; None without the key.
+    """Return the episode in [training]; None without the key.
 
-    `numbers` are the user's.  Raises `fields.Mistake` for what is no episode.
+    `numbers` are the user's. Raises `fields.Mistake` for an invalid episode.
     """
     if "episode" not in training:
         return None
@@ -80,7 +80,7 @@ def episode(training: Mapping[str, Any], numbers: Iterable[Any]) -> Episode | No
 
 
 def _require_success(tree: Tree, text: str, place: str) -> None:
-    """Refuse a success that is no product of steps, or does not depend on the answers."""
+    """Raise an error for a success that is not a product of steps, or does not depend on the answers."""
     factors = [tree]
     while any(one.kind == "*" for one in factors):
         factors = [part for one in factors for part in (one.parts if one.kind == "*" else (one,))]
@@ -95,12 +95,12 @@ def _require_success(tree: Tree, text: str, place: str) -> None:
 
 
 def reads(declared: Any) -> bool:
-    """Return True if a rule in force reads the reward."""
+    """Return True if a rule in use contains the reward."""
     return declared.episode is not None and any(REWARD in rule.tree.names() for rule in declared.rules)
 
 
 def require(declared: Any) -> None:
-    """Raise `fields.Mistake` where an episode stands beside what it does not combine with, or has no effect."""
+    """Raise `fields.Mistake` for an episode together with incompatible features, or without effect."""
     if declared.episode is None:
         return
 
@@ -118,7 +118,7 @@ def require(declared: Any) -> None:
 
 
 def require_effect(declared: Any) -> None:
-    """Raise `fields.Mistake` where no rule of any stage reads the reward."""
+    """Raise `fields.Mistake` if no rule of any stage contains the reward."""
     if declared.episode is not None and not any(reads(stage) for stage in declared.each_stage):
         said = f"nothing depends on the reward, because no rule contains {REWARD}; leave out episode"
         raise fields.Mistake(said, "training", "episode")
@@ -132,7 +132,7 @@ def add_number(declared: Any, add_parameter: Any) -> None:
 
 
 def in_force(parameters: Any) -> Any:
-    """The declaration with as many samples of an episode as the parameters say."""
+    """Return the declaration with the number of samples of an episode in the parameters."""
     declared = parameters.declaration
     if declared.episode is None or declared.episode.samples == parameters.episode_samples:
         return declared
@@ -141,7 +141,7 @@ def in_force(parameters: Any) -> Any:
 
 
 def samples(parameters: Any) -> int:
-    """The number T of samples of an episode; 1 of a model without episodes."""
+    """Return the number T of samples of an episode; 1 for a model without episodes."""
     return 1 if parameters.declaration.episode is None else int(getattr(parameters, PARAMETER))
 
 
@@ -152,7 +152,7 @@ def rewards(own: Episode, known: Mapping[str, float]) -> np.ndarray:
 
 
 def check(parameters: Any) -> None:
-    """Raise `UsageError` for a reward that is no number for some count of successes."""
+    """Raise `UsageError` for a reward that is not a number for some count of successes."""
     declared = in_force(parameters)
     if declared.episode is None:
         return
@@ -178,7 +178,7 @@ def convention(parameters: Any) -> dict[str, str]:
 
 
 def reason(declared: Any) -> str:
-    """Return the reason why a rule with a reward has no exact means over a grid; "" where there is no episode."""
+    """Return the reason why a rule with a reward has no exact means over a grid; "" without an episode."""
     return "" if declared.episode is None else "the success of a sample is no polynomial"
 
 
@@ -186,12 +186,12 @@ def reason(declared: Any) -> str:
 
 
 def chances(xp: Any, count: int, p: Any) -> Any:
-    """The probabilities (count + 1,) of 0 to `count` successes of independent samples that succeed with p.
+    """Return the probabilities (count + 1,) of 0 to `count` successes of independent samples that succeed with p.
 
     >>> chances(np, 2, 0.5).tolist()
     [0.25, 0.5, 0.25]
     """
-    # By products, not powers: the derivative of p^0 at p = 0 is no number in automatic differentiation.
+    # By products instead of powers: automatic differentiation of p^0 at p = 0 gives NaN.
     ones = xp.ones(1)
     up = xp.concatenate([ones, xp.cumprod(ones * p + xp.zeros(count))])
     down = xp.concatenate([ones, xp.cumprod(1 - ones * p + xp.zeros(count))])

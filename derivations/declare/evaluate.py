@@ -1,7 +1,7 @@
-"""The loss of samples of a declared model, read off its expressions: what explicit SGD differentiates.
+"""Loss of samples of a declared model, evaluated from its expressions. Explicit SGD differentiates it.
 
 The trees are interpreted with the operations of JAX, and nothing is differentiated here: neither SymPy nor the
-coefficients of compressed SGD have a part in it.
+coefficients of compressed SGD are used.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ def losses(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: An
 
 
 def wrong(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any]) -> Any:
-    """1 for every sample at which the signs of f and y differ, else 0, with the arguments of `answers`."""
+    """Return 1 for every sample at which the signs of f and y differ, else 0, with the arguments of `answers`."""
     import jax.numpy as jnp
 
     f, y = answers(declared, vectors, scalars, x, labels, given)
@@ -39,9 +39,9 @@ def _numbers(declared: Declaration, given: Mapping[str, Any]) -> dict[str, Any]:
 def answers(
     declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any]
 ) -> tuple[Any, Any]:
-    """f and y of every sample x (samples, d), where `vectors` (n, d) are the rows of students and teachers.
+    """Return f and y of every sample x (samples, d); `vectors` (n, d) are the rows of students and teachers.
 
-    With several heads they are (heads in force, samples), and so are the `labels`.
+    With several heads they are (heads in use, samples), like the `labels`.
 
     `scalars` (s,) are the trained readouts and scalars, `labels` (1, samples) the noise of the labels, and `given` the
     other numbers by name: sizes K_k, readouts readout_k or readout_k_head, the user's numbers n_...
@@ -52,7 +52,7 @@ def answers(
 def _answers(
     declared: Declaration, groups: list["Placed"], labels: Any, numbers: Mapping[str, Any]
 ) -> tuple[Any, Any]:  # fmt: skip
-    """f and y of samples on which the groups are placed."""
+    """Return f and y of samples for groups that are evaluated on them."""
     import jax.numpy as jnp
 
     count, kept = len(declared.students), [groups[k] for k in declared.answering]
@@ -75,7 +75,7 @@ def _answers(
 def _predicted(
     declared: Declaration, student: bool, head: str, outputs: Mapping[str, Any], numbers: Mapping[str, Any]
 ) -> Any:
-    """The answer or the label of a head, from the outputs of groups by their names: their sum, or its prediction."""
+    """Return the answer or the label of a head from the outputs of groups by name: their sum, or its prediction."""
     total, found = sum(outputs.values(), 0.0), declared.prediction(student, head)
     if found is None:
         return total
@@ -84,7 +84,7 @@ def _predicted(
 
 @dataclasses.dataclass(frozen=True)
 class Placed:
-    """A group of units on some samples: where its rows and numbers begin, and what its units read.
+    """Group of units on some samples: the first places of its rows and numbers, and the arguments of its units.
 
     `fields` (units, samples) and `squares` (units, 1) are by slot; `own` (units, 1) are the numbers of its units, by
     name, without readouts `a` (units, 1); with several heads these are in `heads`, by head.
@@ -129,12 +129,12 @@ def placed(declared: Declaration, vectors: Any, scalars: Any, x: Any, given: Map
 
 
 def output(one: Placed, numbers: Mapping[str, Any]) -> Any:
-    """What a group adds to an answer, (samples,)."""
+    """Return the contribution of a group to an answer, (samples,)."""
     return (one.a * unit(one.group, {**numbers, **one.own, **one.fields}, one.squares)).sum(0)
 
 
 def unit(group: Group, values: Mapping[str, Any], squares: Mapping[str, Any]) -> Any:
-    """phi (units, samples) of a group, with its share among the units if it has one."""
+    """Return phi (units, samples) of a group, with its share among the units if it has one."""
     import jax
     import jax.numpy as jnp
 
@@ -167,7 +167,7 @@ def sample_loss(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, Any
 
 
 def loss_of_heads(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, Any]) -> Any:
-    """The loss (samples,) of the answers and labels (heads in force, samples) of several heads."""
+    """The loss (samples,) of the answers and labels (heads in use, samples) of several heads."""
     import jax
     import jax.numpy as jnp
 
@@ -184,11 +184,12 @@ def loss_of_heads(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, A
 def moves(
     declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any], along: Any = None
 ) -> tuple[Any, Any]:
-    """What the trained vectors (students, d) and numbers (s,) move by, summed over samples: c x and c, or derivatives.
+    """Return the motion of the trained vectors (students, d) and numbers (s,), summed over samples: c x and c, or
+    derivatives.
 
-    The arguments are those of `answers`.  Derivatives that a rule names are taken by JAX.  `gnorm` has the length
-    |x|^2/d of a sample, or the product of x with `along` (samples, d) in its place.  Samples of an episode stand one
-    after another, unless `given` has the reward R (samples,) of each.
+    The arguments are those of `answers`. JAX computes the derivatives in a rule. `gnorm` uses the length |x|^2/d of a
+    sample, or the product of x with `along` (samples, d) instead. Samples of an episode are consecutive, unless `given`
+    has the reward R (samples,) of each.
     """
     import jax
     import jax.numpy as jnp
@@ -226,7 +227,7 @@ def moves(
 
 
 def success(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, Any]) -> Any:
-    """1 for every sample (samples,) that is a success, else 0."""
+    """Return 1 for every sample (samples,) that is a success, else 0."""
     assert declared.episode is not None
     return value(declared.episode.success, {**numbers, "f": f, "y": y}, {}, None) + 0.0 * f
 
@@ -248,7 +249,9 @@ def _rewards(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, Any]) 
 
 
 def _squares(declared: Declaration, groups: list[Placed], labels: Any, numbers: Mapping[str, Any]) -> Any:
-    """The sum (samples,) of squared derivatives of the loss in the fields of all trained vectors, by JAX."""
+    """Return the sum (samples,) of squared derivatives of the loss with respect to the fields of all trained vectors,
+    by JAX.
+    """
     import jax
 
     count = len(declared.students)
@@ -273,7 +276,7 @@ def _moving(declared: Declaration, group: Group) -> list[str]:
 
 
 def _ruled(declared: Declaration, one: Placed, word: str, known: Mapping[str, Any]) -> Any:
-    """The coefficients (units, samples) of the rule of a slot or a number; `known` are those of the samples."""
+    """Return the coefficients (units, samples) of the rule of a slot or a number; `known` are those of the samples."""
     import jax
 
     rule = declared.rule(one.group, word)
@@ -291,7 +294,7 @@ def _ruled(declared: Declaration, one: Placed, word: str, known: Mapping[str, An
         return (one.a * phi).sum(0) if what == "df" else phi
 
     here = {"a": one.a, **one.own, "dl": known["dl"]}
-    # A number of a unit, repeated for every sample, has a derivative for each of them.
+    # A number of a unit is repeated for every sample, so that it has a derivative for each of them.
     start = (one.a if word == "a" else {**one.fields, **one.own}[word]) * ones
     for what in ("df", "dphi"):
         if what in rule.tree.names() or (what == "df" and "grad" in rule.tree.names()):
@@ -335,9 +338,9 @@ def value(tree: Tree, values: Mapping[str, Any], squares: Mapping[str, Any], sha
 
 
 def power(exponent: Tree, base: Any, number: Any) -> Any:
-    """base^number: by multiplication where the exponent is a whole number, whose derivative is then that of a product.
+    """Return base^number: by multiplication for an integer exponent, so that the derivative is that of a product.
 
-    Also where it is a quotient or a negative one that comes out whole.
+    This includes quotients and negative numbers that are integers.
     """
     whole = not exponent.names() and float(number) == int(number)
     return base ** int(number) if whole else base**number

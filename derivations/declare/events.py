@@ -10,7 +10,7 @@ KEYS = ("name", "of", "threshold", "direction", "absolute")
 
 
 def events(tables: Mapping[str, Any]) -> tuple[Event, ...]:
-    """Return the hitting times that [[event]] states.  Raises `fields.Mistake` for one that is none."""
+    """Return the hitting times of [[event]]. Raises `fields.Mistake` for an invalid one."""
     found = []
     for number, entry in enumerate(fields.entries(tables, "event"), 1):
         with fields.entry_of("event", number):

@@ -1,4 +1,4 @@
-"""Tier `exact` of a declared model as a statement: population dynamics, closed on the Gram matrix of its vectors."""
+"""Tier `exact` of a declared model as a statement: closed population dynamics of the Gram matrix of its vectors."""
 
 import dataclasses
 import functools
@@ -41,8 +41,9 @@ from derivations.equations.tier import equations_of
 from derivations.statement import Base, Example, Named, Statement, key_of, sp
 
 STIFF = 300.0
-"""Explicit steps that a run on inputs with eigenvalues costs by implicit ones: 500 to 1,100 evaluations were seen at
-128 blocks over five decades of time, one step of DOP853 takes a dozen, and some seconds are compiled."""
+"""Number of explicit steps that an implicit run on inputs with eigenvalues costs. With 128 blocks over five decades of
+time 500 to 1,100 evaluations were observed; one step of DOP853 takes a dozen, and compilation takes some seconds.
+"""
 
 
 def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str, Any]:
@@ -66,7 +67,9 @@ def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str
 
 
 def of_inputs(symbols: Algebra, parameters: Any) -> dict[str, Any]:
-    """The constants of the inputs: eigenvalue and share of every eigenspace, and what clusters have; numbers if one."""
+    """Return the constants of the inputs: eigenvalue and share of every eigenspace, and arrays of clusters; single ones
+    as numbers.
+    """
     blocks, found = spectra.blocks(parameters), mixture.mixture(parameters)
     if blocks is None or found is None:
         return {}
@@ -84,12 +87,12 @@ def of_inputs(symbols: Algebra, parameters: Any) -> dict[str, Any]:
 
 
 def _plain(values: np.ndarray) -> Any:
-    """An array, or the number that it is."""
+    """Return an array, or the number in it."""
     return values if values.ndim else float(values)
 
 
 def equations(parameters: Any) -> Equations:
-    """The exact flow, or online limit.  Raises `UsageError` with the reason where it has no closed form."""
+    """Return the exact flow, or online limit. Raises `UsageError` with the reason if it has no closed form."""
     declared: Declaration = parameters.declaration
     require_exact(parameters)
     stated = statement(parameters)
@@ -106,7 +109,7 @@ def equations(parameters: Any) -> Equations:
             summary=functools.partial(summarise, "exact"),
         ),
     )
-    # The fingerprint prints all formulas (40 ms of a committee) and reads none of what is added here.
+    # The fingerprint prints all formulas (40 ms for a committee) and does not depend on the parts added here.
     vars(whole)["fingerprint"] = stated.fingerprint
     return equations_of(whole)
 
@@ -125,7 +128,7 @@ def _advance(parameters: Any) -> Smooth | Recursion:
 
 
 def require_exact(parameters: Any) -> None:
-    """Raise `UsageError` with the reason where a model has no closed form, and the tier to take."""
+    """Raise `UsageError` with the reason and another tier if a model has no closed form."""
     found = kernels(parameters.declaration, system.numbers(parameters))
     missing = found.closed or population.open_here(parameters) or (found.second if parameters.declaration.noisy else "")
     if missing:
@@ -138,7 +141,7 @@ def require_exact(parameters: Any) -> None:
 
 
 def statement(parameters: Any, second: bool = True) -> Statement:
-    """The exact flow, or online limit, of a declaration; without its second-order term where another adds that.
+    """The exact flow, or online limit, of a declaration; without its second-order term if this is added elsewhere.
 
     Raises `Open` where it has no closed form.
     """
@@ -152,7 +155,7 @@ def statement(parameters: Any, second: bool = True) -> Statement:
 def cached_statement(
     declared: Declaration, at: Rows, values: tuple[float, ...], second: bool, changing: tuple[str, ...] = ()
 ) -> Statement:
-    """The statement of a declaration at given sizes and numbers of the user's; `changing` as `Motion` takes it."""
+    """Return the statement of a declaration at given sizes and user's numbers; `changing` is that of `Motion`."""
     symbols = Algebra(declared, at, shapes_of(declared, values), dict(zip(declared.names, values, strict=True)))
     motion = Motion(symbols, second, changing)
     definitions = motion.definitions()
@@ -183,12 +186,12 @@ def cached_statement(
 
 
 def _rewarded(symbols: Algebra) -> bool:
-    """Return True if vectors move by a rule with a reward."""
+    """Return True if vectors have a rule with a reward."""
     return any(episode_motion.reward(symbols, one) is not None for one in symbols.vectors)
 
 
 def state(symbols: Algebra) -> Iterator[Named]:
-    """Overlaps that move, then readouts and biases."""
+    """Return the overlaps that change, then readouts and biases."""
     unbounded = (-np.inf, np.inf)
     for block, (one, two) in zip(symbols.rows.moving, symbols.moving(), strict=True):
         i, j = symbols.index("i", one.group), symbols.index("j", two.group)
@@ -207,9 +210,9 @@ def state(symbols: Algebra) -> Iterator[Named]:
 
 
 def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Named]:
-    """Sizes, overlaps of the teachers, readouts that do not move, and the numbers of training and of the user.
+    """Return sizes, overlaps of the teachers, constant readouts, and the numbers of training and of the user.
 
-    In the place of those that are `changing` in time stand their switches.
+    Numbers that are `changing` in time are replaced by their switches.
     """
     for g in symbols.groups:
         yield Named(symbols.size(g), "units of a group")
@@ -234,7 +237,7 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
     training += tuple(Named(sp.Symbol(name), "factor of the step") for name in symbols.declared.rate_names)
     yield from (named for named in training if key_of(named.target) not in changing)
     if any(one.seen for one in symbols.declared.schedules if one.name in changing):
-        yield Named(memory_equations.UNDEFINED, "no number, which a value below 0 is")
+        yield Named(memory_equations.UNDEFINED, "no number, marked by a value below 0")
     for schedule in symbols.declared.schedules:
         if schedule.name in changing:
             yield from (Named(sp.Symbol(switch.name), "1 from a time on, 0 before") for switch in schedule.switches)
@@ -243,7 +246,7 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
 
 
 def steps(declared: Declaration) -> tuple[Named, ...]:
-    """The constants that limits of finite steps have beside those of a flow."""
+    """Return the constants of limits with finite steps, in addition to those of a flow."""
     if declared.limit == "batch":
         share = (Named(BATCH, "samples of one step over the dimension, B/d"),)
         return (Named(STEP, "step eta of the weights"), *(share if declared.noisy else ()))
@@ -257,7 +260,7 @@ def steps(declared: Declaration) -> tuple[Named, ...]:
 
 
 def of_law(symbols: Algebra) -> Iterator[Named]:
-    """The constants that state the law of the inputs: none of isotropic ones."""
+    """Return the constants of the distribution of the inputs; empty for isotropic ones."""
     if symbols.space:
         yield Named(symbols.space[0].upper + 1, "blocks of the inputs")
         yield Named(symbols.share, "share of a block in the coordinates of the inputs")
@@ -275,7 +278,8 @@ def of_law(symbols: Algebra) -> Iterator[Named]:
 
 
 def printed(parameters: Any) -> Statement:
-    """The statement with the numbers of a start as defaults of its constants, and an example that integrates from it.
+    """Return the statement with the values of a start as defaults of its constants, and an example that integrates from
+    it.
 
     Raises `UsageError` where the model has no closed form.
     """

@@ -1,6 +1,6 @@
 """Information exponent, leap exponent and generative exponent of the teacher of a declared model.
 
-With S_n the Hermite tensors of the label F (`hermite_tensors`) and U the directions that are known already,
+With S_n the Hermite tensors of the label F (`hermite_tensors`) and U the known directions,
 
     information   the least k >= 1 with S_k not 0
     step          the least k such that E[F h_alpha(z_U) He_k(z_perp)] is not 0 for some alpha, and the directions in
@@ -8,9 +8,10 @@ With S_n the Hermite tensors of the label F (`hermite_tensors`) and U the direct
     leap          the largest k of all steps
     generative    the same for the best transforms T(F) of the label
 
-Transforms are tried as powers y^j, j <= 3: what they find is an upper bound.  From below there are the symmetries of F,
-which every T(F) has too (`label_symmetries`), and for a label of one direction its level sets (`level_sets`).
-Label noise that does not depend on x changes none of them: E[y | x] is the same, and the law of y is convolved.
+The powers y^j, j <= 3, are tried as transforms and give an upper bound. Lower bounds come from the symmetries of F,
+which every T(F) has too (`label_symmetries`), and for a label of one direction from its level sets (`level_sets`).
+Label noise that does not depend on x changes none of the exponents: E[y | x] is the same, and the distribution of y is
+convolved.
 
 Sources: Ben Arous, Gheissari & Jagannath 2021 (information exponent); Abbe, Boix-Adsera & Misiakiewicz 2023 (leap);
 Damian, Pillaud-Vivien, Lee & Bruna 2024 (generative exponent).
@@ -31,20 +32,20 @@ from derivations.declare.student_orders import StudentOrder, student_order
 from derivations.declare.teacher_label import Label, Summand, gram_schmidt, labels
 
 ZERO = 1e-9
-"""Tensors below this, relative to all of the label, are 0 unless they come of rational arithmetic."""
+"""Size of tensors, relative to the whole label, below which they are 0 unless rational arithmetic shows otherwise."""
 ROUNDING = 1e-13
 """Rounding of a sum over a grid, relative to the mean of the label."""
 CLEAR = 10.0
-"""A tensor is told from 0 if it is this many times the error of its quadrature."""
+"""Ratio of a tensor to the error of its quadrature above which it is different from 0."""
 LISTED = 4
-"""Vectors of a combination that are all written out."""
+"""Largest number of vectors of a combination that is written out."""
 POWERS = (2, 3)
-"""The powers y^j that are tried as transforms beside y itself."""
+"""Powers y^j that are tried as transforms in addition to y."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Step:
-    """Directions that are found together, at the order k: an orthonormal basis (m, r), and their names as a text."""
+    """Directions that are found together, at the order k: an orthonormal basis (m, r), and their names as text."""
 
     order: int
     basis: np.ndarray
@@ -55,9 +56,9 @@ class Step:
 class Exponents:
     """Exponents of the label of one head (docs/exponents.md).
 
-    `steps` are those of the label itself, `generative_steps` those of the transforms that were tried.  `exact` is True
-    where `generative` and `generative_leap` are known from below too, and not only from above.  `binary` is True for a
-    loss that sees a sign.
+    `steps` are those of the label itself, `generative_steps` those of the transforms that were tried. `exact` is True
+    if `generative` and `generative_leap` are known exactly, and not only from above. `binary` is True for a loss of a
+    sign.
     """
 
     head: str
@@ -74,10 +75,10 @@ class Exponents:
 
 
 def exponents(parameters: Any) -> tuple[Exponents, ...]:
-    """Return the exponents of the label of every head in force.
+    """Return the exponents of the label of every head in use.
 
-    Raises `UsageError` where the label has no tensors (`teacher_label.labels`), where it does not depend on the input
-    up to the highest order, and where the error of a quadrature hides whether a tensor is 0.
+    Raises `UsageError` if the label has no tensors (`teacher_label.labels`), if it does not depend on the input up to
+    the highest order, or if the error of a quadrature is too large to decide whether a tensor is 0.
 
     >>> from derivations.declare import system, reading
     >>> plain = {"student": {"unit": "He(3, w)"}, "training": {"loss": "correlation", "weights": "sphere"}}
@@ -85,7 +86,7 @@ def exponents(parameters: Any) -> tuple[Exponents, ...]:
     >>> answer.information, answer.generative, answer.exact
     (3, 1, True)
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # `_require_signal` refuses what is infinite
+    with np.errstate(over="ignore", invalid="ignore"):  # `_require_signal` raises an error for infinite values
         return tuple(_exponents(parameters, label) for label in labels(parameters))
 
 
@@ -110,7 +111,7 @@ def _exponents(parameters: Any, label: Label) -> Exponents:
 
 
 def of_label(label: Label) -> Tensors:
-    """Return the Hermite tensors of a label: of polynomials exactly, else the sum of those of its units."""
+    """Return the Hermite tensors of a label: exact for polynomials, otherwise the sum of those of its units."""
     r, order = label.directions, HIGHEST[label.directions]
     if label.polynomial is not None:
         powers, exact = label.polynomial
@@ -121,7 +122,7 @@ def of_label(label: Label) -> Tensors:
 
 
 def of_unit(unit: Summand, order: int) -> Tensors:
-    """Return the tensors of one unit, computed in the few directions of its own vectors and rotated into the frame."""
+    """Return the tensors of one unit, computed in the few directions of its vectors and rotated into the frame."""
     local = gram_schmidt(unit.rows @ unit.rows.T)
     if not local.shape[1]:
         return total((), order, unit.rows.shape[1])
@@ -147,15 +148,15 @@ def of_unit(unit: Summand, order: int) -> Tensors:
 
 
 def _require_signal(label: Label, tensors: Tensors) -> None:
-    """Raise `UsageError` for a label that is no number somewhere, or without a tensor of order 1 to the highest."""
+    """Raise `UsageError` for a label that is not finite somewhere, or without a tensor of order 1 to the highest."""
     if not np.isfinite(tensors.size):
         raise UsageError("the label has no finite mean square: at some inputs it is not a number or grows too fast")
     rounding = 0.0 if tensors.exact else ROUNDING * (1 + abs(float(tensors.arrays[0])))
     if tensors.size <= max(CLEAR * tensors.error, rounding):
         of = f" of head {label.head}" if label.head else ""
         raise UsageError(
-            f"all Hermite tensors of the label{of} up to order {tensors.order} are 0, so that it has no information "
-            "exponent up to there"
+            f"all Hermite tensors of the label{of} up to order {tensors.order} are 0, so that it has no "
+            "information exponent up to this order"
         )
 
 
@@ -167,9 +168,9 @@ def _tolerance(tensors: Tensors) -> float:
 def staircase(label: Label, families: Sequence[Tensors], strict: bool) -> tuple[Step, ...]:
     """Return the steps in which all directions of a label are found.
 
-    Arguments: families, the tensors of the label, then those of its transforms; strict, refuse where the error of the
-    label's own quadrature hides whether a tensor is 0 (otherwise it counts as 0).  Raises `UsageError` for such a
-    tensor, and for a direction without any.
+    Arguments: families, the tensors of the label, then those of its transforms; strict, raise an error if the
+    quadrature of the label is not accurate enough to decide whether a tensor is 0 (otherwise it counts as 0). Raises
+    `UsageError` for such a tensor, and for a direction without a tensor.
     """
     r, order = label.directions, families[0].order
     known = np.zeros((0, r))
@@ -197,7 +198,7 @@ def staircase(label: Label, families: Sequence[Tensors], strict: bool) -> tuple[
 def _unfolded(family: Tensors, known: np.ndarray, rest: np.ndarray, k: int) -> np.ndarray:
     """The first unfolding (len(rest), ..) of E[F h_alpha(z_known) He_k(z_rest)] for all alpha.
 
-    A tensor of order n has binomial(n, k) alike parts with k axes in `rest`, of which one stands for all.
+    A tensor of order n has binomial(n, k) equal parts with k axes in `rest`, of which one is used.
     """
     columns = []
     for n in range(k, family.order + 1 if len(known) else k + 1):
@@ -211,9 +212,9 @@ def _unfolded(family: Tensors, known: np.ndarray, rest: np.ndarray, k: int) -> n
 def _range(parts: Sequence[tuple[np.ndarray, Tensors]], tilt: float, strict: bool) -> tuple[np.ndarray, float]:
     """An orthonormal basis (m, rows) of the sum of the ranges of matrices of tensors, and a bound of its error.
 
-    Every matrix is divided by the size up to which its singular values may be 0, and the range has those above 1, so
-    that ranges which differ by an error are one.  The error is relative; it tilts the basis, and then the known
-    directions leak into the rest by `tilt`, which is a further size up to which a tensor may be 0.
+    Every matrix is divided by the size up to which its singular values may be 0, and the range has the values above 1.
+    Ranges that differ by an error are therefore equal. The error is relative and tilts the basis. The known directions
+    then leak into the rest by `tilt`, which also limits the size of zero tensors.
     """
     scaled = []
     for number, (matrix, family) in enumerate(parts):
@@ -228,7 +229,7 @@ def _range(parts: Sequence[tuple[np.ndarray, Tensors]], tilt: float, strict: boo
 
 
 def _require_clear(values: np.ndarray, zero: float, error: float, family: Tensors) -> None:
-    """Raise `UsageError` for a singular value above `zero` that `error` does not tell from 0."""
+    """Raise `UsageError` for a singular value above `zero` that cannot be distinguished from 0 because of `error`."""
     hidden = values[(values > zero) & (values <= error)]
     if hidden.size:
         raise UsageError(
@@ -239,14 +240,14 @@ def _require_clear(values: np.ndarray, zero: float, error: float, family: Tensor
 
 
 def _complement(known: np.ndarray, r: int) -> np.ndarray:
-    """An orthonormal basis (r - u, r) of what is orthogonal to orthonormal rows (u, r); axes where it has axes."""
+    """Return an orthonormal basis (r - u, r) of the complement of orthonormal rows (u, r), with axes if possible."""
     if not len(known):
         return np.eye(r)
     return _along_axes(np.linalg.svd(known)[2][len(known) :])
 
 
 def _along_axes(basis: np.ndarray) -> np.ndarray:
-    """The same span with axes in it first, and the rest with a first entry above 0 in every row."""
+    """Return a basis of the same span with axes first; the other rows have a first entry above 0."""
     projector = basis.T @ basis
     axes = np.flatnonzero(np.abs(np.diag(projector) - 1) < 1e-9)
     rows = np.eye(len(projector))[axes]
@@ -260,7 +261,7 @@ def _along_axes(basis: np.ndarray) -> np.ndarray:
 
 
 def _named(label: Label, known: np.ndarray, basis: np.ndarray) -> str:
-    """The names of new directions: of vectors that they are, with known ones, or of what is left of vectors."""
+    """Return the names of new directions: vectors, vectors with known ones, or the rest of vectors."""
     vectors = label.frame @ label.basis.T
     if len(label.basis) < label.frame.shape[1]:
         return _combination(label, basis[0] @ label.basis)
@@ -288,17 +289,17 @@ def _combination(label: Label, direction: np.ndarray) -> str:
 
 
 def _generative(label: Label, tensors: Tensors, steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], bool]:
-    """The steps by transforms of the label, and True where no transform has lower orders."""
+    """Return the steps by transforms of the label, and True if no transform has lower orders."""
     if label.binary or all(step.order == 1 for step in steps):
-        return steps, True  # of two values every function is a multiple and a constant; below 1 there is nothing
+        return steps, True  # for two values every function is linear; no order is below 1
     transformed = [_power(label, j, tensors) for j in POWERS]
     try:
         lower = staircase(label, (tensors, *transformed), strict=False)
-    except UsageError:  # errors hide what transforms see of the last directions: the label itself is then the bound
+    except UsageError:  # errors hide what transforms give for the last directions: the label itself is the bound
         lower = steps
     least = label_symmetries.least_orders(label, [step.basis for step in lower])
     if any(step.order < k for step, k in zip(lower, least, strict=True)):
-        # A quadrature that contradicts a symmetry has made an error larger than it says: nothing of it is used.
+        # A quadrature that contradicts a symmetry has a larger error than estimated, so it is not used.
         lower, least = steps, label_symmetries.least_orders(label, [step.basis for step in steps])
     if least == [step.order for step in lower]:
         return lower, True
@@ -312,7 +313,7 @@ def _power(label: Label, power: int, tensors: Tensors) -> Tensors:
     """The tensors of a power of the label, in units of the label's size."""
     if label.polynomial is not None:
         powers, exact = label.polynomial
-        largest = max(map(abs, powers.values()))  # exponents know no scale, but floats have a largest number
+        largest = max(map(abs, powers.values()))  # exponents are independent of scale, but floats have a largest number
         powers = product = {place: c / largest for place, c in powers.items()}
         for _ in range(power - 1):
             product = multiply(product, powers)

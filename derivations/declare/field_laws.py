@@ -1,4 +1,6 @@
-"""Definitions that equations of motion read before any mean: changing values, and the law of the fields."""
+"""Definitions that precede all means in equations of motion: time-dependent values, and the distribution of the
+fields.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,7 +11,9 @@ from derivations.statement import Definition, sp
 
 
 def definitions(symbols: Algebra, schedules: Sequence[Schedule]) -> Iterator[Definition]:
-    """Values of training in time, covariances and means of the fields, and norms by which a network divides."""
+    """Yield time-dependent values of training, covariances and means of the fields, and norms by which a network
+    divides.
+    """
     for one in schedules:
         yield from memory_equations.values(symbols, one)
     yield from _spreads(symbols)
@@ -18,7 +22,7 @@ def definitions(symbols: Algebra, schedules: Sequence[Schedule]) -> Iterator[Def
 
 
 def _spreads(symbols: Algebra) -> Iterator[Definition]:
-    """The covariances of the fields, where the inputs have eigenvalues."""
+    """Yield the covariances of the fields, if the inputs have eigenvalues."""
     if symbols.declared.inputs is None:
         return
     for n, one in enumerate(symbols.seen):
@@ -29,7 +33,7 @@ def _spreads(symbols: Algebra) -> Iterator[Definition]:
 
 
 def _centres(symbols: Algebra) -> Iterator[Definition]:
-    """The means of the fields, where clusters have means."""
+    """Yield the means of the fields, if clusters have means."""
     mean = symbols.mean
     if mean is None:
         return

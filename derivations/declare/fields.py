@@ -1,4 +1,4 @@
-"""One entry of a declaration: read as a number, a word, a matrix or an expression, or refused with its place."""
+"""Reader of one entry of a declaration: a number, a word, a matrix or an expression, or an error with its place."""
 
 import contextlib
 import difflib
@@ -10,9 +10,9 @@ from derivations.contract import UsageError, synonyms
 from derivations.declare.grammar import OF_NUMBERS, Tree, read
 
 MOST = 1e100
-"""Numbers beyond have no finite powers."""
+"""Largest number; beyond it powers are not finite."""
 LONGEST = 1000
-"""Most characters of a text."""
+"""Largest number of characters of a text."""
 
 
 class Mistake(UsageError):
@@ -26,7 +26,7 @@ class Mistake(UsageError):
         self.table, self.key, self.nth = table, key, nth
 
     def line(self, text: str) -> int | None:
-        """The number of the line of a TOML text that holds the entry; that of its table where it has no line."""
+        """Return the line number of the entry in a TOML text, or that of its table."""
         lines = text.splitlines()
         parts = self.table.split(".") if self.table else []
         for count in range(len(parts), -1, -1):  # [a.b] key = .., then [a] b = { key = .. }, then a = { b = .. }
@@ -38,7 +38,7 @@ class Mistake(UsageError):
 
 
 def _line(lines: list[str], table: str, inner: list[str], nth: int) -> int | None:
-    """The line of the key inner[0] in a table, `inner` with dots included; that of the head where it has none."""
+    """Return the line of the key inner[0] in a table, `inner` with dots included, or that of the head."""
     found, here, seen = None, "", 0
     for at, line in enumerate(lines, 1):
         head = re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]", line)
@@ -58,7 +58,7 @@ def _line(lines: list[str], table: str, inner: list[str], nth: int) -> int | Non
 
 @contextlib.contextmanager
 def entry_of(table: str, nth: int) -> Iterator[None]:
-    """Every mistake within belongs to the table of this name and number."""
+    """Context manager: every mistake in it belongs to the table of this name and number."""
     try:
         yield
     except Mistake as mistake:
@@ -70,7 +70,7 @@ def entry_of(table: str, nth: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def entry_at(table: str, key: str) -> Iterator[None]:
-    """Every mistake within belongs to this key of a table."""
+    """Context manager: every mistake in it belongs to this key of a table."""
     try:
         yield
     except Mistake:
@@ -119,12 +119,12 @@ def require_known(given: Mapping[str, Any], known: Collection[str], table: str) 
 
 
 def near_key(word: str, known: Collection[str]) -> str:
-    """The key that is meant by an unknown one, by its synonyms and then by spelling, or all keys and their page."""
+    """Return the key most similar to an unknown one, by synonyms and then by spelling, or all keys and their page."""
     return synonyms.key_hint(word[:60], known) or near(word, known, f"; {synonyms.PAGE} says what a declaration covers")
 
 
 def near(word: str, known: Collection[str], more: str = "") -> str:
-    """The word that is meant by an unknown one, by its synonyms and then by spelling, or all words and `more`."""
+    """Return the word most similar to an unknown one, by synonyms and then by spelling, or all words and `more`."""
     meant = synonyms.meant(word[:60], known)
     close = [meant] if meant else difflib.get_close_matches(word[:60], list(known), 1, 0.6)
     return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(set(known))) or 'none'}{more}"

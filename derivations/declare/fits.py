@@ -1,4 +1,4 @@
-"""Whether the entries of a declaration fit together: what one table says of another, before anything is derived."""
+"""Consistency of the entries of a declaration: conditions on several tables, checked before any derivation."""
 
 import re
 from typing import Any
@@ -25,11 +25,11 @@ OF_INPUTS = re.compile(
     ""
     "blocks?|clusters?|dimension|eigenvalue|label|means|mean_weights|probability|share|(centre|kappa)_.*|[HKUWB](own|label)?_.*"
 )
-"""Names that inputs with eigenvalues or clusters have in a run and in its equations."""
+"""Names of inputs with eigenvalues or clusters in a run and in its equations."""
 
 
 def require(made: Declaration) -> None:
-    """Raise `fields.Mistake` for what does not fit together at the declared sizes and numbers."""
+    """Raise `fields.Mistake` for inconsistent entries at the declared sizes and numbers."""
     from derivations.declare import system
 
     parameters = _as("parameters", "", system.parameters_of, made)()
@@ -42,7 +42,7 @@ def require(made: Declaration) -> None:
 
 
 def _itself(made: Declaration, parameters: Any) -> None:
-    """The same of a model of one stage, or of one stage of a model."""
+    """Check a model of one stage, or one stage of a model."""
     from derivations.declare import system
 
     _trained(made)
@@ -74,7 +74,7 @@ def _itself(made: Declaration, parameters: Any) -> None:
 
 
 def _claims(made: Declaration) -> None:
-    """The author's claims can be read, and have names of their own."""
+    """Check that the author's claims are valid, and have different names."""
     if made.claims:
         from derivations.declare import system
         from derivations.declare.claims import stated
@@ -89,7 +89,7 @@ def _claims(made: Declaration) -> None:
 
 
 def _as(table: str, key: str, function: Any, *arguments: Any) -> Any:
-    """What a function answers; its `UsageError` as the mistake of an entry."""
+    """Return the result of a function; its `UsageError` becomes the mistake of an entry."""
     try:
         return function(*arguments)
     except fields.Mistake:
@@ -108,7 +108,7 @@ def _without_wick(made: Declaration) -> None:
 
 
 def _formulas(made: Declaration) -> None:
-    """A default that differs from unit to unit is one of a rule's constants."""
+    """Check that a default that differs from unit to unit is a constant of rules only."""
     for number in made.numbers:
         if number.formula is None:
             continue
@@ -116,7 +116,7 @@ def _formulas(made: Declaration) -> None:
             said = f"{number.name} starts at the same number in every unit; give other initial values by --initial"
             raise fields.Mistake(said, f"parameters.{number.name}", "default")
         if not any(number.name in made.constants(group) for group in made.students):
-            said = f"no unit and no rule reads {number.name}"
+            said = f"no unit and no rule uses {number.name}"
             raise fields.Mistake(said, f"parameters.{number.name}", "default")
 
 
@@ -130,7 +130,7 @@ def _trained(made: Declaration) -> None:
 
 
 def _readouts(made: Declaration, values: dict[str, float]) -> None:
-    """Readouts that are an expression in j have a value for every declared unit."""
+    """Check that readouts that are an expression in j have a value for every declared unit."""
     from derivations.declare.rows import readout
 
     for number, one in ((k, one) for k, one in made.fixed_readouts() if one.output != COPIED):
@@ -141,7 +141,7 @@ def _readouts(made: Declaration, values: dict[str, float]) -> None:
 
 
 def _names(made: Declaration, parameters: Any) -> None:
-    """The user's numbers are not called like what a run holds."""
+    """Check that the user's numbers do not have names of variables of a run."""
     from derivations.declare.system import rows
 
     found = rows(parameters)
@@ -153,7 +153,9 @@ def _names(made: Declaration, parameters: Any) -> None:
             or (made.inputs is not None and OF_INPUTS.fullmatch(number.name))
         ):
             raise fields.Mistake(
-                f"the name {number.name!r} is taken, for what a run holds: choose another", "parameters", number.name
+                f"the name {number.name!r} is already the name of a variable of a run: choose another",
+                "parameters",
+                number.name,
             )
 
 
@@ -175,12 +177,14 @@ def _events(made: Declaration, parameters: Any) -> None:
                     "of",
                 )
             if event.name in seen or event.name in taken:
-                raise fields.Mistake(f"the name {event.name!r} of an event is taken: give it another", "event", "name")
+                raise fields.Mistake(
+                    f"the name {event.name!r} of an event already exists: choose another", "event", "name"
+                )
             seen.add(event.name)
 
 
 def _seen(made: Declaration, parameters: Any) -> None:
-    """What values and the rates of memories read of the state exists."""
+    """Check that values and the rates of memories only use existing parts of the state."""
     from derivations.declare.system import rows
 
     at = rows(parameters)
@@ -195,15 +199,15 @@ def _seen(made: Declaration, parameters: Any) -> None:
             if found is None:
                 continue
             if found[0] in {name for name, *_ in velocity_blocks.described(at)}:
-                said = f"{key} reads {name}, but values read overlaps and numbers, not velocities"
+                said = f"{key} uses {name}, but values can use only overlaps and numbers, not velocities"
                 raise fields.Mistake(said, table, key)
             if found[0] not in shapes:
-                said = f"{key} reads {name}, but {found[0]} is not an order parameter that changes"
+                said = f"{key} uses {name}, but {found[0]} is not an order parameter that changes"
                 raise fields.Mistake(f"{said}; {fields.near(found[0], shapes)}", table, key)
             shape = shapes[found[0]]
             shape = (at.spaces, *shape) if at.stack and len(shape) == 2 and len(found[1]) == 3 else shape
             if found[1] and (len(found[1]) != len(shape) or any(i > n for i, n in zip(found[1], shape, strict=True))):
-                said = f"{key} reads {name}, but {found[0]} is {' x '.join(map(str, shape))}"
+                said = f"{key} uses {name}, but {found[0]} is {' x '.join(map(str, shape))}"
                 raise fields.Mistake(said, table, key)
     squares = memory.of_squares(made)
     plain = made.weights == "free" and made.inputs is None and not any(g.unit.calls("wick") for g in made.students)
@@ -214,7 +218,7 @@ def _seen(made: Declaration, parameters: Any) -> None:
 
 
 def _start(made: Declaration, parameters: Any) -> None:
-    """The teacher's Gram matrix and the overlaps that are given outright belong to vectors."""
+    """Check that the teacher's Gram matrix and given overlaps are those of vectors."""
     import numpy as np
 
     from derivations.declare import initial

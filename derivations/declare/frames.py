@@ -6,7 +6,7 @@ import numpy as np
 
 
 def frame(xp: Any, G: Any, S: int) -> Any:
-    """Rows U (n, n) with U U^T = G: Cholesky's factor, teachers first; a vanishing pivot leaves its column empty."""
+    """Rows U (n, n) with U U^T = G: Cholesky's factor, teachers first; the column of a vanishing pivot is 0."""
     n = G.shape[0]
     order = xp.concatenate([xp.arange(S, n), xp.arange(S)])
     ordered = G[order][:, order]
@@ -33,9 +33,9 @@ def frame(xp: Any, G: Any, S: int) -> Any:
 
 
 def divided(xp: Any, A: Any, U: Any, S: int) -> Any:
-    """A U^-1 of A (S, n) and a frame U: E[dc/dz] from E[c xi^T], by Stein.
+    """Return A U^-1 for A (S, n) and a frame U: E[dc/dz] from E[c xi^T], by Stein's lemma.
 
-    What belongs to a vector that depends on those before it (a vanishing pivot) is left out.
+    Columns of vectors that depend on earlier ones (with a vanishing pivot) are left out.
     """
     n = U.shape[0]
     order = xp.concatenate([xp.arange(S, n), xp.arange(S)])
@@ -46,7 +46,9 @@ def divided(xp: Any, A: Any, U: Any, S: int) -> Any:
 
 
 def _definite(G: np.ndarray, least: np.ndarray) -> np.ndarray | None:
-    """Cholesky's factor by the library, where no squared pivot is at most `least`; a sixth of the steps' time."""
+    """Return the library's Cholesky factor if no squared pivot is at most `least`; it takes a sixth of the time of the
+    steps.
+    """
     try:
         found = np.linalg.cholesky(G)
     except np.linalg.LinAlgError:

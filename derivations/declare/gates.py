@@ -22,11 +22,11 @@ KINDS = (*LADDER, *SERIES, "exp", "cos")
 
 
 SLOPE = "dphi"
-"""The symbol of the unit's own derivative in a rule."""
+"""Symbol of the unit's own derivative in a rule."""
 
 
 class Open(Exception):
-    """Why the means of a unit have no closed form here: a sentence."""
+    """Error with a sentence on why the means of a unit have no closed form."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Gate:
 
 @dataclasses.dataclass(frozen=True)
 class Term:
-    """coefficient x prod_s z_s^powers_s x the derivative of this order of a gate (number -1: none)."""
+    """Term coefficient x prod_s z_s^powers_s x the derivative of this order of a gate (number -1: none)."""
 
     coefficient: Any
     gate: int
@@ -65,10 +65,10 @@ class Signed:
 
 @dataclasses.dataclass(frozen=True)
 class Reward:
-    """A rule c = sum_m g_m(R) F_m with the reward R of an episode (`episode_rules`), `gains` being the g_m.
+    """Rule c = sum_m g_m(R) F_m with the reward R of an episode (`episode_rules`); `gains` are the g_m.
 
-    `odds` is the success s, `right` are s F_m and `wrong` (1 - s) F_m; `squares_right` and `squares_wrong` are
-    s F_m F_n and (1 - s) F_m F_n of `pairs` (m, n).
+    `odds` is the success s, `right` are s F_m and `wrong` (1 - s) F_m; `squares_right` and `squares_wrong` are s F_m
+    F_n and (1 - s) F_m F_n of `pairs` (m, n).
     """
 
     gains: tuple[Any, ...]
@@ -82,9 +82,9 @@ class Reward:
 
 @dataclasses.dataclass(frozen=True)
 class Ruled:
-    """A rule c = front psi X of a slot (`products`), `value` being psi and `bends[t]` dpsi/dz_t.
+    """Rule c = front psi X of a slot (`products`); `value` is psi and `bends[t]` is dpsi/dz_t.
 
-    Where psi is dphi/dz itself they are left out, and the unit has them.  A rule with a reward is `rewarded` alone.
+    If psi is dphi/dz itself these are left out, because the unit has them. A rule with a reward has only `rewarded`.
     """
 
     slot: str
@@ -97,7 +97,7 @@ class Ruled:
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """A unit with its gates and the derivatives that its flow needs.
+    """Unit with its gates and the derivatives that its flow needs.
 
     `value` is phi; `slopes[s]` dphi/dz_s; `bends[s][t]` d2phi/dz_s dz_t, with 2 dphi/dq_s added where s = t;
     `scalars[b]` dphi/db; `rules` are those of its slots; `sign` are the sign of a teacher's field and its slope.
@@ -113,18 +113,18 @@ class Shape:
     sign: tuple[Part, ...] = ()
 
     def rule(self, slot: str) -> Ruled | None:
-        """The rule of a slot; None where it moves by the loss."""
+        """Return the rule of a slot; None if it is trained by the loss."""
         return next((rule for rule in self.rules if rule.slot == slot), None)
 
     def own(self, slot: str) -> Ruled | None:
-        """The rule of a slot that has a function psi of its own."""
+        """Return the rule of a slot with a function psi other than the unit's derivative."""
         rule = self.rule(slot)
         return rule if rule is not None and (rule.value is not None or rule.rewarded is not None) else None
 
 
 @functools.cache
 def _opaque() -> Any:
-    """gate(k, r, z): the r-th derivative of gate k at the field z, shifted by its bias, of which only that is known."""
+    """Return gate(k, r, z), an opaque function: the r-th derivative of gate k at the field z, shifted by its bias."""
     import sympy
 
     class gate(sympy.Function):
@@ -139,10 +139,10 @@ def _opaque() -> Any:
 def shape(
     group: Group, values: Mapping[str, float], normalised: bool, rules: Sequence[tuple[str, Any]] = ()
 ) -> Shape:  # fmt: skip
-    """The shape of a group's unit; `values` are those of the user's numbers, which decide on the signs of slopes.
+    """The shape of a group's unit; `values` are those of the user's numbers, which determine the signs of slopes.
 
-    With `normalised` the fields are those of unit vectors.  `rules` are pairs of a slot and its `products.Product`.
-    Raises `Open` for a unit that is no sum of polynomials times a gate.
+    With `normalised` the fields are those of unit vectors. `rules` are pairs of a slot and its `products.Product`.
+    Raises `Open` for a unit that is not a sum of polynomials times a gate.
     """
     import sympy
 
@@ -196,7 +196,7 @@ def shape(
 
 
 def _rewritten(expression: Any) -> Any:
-    """The expression in the kinds of `KINDS`."""
+    """Rewrite an expression in the kinds of `KINDS`."""
     import sympy
 
     own = symbols.own()
@@ -216,7 +216,7 @@ def _rewritten(expression: Any) -> Any:
 
 
 def _gated(expression: Any, z: Sequence[Any], values: Mapping[str, float], gates: list[Gate], text: str) -> Any:
-    """The expression with every call of a gate made opaque; the gates found are appended to `gates`."""
+    """Replace every call of a gate in an expression by an opaque function; the gates are appended to `gates`."""
     import sympy
 
     own = symbols.own()
@@ -257,7 +257,7 @@ def _gated(expression: Any, z: Sequence[Any], values: Mapping[str, float], gates
 
 
 def _terms(expression: Any, z: Sequence[Any], text: str) -> Part:
-    """The terms of an expanded expression.  Raises `Open` where a term has two gates, or is no polynomial."""
+    """Return the terms of an expanded expression. Raises `Open` if a term has two gates, or is not a polynomial."""
     import sympy
 
     gate = _opaque()
@@ -273,7 +273,7 @@ def _terms(expression: Any, z: Sequence[Any], text: str) -> Part:
             else:
                 rest *= factor
         if len(calls) > 1:
-            raise Open(f"{text!r} multiplies two functions that are not polynomials")
+            raise Open(f"{text!r} is a product of two functions that are not polynomials")
         if not rest.is_polynomial(*z):
             raise Open(f"{text!r} contains a function whose means are not known in closed form")
         number, order = (int(calls[0].args[0]), int(calls[0].args[1])) if calls else (-1, 0)
@@ -284,9 +284,9 @@ def _terms(expression: Any, z: Sequence[Any], text: str) -> Part:
 
 
 def erf_factors(shapes: Sequence[Shape], met: str) -> tuple[tuple[str, str], ...]:
-    """(factor, slope) of every group of units, factor erf(slope w), as expressions; empty where one is none.
+    """(factor, slope) of every group of units, factor erf(slope w), as expressions; empty if one is not an erf.
 
-    Rules must have the unit's own derivative, and meet what the loss does, "error" or "label".
+    Rules must have the unit's own derivative, and the same factor as the loss, "error" or "label".
     """
     if not all(
         len(shape.slots) == 1

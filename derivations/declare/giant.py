@@ -3,9 +3,9 @@
     u' = u - eta (g + decay u),   g = the mean of c x over B samples,   B/d = alpha
 
 A mean gradient is its part in the span of all vectors, sum_r C_ar u_r by Stein's lemma, and a part outside with the
-Gram matrix E[c c^T]/alpha.  The clock counts steps.  Overlaps of the mean gradients themselves do not vanish, so that
-the map is no step of Euler's on the flow of the order parameters.
-Sources: Ba et al. 2022; Dandi, Krzakala, Loureiro, Pesce & Stephan 2023; Dandi et al. 2024.
+Gram matrix E[c c^T]/alpha. The clock counts steps. Overlaps of the mean gradients among themselves do not vanish, so
+that the map is not an Euler step of the flow of the order parameters. Sources: Ba et al. 2022; Dandi, Krzakala,
+Loureiro, Pesce & Stephan 2023; Dandi et al. 2024.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from derivations.declare.declaration import Declaration
 
 MOST_LOOKS = 3
-"""Looks at a sample of a giant step: each sample of a batch takes its own."""
+"""Largest number of looks at a sample in a giant step."""
 
 
 def require(declared: "Declaration") -> None:
-    """Raise `fields.Mistake` where giant steps stand beside what they do not combine with."""
+    """Raise `fields.Mistake` for giant steps together with incompatible features."""
     if declared.limit != "batch":
         return
 
@@ -38,12 +38,14 @@ def require(declared: "Declaration") -> None:
 
 
 def mixes(declared: "Declaration") -> bool:
-    """Return True if the noise of a batch adds to the change of the overlaps, so that it alone can be sampled."""
+    """Return True if the noise of a batch adds to the change of the overlaps, so that this noise can be sampled
+    separately.
+    """
     return declared.weights != "sphere" and not declared.memories
 
 
 def advance(parameters: Any) -> Recursion:
-    """Return how the map goes forward: one step a unit of time; values of training change at whole steps."""
+    """Return the method of the map: one step per unit of time; time-dependent values change at whole steps."""
     if not parameters.declaration.clocked:
         return Recursion()
     return Recursion(clock=TIME, breaks=schedules.breaks(parameters), ended=schedules.ended)
@@ -57,7 +59,7 @@ def validity(declared: "Declaration") -> str:
 
 
 def clock(declared: "Declaration") -> str:
-    """Return the meaning of the time."""
+    """Return the description of the clock."""
     if declared.noisy:
         return "steps of SGD of step eta, each on a fresh batch of the order of d"
     return "steps of gradient descent of the weights on the mean over all samples, with step eta"

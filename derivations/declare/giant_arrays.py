@@ -19,7 +19,7 @@ def change(
     xp: Any, declared: Declaration, y: Any, a: Arguments, view: View, means: Means, memories: Sequence[Any] = (),
     only_noise: bool = False,
 ) -> Any:  # fmt: skip
-    """The change of the flat state in a step; `only_noise` is what batches add to a map in closed form.
+    """The change of the flat state in a step; with `only_noise`, the contribution of batches to a map in closed form.
 
     `memories` are their rates.
     """
@@ -61,7 +61,7 @@ def change(
 def settled(
     in_time: ValuesInTime, y: Any, known: tuple[Arguments, Arguments], view: View, memories: Sequence[Any]
 ) -> Arguments:
-    """The arguments of a step, which takes its values by the memories that it makes.
+    """Return the arguments of a step; values depend on the memories after the step.
 
     `known` are the arguments with values at the old memories, and without values.
     """
@@ -71,7 +71,7 @@ def settled(
 
 
 def _kept(declared: Declaration, a: Arguments) -> tuple[Any, Any]:
-    """The parts of the velocity and of the gradient in the new velocity."""
+    """Return the parts of the velocity and of the gradient in the new velocity."""
     if declared.momentum is None:
         return 0.0, 1.0
     return (1.0 - 1.0 / a.rates[4], 1.0 / a.rates[4]) if declared.timed else (a.rates[4], 1.0)
@@ -99,7 +99,7 @@ def _products(xp: Any, vv: Any, vu: Any, gv: Any, uu: Any, gu: Any, gg: Any) -> 
 
 
 def _on_sphere(xp: Any, G: Any, S: int, among: Any, rest: Any) -> tuple[Any, Any]:
-    """The change of overlaps among students, and with the rest, where rows are scaled back to their norms."""
+    """Return the change of overlaps among students, and with the rest, if rows are scaled back to their norms."""
     square = xp.diagonal(G)[:S]
     w = xp.sqrt(square / (square + xp.diagonal(among)))
     both = w[:, None] * w
@@ -109,7 +109,7 @@ def _on_sphere(xp: Any, G: Any, S: int, among: Any, rest: Any) -> tuple[Any, Any
 def _numbers(
     declared: Declaration, a: Arguments, slopes: list[Any], pushes: list[Any], only_noise: bool
 ) -> tuple[list[Any], list[Any]]:
-    """What numbers move by over their steps, and the change of their velocities."""
+    """Return the changes of numbers over their steps, and the change of their velocities."""
     keep, damp = _kept(declared, a)
     by, change = [], []
     for slope, push in zip(slopes, pushes, strict=True):

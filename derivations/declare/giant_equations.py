@@ -1,7 +1,7 @@
 """Giant steps as equations: the change of every order parameter in one step of the map (`giant`).
 
-A step adds to a trained vector u, and to its velocity v where there is momentum, a combination of v, u and its mean
-gradient g, du = x_v v + x_u u + x_g g, so that
+A step adds to a trained vector u, and with momentum to its velocity v, a combination of v, u and its mean gradient g,
+du = x_v v + x_u u + x_g g, so that
 
     change of u_a . u_b = du_a . u_b + u_a . du_b + du_a . du_b
     g_a . u_b = D_ab,   g_a . v_b = sum_r C_ar u_r . v_b,   g_a . g_b = sum_r D_ar C_br + E[c_a c_b] d/B
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from derivations.declare.motion import Motion
 
 BETA, TIME, DECAY, SHARE = sp.symbols("momentum momentum_time decay batch")
-"""The last is B/d here."""
+"""Constants of training; the last is B/d here."""
 Combination = dict[str, Any]
 """The factors of v, u and g of one vector."""
 Unit = tuple[Vector, Any]
@@ -57,7 +57,7 @@ def pushed(motion: "Motion", one: Vector, i: Any) -> Combination:
 
 
 def moved(motion: "Motion", one: Vector, i: Any) -> Combination:
-    """Return the change of a vector in a step; nothing of one that is not trained."""
+    """Return the change of a vector in a step; empty for one that is not trained."""
     if not motion.algebra.moves(one):
         return {}
     eta, stated = motion.rate(one.group, one.slot), motion.declared.momentum
@@ -68,7 +68,9 @@ def moved(motion: "Motion", one: Vector, i: Any) -> Combination:
 
 
 def product(motion: "Motion", p: str, one: Unit, q: str, two: Unit) -> Any:
-    """The inner product of what `p` and `q` say of two vectors: v a velocity, u the vector, g the mean gradient."""
+    """Return the inner product of two vectors; `p` and `q` are v for a velocity, u for the vector, g for the mean
+    gradient.
+    """
     symbols = motion.algebra
     if "vug".index(p) > "vug".index(q):
         return product(motion, q, two, p, one)
@@ -100,7 +102,7 @@ def gradients(motion: "Motion", one: Unit, two: Unit) -> Any:
 
 
 def _within(motion: "Motion", one: Vector, i: Any, two: Vector, j: Any) -> Any:
-    """The product of two mean gradients within the span of all vectors; each pair is held once."""
+    """Return the product of two mean gradients within the span of all vectors; each pair is stored once."""
     return Base(f"Gamma_{motion.algebra.label(one, two)}")[i, j]
 
 
@@ -110,7 +112,7 @@ def total(motion: "Motion", x: Combination, p: Unit, y: Combination, q: Unit) ->
 
 
 def definitions(motion: "Motion") -> Iterator[Definition]:
-    """The products of mean gradients within the span, and on the sphere what scales rows back."""
+    """Yield the products of mean gradients within the span, and on the sphere the factors that rescale rows."""
     symbols = motion.algebra
     moving = [one for one in symbols.vectors if symbols.moves(one)]
     for n, one in enumerate(moving):
@@ -127,11 +129,11 @@ def definitions(motion: "Motion") -> Iterator[Definition]:
             i = symbols.index("i", one.group)
             here = symbols.overlap(one, i, one, i)
             value = sp.sqrt(here / (here + _change(motion, (one, i), (one, i))))
-            yield Definition((_scale(motion, one, i),), value, "what brings a vector back to its norm")
+            yield Definition((_scale(motion, one, i),), value, "factor that brings a vector back to its norm")
 
 
 def values_of_memories(motion: "Motion") -> list[Schedule]:
-    """Return the values of training that a step takes after its memories: all but the noise, where there are some."""
+    """Yield the values of training after the memories of a step: all except the noise, if there are memories."""
     if not motion.giant or not motion.declared.memories:
         return []
     return [one for one in motion.schedules if one.name != "noise"]
@@ -158,7 +160,9 @@ def _square(motion: "Motion", name: str) -> Any:
 
 
 def _scale(motion: "Motion", one: Vector, i: Any) -> Any:
-    """The factor that brings a vector back to its norm; 1 where that may change, or the vector rests."""
+    """Return the factor that brings a vector back to its norm; 1 if the norm may change, or the vector is not
+    trained.
+    """
     if motion.declared.weights != "sphere" or not motion.algebra.moves(one):
         return sp.Integer(1)
     return Base(f"scale_{motion.algebra.label(one, one)}")[i]

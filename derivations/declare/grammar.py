@@ -1,7 +1,7 @@
-"""The grammar of expressions: the text of a unit, a loss or a readout becomes a tree, and is never evaluated.
+"""Grammar of expressions: the text of a unit, a loss or a readout becomes a tree. It is never executed.
 
-A file that somebody else wrote can therefore do nothing but state a model.  SymPy's own readers call `eval`.  Nothing
-here imports SymPy, so that a model whose code is in the cache starts without it.
+A file of another person can therefore only declare a model; SymPy's parsers would call `eval`. This module does not
+import SymPy, so that a model with cached code starts without it.
 
     total = product (("+" | "-") product)*      product = signed (("*" | "/") signed)*
     signed = ("+" | "-") signed | atom (("^" | "**") signed)?
@@ -36,19 +36,21 @@ GATES = (
 )
 """Functions of one value."""
 SHARES = ("softmax", "top1")
-"""Shares of a unit among those of its group: softmax(v) = exp(v_i) / sum_k exp(v_k), top1(v) = 1 for the largest."""
+"""Functions for the share of a unit in its group: softmax(v) = exp(v_i) / sum_k exp(v_k), top1(v) = 1 for the
+largest.
+"""
 FUNCTIONS = {**dict.fromkeys((*GATES, *SHARES, "sqrt", "log"), 1), "He": 2, "wick": 2, "clip": 2}
 """Every function of an expression and the number of its arguments; clip(x, k) = min(max(x, -k), k)."""
 NAMES_TOO = ("clip",)
-"""Functions whose word, without brackets, may still name a weight vector."""
+"""Functions whose names, without brackets, may also be names of weight vectors."""
 LONGEST, DEEPEST, DEGREE = 400, 30, 12
-"""Most characters and nested brackets of an expression, and the largest degree."""
+"""Largest number of characters and nested brackets of an expression, and the largest degree."""
 LARGEST = 1e100
-"""Numbers beyond have no finite powers."""
+"""Largest number; beyond it powers are not finite."""
 LONGEST_NAME = 40
-"""Most characters of a name."""
+"""Largest number of characters of a name."""
 OF_SAMPLES = (*GATES, "sqrt", "log", "He", "clip")
-"""Functions of what is drawn with a sample, in rules and laws of noise: no share of units, no norm."""
+"""Functions of samples, in rules and distributions of noise: neither shares of units nor norms."""
 OF_NUMBERS: dict[str, Callable[[float], float]] = {
     "sqrt": math.sqrt,
     "log": math.log,
@@ -73,7 +75,7 @@ TOKEN = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[A-Za-z_]\w*|\*\*|\S",
 
 @dataclasses.dataclass(frozen=True)
 class Tree:
-    """A node: kind "number", "name", "call" or an operator; its word (a name, a function), value and parts.
+    """Node of a tree: kind "number", "name", "call" or an operator; its word (a name, a function), value and parts.
 
     >>> read("2*He(3, w)").parts[1].word
     'He'
@@ -104,10 +106,10 @@ class Tree:
 
 
 def read(text: str, known: Collection[str] | None = None, entries: bool = False) -> Tree:
-    """The tree of an expression; with `known` every name must be one of those.
+    """The tree of an expression; with `known` every name must be one of these.
 
-    With `entries` there may be entries and means of order parameters, which are names as they are written:
-    `M_ww[1,2]`, `a[1]`, `mean(Q_ww)`; `known` is not asked for them.
+    With `entries` the text may contain entries and means of order parameters, whose names are their texts: `M_ww[1,2]`,
+    `a[1]`, `mean(Q_ww)`; they need not be in `known`.
 
     Raises `UsageError` with the column, what was expected, and the nearest name.
 
@@ -129,7 +131,7 @@ def read(text: str, known: Collection[str] | None = None, entries: bool = False)
 
 
 def entry(name: str) -> tuple[str, tuple[int, ...]] | None:
-    """The order parameter and the indices (from 1) of an entry; no indices of a mean, None of any other name.
+    """The order parameter and the indices (from 1) of an entry; no indices for a mean, None for any other name.
 
     >>> entry("M_ww[1,2]"), entry("mean(Q_ww)"), entry("kappa")
     (('M_ww', (1, 2)), ('Q_ww', ()), None)
@@ -155,9 +157,9 @@ def without_wick(tree: Tree, size: float = 1.0) -> Tree:
 
 
 def number(tree: Tree, values: Mapping[str, float]) -> float:
-    """The value of an expression of numbers alone, names taken from `values`.
+    """Return the value of an expression of numbers, with names from `values`.
 
-    Raises `UsageError` for a name that has no value, and where the value is not finite.
+    Raises `UsageError` for a name without a value, and if the value is not finite.
 
     >>> number(read("2*sqrt(d)"), {"d": 9.0})
     6.0
@@ -206,7 +208,7 @@ def _hermite(k: int, z: float) -> float:
 
 
 def foreign(name: str) -> str:
-    """Return the reason why a name with other letters than a to z is refused, and the name to write for it.
+    """Return a message for a name with other letters than a to z, with a replacement.
 
     >>> foreign("κ")
     "'κ' is not written in the letters a to z, of which names are made: write kappa"
@@ -235,7 +237,7 @@ def _nearest(name: str, known: list[str]) -> str:
 
 
 def _degrees(tree: Tree, text: str) -> None:
-    """Refuse what a compiler would choke on: degrees and exponents that are no small numbers."""
+    """Raise an error for degrees and exponents that are not small numbers, because compilers cannot handle them."""
     for call in tree.calls("He", "wick"):
         k = call.parts[0]
         if k.kind != "number" or k.value != int(k.value) or not 0 <= k.value <= DEGREE:
@@ -246,7 +248,7 @@ def _degrees(tree: Tree, text: str) -> None:
         if node.kind == "^":
             exponent = node.parts[1]
             if exponent.names():
-                continue  # an expression in numbers: the degree is judged where the numbers are known
+                continue  # an expression in numbers, whose degree is checked when the numbers are known
             if abs(number(exponent, {})) > DEGREE:
                 raise UsageError(f"an exponent is a number between -{DEGREE} and {DEGREE}, in {text!r}")
     for call in tree.calls(*SHARES):
@@ -257,7 +259,7 @@ def _degrees(tree: Tree, text: str) -> None:
 
 
 class _Reader:
-    """Recursive descent over the tokens of one text."""
+    """Recursive-descent parser for the tokens of one text."""
 
     def __init__(self, text: str, entries: bool = False) -> None:
         self.text, self.entries = text, entries

@@ -1,7 +1,8 @@
-"""Whether a unit or a loss is defined, and integrable, under the Gaussian law, as far as its text shows it.
+"""Checks from the text that a unit or a loss is defined and integrable under the Gaussian distribution.
 
-Every expression is bounded from both sides by powers of the fields: a unit may be a polynomial or exp of what grows
-linearly; exp of more, a root or logarithm of what may be negative, and a quotient by what may vanish are refused.
+Every expression is bounded from both sides by powers of the fields: a unit may be a polynomial, or exp of an expression
+with linear growth. Errors are exp of a faster growth, a root or logarithm of an expression that may be negative, and a
+quotient by one that may vanish.
 """
 
 import dataclasses
@@ -14,7 +15,7 @@ from derivations.declare.grammar import DEGREE, Tree, number
 from derivations.declare.readouts import word_of
 
 NEVER = -math.inf
-"""The growth of a side that has no values: what is never negative has this one below."""
+"""Growth of a side without values: an expression that is never negative has this growth below."""
 EXPONENTIAL = 1e6
 """The growth of exp of a linear field, above that of any polynomial."""
 BOUNDED = ("erf", "tanh", "sign", "cos", "sin")
@@ -24,7 +25,7 @@ BELOW = ("logistic", "probit", "step", "softmax", "top1")
 
 @dataclasses.dataclass(frozen=True)
 class Growth:
-    """How fast the positive and the negative part may grow, as powers of the fields, and whether 0 is kept away from.
+    """Growth of the positive and the negative part, as powers of the fields, and True if 0 is avoided.
 
     >>> of(__import__("derivations.declare.grammar", fromlist=["read"]).read("1 + w^2"), {"w": LINEAR}, {}).away
     True
@@ -55,15 +56,15 @@ class Growth:
 LINEAR = Growth(1.0, 1.0)
 """A field."""
 FREE = Growth(0.0, 0.0)
-"""A number that may have either sign."""
+"""A number with either sign."""
 
 
 def require_finite(
     tree: Tree, where: str, fields: Mapping[str, Growth], values: Mapping[str, float], degree: float = DEGREE
 ) -> Growth:
-    """The growth of an expression; `values` are those of the numbers, `fields` the growths of what is drawn.
+    """Return the growth of an expression; `values` are those of the numbers, `fields` the growths of random quantities.
 
-    Raises `UsageError` where it is not defined for every input, has no mean under the Gaussian law, or a degree above
+    Raises `UsageError` if it is not defined for every input, has no mean under the Gaussian law, or a degree above
     `degree`.
     """
     try:
@@ -77,7 +78,7 @@ def require_finite(
 
 
 def of(tree: Tree, fields: Mapping[str, Growth], values: Mapping[str, float]) -> Growth:
-    """The growth of an expression.  Raises `UsageError` where it is not defined, or has no mean."""
+    """Return the growth of an expression. Raises `UsageError` if it is not defined, or has no mean."""
     if all(name in values for name in tree.names()) and not tree.calls("softmax", "top1", "wick"):
         return _constant(number(tree, values))
     if tree.kind == "name":
@@ -93,7 +94,9 @@ def of(tree: Tree, fields: Mapping[str, Growth], values: Mapping[str, float]) ->
 
 
 def _quotient(left: Growth, right: Growth, drawn: bool) -> Growth:
-    """`drawn`: whether what divides depends on the input, and not on numbers of the units alone."""
+    """Return the growth of a quotient; `drawn` is True if the denominator depends on the input, and not only on
+    numbers.
+    """
     if right == FREE and not drawn:
         return Growth(left.most, left.most)
     if not right.away:
@@ -111,7 +114,7 @@ def _constant(value: float) -> Growth:
 def _power(base: Growth, exponent: Tree, values: Mapping[str, float]) -> Growth:
     unknown = [name for name in exponent.names() if name not in values]
     if unknown:
-        raise UsageError(f"an exponent is a number, and {unknown[0]!r} is none")
+        raise UsageError(f"an exponent must be a number, but {unknown[0]!r} is not one")
     power = number(exponent, values)
     if abs(power) > DEGREE:
         raise UsageError(f"an exponent is a number between -{DEGREE} and {DEGREE}, but is {power:g}")
@@ -157,7 +160,7 @@ def _call(tree: Tree, parts: list[Growth]) -> Growth:
 
 
 def require_unit(unit: Tree, text: str, slots: Collection[str], values: Mapping[str, float]) -> Growth:
-    """The growth of a unit of these slots; raises as `require_finite`."""
+    """Return the growth of a unit with these slots; raises errors as `require_finite`."""
     return require_finite(unit, repr(text), dict.fromkeys(slots, LINEAR), values)
 
 
@@ -181,7 +184,7 @@ def _answers(declared: Declaration, values: Mapping[str, float], noise: float) -
 
 
 def require_loss(declared: Declaration, values: Mapping[str, float], noise: float) -> None:
-    """Raise `UsageError` for an own loss that is not defined for what its network and its labels may be."""
+    """Raise `UsageError` for the user's loss if it is not defined for possible values of the network and its labels."""
     tree = declared.own_loss
     if tree is None:
         return
@@ -197,13 +200,13 @@ def require_loss(declared: Declaration, values: Mapping[str, float], noise: floa
 
 
 def _by_head(declared: Declaration, f: Growth, y: Growth) -> dict[str, Growth]:
-    """The growths of answers and labels by the names that a loss has for them."""
+    """Return the growths of answers and labels by their names in a loss."""
     heads = ["", *declared.heads] if declared.several else [""]
     return {word_of(head, letter): size for head in heads for letter, size in (("f", f), ("y", y))}
 
 
 def require_rules(declared: Declaration, values: Mapping[str, float], noise: float) -> None:
-    """Raise `UsageError` for a rule that is not defined for what it reads, or has no mean."""
+    """Raise `UsageError` for a rule that is not defined for all its arguments, or has no mean."""
     f, y = _answers(declared, values, noise)
     both = f.most + y.most
     error = {"squared": f + y, "correlation": y}.get(declared.loss, Growth(both, both) if declared.own_loss else FREE)
@@ -222,7 +225,7 @@ def require_rules(declared: Declaration, values: Mapping[str, float], noise: flo
 
 
 def of_step(declared: Declaration, values: Mapping[str, float], noise: float) -> float:
-    """Return the degree in the fields of what a sample moves a vector by, l'(f, y) phi'(w) x; rules are left out."""
+    """Return the degree in the fields of the motion of a vector by a sample, l'(f, y) phi'(w) x, without rules."""
     f, y = _answers(declared, values, noise)
     both = f.most + y.most
     error = {"squared": max(f.most, y.most), "correlation": y.most}.get(declared.loss, both if declared.own_loss else 0)
@@ -231,11 +234,11 @@ def of_step(declared: Declaration, values: Mapping[str, float], noise: float) ->
 
 
 HEAVY = Growth(1e12, 1e12)
-"""The growth that stands for a label whose noise has no moments."""
+"""Growth of a label whose noise has no moments."""
 
 
 def bounded_in_label(declared: Declaration, values: Mapping[str, float]) -> bool:
-    """Return True if all that moves does so by rules that are bounded in the label."""
+    """Return True if everything that is trained has rules that are bounded in the label."""
     for group in declared.students:
         known = dict.fromkeys((*group.slots, "f", "df", "dphi"), LINEAR)
         known |= dict.fromkeys(("y", "dl", "grad", "l", "gnorm"), HEAVY)
@@ -247,7 +250,7 @@ def bounded_in_label(declared: Declaration, values: Mapping[str, float]) -> bool
 
 
 def require(declared: Declaration, values: Mapping[str, float], noise: float) -> None:
-    """Raise `UsageError` where a unit or the loss is not defined, or has no mean, at these numbers."""
+    """Raise `UsageError` if a unit or the loss is not defined, or has no mean, at these numbers."""
     for group in declared.groups:
         require_unit(group.unit, group.text, group.slots, values)
     require_loss(declared, values, noise)

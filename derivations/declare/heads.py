@@ -1,9 +1,9 @@
 """Several answers of one network: output = {one = "trained", two = "sum"}, and the heads whose losses are minimised.
 
-    f_h(x) = sum over groups of sum_i a_hi phi(u_i . x, ..),   loss = sum over the heads in force of l(f_h, y_h)
+    f_h(x) = sum over groups of sum_i a_hi phi(u_i . x, ..),   loss = sum over the heads in use of l(f_h, y_h)
 
-A group of teachers with the name of a head is its label; one with a table `output` adds to the labels that it names.
-Source: Lee, Goldt & Saxe 2021.
+A group of teachers with the name of a head is its label; one with a table `output` adds to the named labels. Source:
+Lee, Goldt & Saxe 2021.
 """
 
 import re
@@ -17,15 +17,15 @@ from derivations.declare.readouts import OUTPUTS, Readout, word_of
 
 MOST_HEADS = 8
 JOINT = re.compile(r"[fy]_([A-Za-z0-9]+)")
-"""The answer or label of a head in an own loss."""
+"""Pattern of the answer or label of a head in a user's loss."""
 RESERVED = ("star",)
-"""Names that a head cannot have: its readout would be that of a teacher."""
+"""Names that a head cannot have, because its readout would be that of a teacher."""
 OF_HEADS = ("f", "y", "a", "slope", "error")
-"""Quantities that a head has of its own: each stands in front of its name."""
+"""Quantities that every head has separately; the name of the head follows each."""
 
 
 def readouts(given: Mapping[str, Any], table: str, names: list[str], teacher: bool) -> tuple[Readout, ...]:
-    """The readouts of a group by head.  Raises `fields.Mistake` for a name that is none, and as `output` does."""
+    """The readouts of a group by head. Raises `fields.Mistake` for an invalid name, and as `output` does."""
     place = f"{table}.output"
     if not 0 < len(given) <= MOST_HEADS:
         said = f"output has 1 to {MOST_HEADS} heads, such as {{one = 'trained', two = 'sum'}}, not {len(given)}"
@@ -36,7 +36,9 @@ def readouts(given: Mapping[str, Any], table: str, names: list[str], teacher: bo
             said = f"a head's name is made of at most 20 letters and digits, but {fields.shown(head)} was given"
             raise fields.Mistake(said, place, str(head))
         if head in RESERVED:
-            raise fields.Mistake(f"head {head} would be called a_{head}, which is taken", place, head)
+            raise fields.Mistake(
+                f"the readout of head {head} would be a_{head}, which already has a meaning", place, head
+            )
         found.append(Readout(head, *output({head: value}, head, place, names, teacher)))
     return tuple(found)
 
@@ -44,7 +46,7 @@ def readouts(given: Mapping[str, Any], table: str, names: list[str], teacher: bo
 def output(
     entry: Mapping[str, Any], key: str, table: str, names: list[str], teacher: bool
 ) -> tuple[str, Tree | None]:  # fmt: skip
-    """One readout: a word of `OUTPUTS`, or "own" with its expression in the number j of a unit."""
+    """Return one readout: a word of `OUTPUTS`, or "own" with its expression in the number j of a unit."""
     given = entry.get(key, "sum")
     if isinstance(given, str) and given in OUTPUTS:
         if teacher and given == "trained":
@@ -59,14 +61,16 @@ def output(
 
 
 def names_of(students: tuple[Group, ...]) -> tuple[str, ...]:
-    """The heads of some groups of students; none where there is one answer."""
+    """Return the heads of some groups of students; empty for a single answer."""
     return tuple(dict.fromkeys(one.head for group in students for one in group.heads))
 
 
 def require(
     tables: Mapping[str, Any], students: tuple[Group, ...], teachers: tuple[Group, ...], labelled: bool
 ) -> None:  # fmt: skip
-    """Refuse groups that know no heads beside such as do, labels that no head has, and what heads do not go with."""
+    """Raise an error for mixed groups with and without heads, labels of unknown heads, and features incompatible with
+    heads.
+    """
     heads, taught = names_of(students), names_of(teachers)
     if not heads and not taught:
         return
@@ -104,7 +108,7 @@ def require(
 
 
 def _require_names(tables: Mapping[str, Any], heads: tuple[str, ...]) -> None:
-    """Refuse numbers and memories that are called like an answer, a label, a readout or an error of a head."""
+    """Raise an error for numbers and memories with the name of an answer, a label, a readout or an error of a head."""
     taken = {word_of(head, letter) for head in heads for letter in OF_HEADS}
     for table in ("parameters", "memory"):
         for name in fields.table(tables, table):
@@ -113,9 +117,9 @@ def _require_names(tables: Mapping[str, Any], heads: tuple[str, ...]) -> None:
 
 
 def force(training: Mapping[str, Any], students: tuple[Group, ...]) -> tuple[str, ...]:
-    """The heads in force, in the order of the heads; none where all of them are.
+    """Return the heads in use, in the order of the heads; empty for all.
 
-    Raises `fields.Mistake` for a name that is no head.
+    Raises `fields.Mistake` for an unknown head.
     """
     given = training.get("head")
     if given is None:
@@ -143,7 +147,7 @@ def force(training: Mapping[str, Any], students: tuple[Group, ...]) -> tuple[str
 def require_loss(
     loss: str, tree: Tree | None, heads: tuple[str, ...], in_force: tuple[str, ...], numbers: tuple[Number, ...]
 ) -> None:  # fmt: skip
-    """Refuse softmax of one answer, and an own loss of heads that are not there or not in force."""
+    """Raise an error for softmax of one answer, and a user's loss of heads that do not exist or are not in use."""
     if loss == "softmax" and len(in_force or heads) < 2:
         raise fields.Mistake("softmax needs two heads", "training", "loss")
     if tree is None:
@@ -164,7 +168,7 @@ def require_loss(
 
 
 def of_loss(heads: Collection[str]) -> tuple[str, ...]:
-    """Return the names that an own loss may read beside f and y.
+    """Return the names that a user's loss may contain in addition to f and y.
 
     >>> of_loss(("one",))
     ('f_one', 'y_one')

@@ -1,12 +1,13 @@
-"""Hermite tensors of functions of a few independent normal numbers, by exact sums or by quadrature with an error.
+"""Hermite tensors of functions of a few independent normal numbers, by exact sums or by quadrature with an error
+estimate.
 
     S_n = E[F(z) He_n(z)] / sqrt(n!),   He_n(z)_{i_1 .. i_n} = prod over axes of He_{alpha_i}(z_i), alpha_i = count of i
 
-S_n is a symmetric array with n axes of length r, and |S_n|^2 is the part of degree n of E[F^2].  A polynomial has its
-tensors from E[x^p He_m(x)] = p!/(2^s s!), p = m + 2 s, in rational arithmetic.  Other functions have them by sums over
-a grid whose axes are divided at kinks.  One or two axes have Gauss-Legendre panels; three or four have Gauss rules of
-the normal weight on every piece, which are exact for polynomials there.  The error of a quadrature is its distance from
-a coarser one.
+S_n is a symmetric array with n axes of length r, and |S_n|^2 is the part of degree n of E[F^2]. A polynomial has its
+tensors from E[x^p He_m(x)] = p!/(2^s s!), p = m + 2 s, in rational arithmetic. Other functions have them by sums over a
+grid whose axes are divided at kinks. One or two axes have Gauss-Legendre panels; three or four have Gauss rules of the
+normal weight on every piece, which are exact for polynomials there. The error of a quadrature is its distance from a
+coarser one.
 """
 
 import dataclasses
@@ -24,17 +25,17 @@ from hermite.polynomials import evaluate_all
 Function = Callable[..., np.ndarray]
 """A function of r arrays that broadcast."""
 HIGHEST = (12, 12, 12, 10, 8)
-"""The highest order of tensors by the number of directions: order 8 in four directions has 65,536 entries."""
+"""Highest order of tensors by the number of directions: order 8 in four directions has 65,536 entries."""
 PIECEWISE = (0, 0, 0, 40, 18)
-"""Nodes of a Gauss rule on all pieces of one of three, or of four, axes."""
+"""Number of nodes of a Gauss rule on all pieces of one axis, for three and for four axes."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tensors:
     """Tensors S_0 .. S_K of one function.
 
-    `error` bounds the Frobenius norm of the error of each; `exact` is True if they come of rational arithmetic, so that
-    an entry that is not 0 is none by rounding.
+    `error` bounds the Frobenius norm of the error of each; `exact` is True if they come from rational arithmetic, so
+    that no entry is non-zero by rounding.
     """
 
     arrays: tuple[np.ndarray, ...]
@@ -78,7 +79,7 @@ def total(parts: Sequence[tuple[float, Tensors]], order: int, directions: int) -
 
 
 def of_polynomial(powers: Polynomial, directions: int, order: int, exact: bool = True) -> Tensors:
-    """Return the tensors of a polynomial in r variables by their powers, exact before the last conversion to floats.
+    """Return the tensors of a polynomial in r variables, given by powers, exact up to the last conversion to floats.
 
     >>> [round(float(array.sum()), 6) for array in of_polynomial({(3,): Fraction(1)}, 1, 3).arrays]
     [0.0, 3.0, 0.0, 2.44949]
@@ -94,7 +95,7 @@ def of_polynomial(powers: Polynomial, directions: int, order: int, exact: bool =
 
 
 def _rounded(mean: Fraction) -> float:
-    """The nearest float, infinite where there is none."""
+    """Return the nearest float, or infinity."""
     try:
         return float(mean)
     except OverflowError:
@@ -141,13 +142,14 @@ def of_function(
     fine, coarse = (
         _sums(function, [_rule(tuple(axis), directions, share) for axis in breaks], order) for share in (1.0, 0.7)
     )
-    # For kinks and jumps across no axis the true error is up to 1.5 times this distance (measured, 2 to 4 directions).
+    # For kinks and jumps that are not along an axis, the true error is up to 1.5 times this distance (measured for 2 to
+    # 4 directions).
     error = max(float(np.linalg.norm(a - b)) for a, b in zip(fine, coarse, strict=True))
     return Tensors(fine, error + _beyond(function, directions, order))
 
 
 def _beyond(function: Function, directions: int, order: int) -> float:
-    """The size of the integrand at the ends of the axes: what grows like exp(8 z) has a part beyond."""
+    """Return the size of the integrand at the ends of the axes; a growth like exp(8 z) has a part beyond."""
     ends = np.zeros((directions, 2 * directions))
     ends[np.arange(directions), np.arange(directions)] = REACH
     ends[np.arange(directions), directions + np.arange(directions)] = -REACH
@@ -157,7 +159,7 @@ def _beyond(function: Function, directions: int, order: int) -> float:
 
 @functools.lru_cache(maxsize=4)
 def _rotation(directions: int) -> np.ndarray:
-    """A fixed rotation, by no simple angle."""
+    """Return a fixed rotation with generic angles."""
     return np.linalg.qr(np.random.default_rng(1).normal(size=(directions, directions)))[0]
 
 
@@ -184,7 +186,7 @@ def _gauss(nodes: int) -> tuple[np.ndarray, np.ndarray]:
 @functools.lru_cache(maxsize=64)
 def _rule(breaks: tuple[float, ...], directions: int, share: float) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights of the standard normal law along one axis, divided at 0 and at the breaks."""
-    # A break that rounding has moved makes a panel of no length, whose nodes have no weight.
+    # A break moved by rounding makes a panel of length zero, whose nodes have no weight.
     edges = sorted({-REACH, REACH, 0.0, *(b for b in breaks if abs(b) < REACH)})
     if directions <= 2:
         width, nodes = (0.5, int(40 * share)) if directions == 1 else (1.0, int(16 * share))

@@ -17,17 +17,21 @@ from derivations.declare.system import numbers, rows
 from derivations.vectors import grams_by_block, root
 
 SYMMETRIC = 1e-9
-"""How far from symmetry, or below zero in its least eigenvalue, a given Gram matrix may be: nine digits still pass."""
+"""Allowed deviation from symmetry, or of the smallest eigenvalue below zero, of a given Gram matrix; nine digits are
+enough.
+"""
 
 
 def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:
-    """The initial condition of a run: from arrays (a file, an earlier run, the declaration), or drawn with `rng`."""
+    """Return the initial condition of a run: from arrays (a file, an earlier run, the declaration), or drawn with
+    `rng`.
+    """
     declared: Declaration = parameters.declaration
     found = rows(parameters)
     stated = {
         name: np.asarray(values, float)
         for name, values in declared.start.arrays
-        if getattr(parameters, name, None) is None  # a number by -p takes the place of a list of readouts
+        if getattr(parameters, name, None) is None  # a number by -p replaces a list of readouts
     }
     arrays = stated if previous is None else spread.with_given(declared, previous)
     stating = any(block.name in arrays for block in found.moving)
@@ -73,7 +77,7 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
 
 
 def _numbers_of_rules(parameters: Any, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The numbers of every unit that rules alone read: given, one for all units, or an expression in j."""
+    """Return the numbers of every unit that only rules use: given, one for all units, or an expression in j."""
     declared, found = parameters.declaration, {}
     formulas = {number.name: number.formula for number in declared.numbers}
     for group, size in zip(declared.students, rows(parameters).sizes, strict=False):
@@ -86,7 +90,7 @@ def _numbers_of_rules(parameters: Any, arrays: Mapping[str, np.ndarray]) -> dict
 
 
 def of_rules(initial: Initial) -> Labelled:
-    """The numbers of every unit that rules alone read, as a run saves them."""
+    """Return the numbers of every unit that only rules use, in the form that a run saves."""
     at, found = rows(initial.parameters), {}
     for number, group in enumerate(at.declaration.students):
         for word in at.declaration.constants(group):
@@ -96,7 +100,7 @@ def of_rules(initial: Initial) -> Labelled:
 
 
 def _vector(name: str, value: np.ndarray, count: int) -> np.ndarray:
-    """One number of every unit, (count,), from that many or from one for all."""
+    """Return one number of every unit, (count,), from that many or from one for all."""
     if value.shape not in ((), (1,), (count,)):
         raise UsageError(f"{name} has the shape {value.shape}, but there are {count} units")
     return np.broadcast_to(value, (count,)).copy()
@@ -105,19 +109,19 @@ def _vector(name: str, value: np.ndarray, count: int) -> np.ndarray:
 def teacher_gram(parameters: Any) -> np.ndarray:
     """The Gram matrix (n, n) of the teacher's rows: orthonormal, equal overlaps, or as declared.
 
-    Raises `UsageError` where it is none: not symmetric, of another size, or with a negative eigenvalue.
+    Raises `UsageError` for an invalid matrix: not symmetric, of another size, or with a negative eigenvalue.
     """
     found, declared = rows(parameters), parameters.declaration
     copied = sum(len(declared.groups[k].slots) * found.sizes[k] for k, _ in copies.sources(declared))
     if copied:
-        gram = np.eye(found.teachers)  # the rows of copies are those of students in the end, whatever stands here
+        gram = np.eye(found.teachers)  # the rows of copies become those of students, whatever values are here
         gram[:-copied, :-copied] = _stated_gram(parameters, found.teachers - copied)
         return gram
     return _stated_gram(parameters, found.teachers)
 
 
 def _stated_gram(parameters: Any, size: int) -> np.ndarray:
-    """The Gram matrix (size, size) of the teacher's rows that the declaration speaks of."""
+    """Return the Gram matrix (size, size) of the teacher's rows in the declaration."""
     declared = parameters.declaration
     if size == 0:
         return np.zeros((0, 0))
@@ -152,7 +156,9 @@ def require_gram(gram: np.ndarray, what: str) -> None:
 
 
 def teachers(parameters: Any, rng: np.random.Generator) -> np.ndarray:
-    """The Gram matrix (n, n) of the rows of teachers and means, or those (L, n, n) of their parts in eigenspaces."""
+    """Return the Gram matrix (n, n) of the rows of teachers and means, or those (L, n, n) of their parts in
+    eigenspaces.
+    """
     gram, found = teacher_gram(parameters), rows(parameters)
     if not found.stack and not found.means:
         return gram
@@ -174,9 +180,9 @@ def norms(parameters: Any) -> np.ndarray:
 def draw(parameters: Any, rng: np.random.Generator) -> np.ndarray:
     """A Gram matrix (n, n) drawn in dimension d without a d-vector; (L, n, n) with several eigenspaces.
 
-    Student rows are random directions of the declared norms: Gaussian components along the teachers' span, Bartlett's
-    factor for what is outside it.  With `overlap` every row has that cosine with the teacher of its number and slot,
-    and its remainder is orthogonal to everything else.
+    Student rows are random directions with the declared norms: Gaussian components in the teachers' span, and
+    Bartlett's factor outside of it. With `overlap` every row has this cosine with the teacher of its number and slot,
+    and the rest of the row is orthogonal to all other vectors.
     """
     found = rows(parameters)
     if found.stack or found.means or not found.teachers:
@@ -205,12 +211,14 @@ def draw(parameters: Any, rng: np.random.Generator) -> np.ndarray:
     gram[s:, s:] = taught
     if parameters.overlap is None:
         return gram
-    gram[np.arange(s), np.arange(s)] = norms(parameters) ** 2  # to the last digit, as it was asked for
+    gram[np.arange(s), np.arange(s)] = norms(parameters) ** 2  # exactly the requested value
     return gram
 
 
 def partners(found: Rows) -> np.ndarray:
-    """The teacher's row, counted among the teachers', of every student row: same slot (else the first), its number."""
+    """Return the teacher's row, counted among the teachers', of every student row: same slot (else the first), its
+    number.
+    """
     declared = found.declaration
     students, partner = len(declared.students), np.zeros(found.students, int)
     if not declared.teachers:
@@ -239,7 +247,7 @@ def weight_names(found: Rows) -> list[tuple[str, int, str]]:
 
 
 def weights(arrays: Mapping[str, np.ndarray]) -> bool | None:
-    """True where arrays hold weights (a name ending in `_star` that is no readout); None otherwise."""
+    """Return True if arrays are weights (with a name ending in `_star` that is not a readout), otherwise None."""
     return True if any(n.endswith("_star") and not n.endswith("a_star") for n in arrays) else None
 
 
@@ -252,7 +260,7 @@ def stack(found: Rows, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
 
 def _of_weights(parameters: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     every = stack(rows(parameters), arrays)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused, as is what is no number
+    with np.errstate(over="ignore", invalid="ignore"):  # too large values and NaN raise an error
         blocks = spectra.blocks(parameters) if rows(parameters).stack else None
         return every @ every.T if blocks is None else grams_by_block(every, blocks.dimension)
 
@@ -283,13 +291,13 @@ def _of_overlaps(parameters: Any, arrays: Mapping[str, np.ndarray], rng: np.rand
 
 
 def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[str] = frozenset()) -> Any:
-    """Check the weights or overlaps of an initial file and return the parameters with the sizes they imply.
+    """Check the weights or overlaps of an initial file and return the parameters with their sizes.
 
-    Raises `UsageError` for arrays that are missing, unknown, of shapes that disagree, zero or not finite.
+    Raises `UsageError` for arrays that are missing, unknown, zero, not finite, or of inconsistent shapes.
     """
     found, declared = rows(parameters), parameters.declaration
     arrays = spread.with_given(declared, arrays)
-    if declared.clocked:  # the end of a run has its clock, which the new run begins at 0
+    if declared.clocked:  # the end of a run has a clock, but the new run begins at 0
         arrays = {name: values for name, values in arrays.items() if name != TIME}
     scalars = [declared.students[number].named(word) for number, word, _ in found.scalars]
     scalars += [declared.readout_name(k, one.head) for k, one in declared.fixed_readouts()]
@@ -359,8 +367,8 @@ def _sizes(parameters: Any, arrays: Mapping[str, np.ndarray], explicit: frozense
     for name, value in sizes.items():
         if name in explicit and getattr(parameters, name) != value:
             raise UsageError(
-                f"-p {name}={getattr(parameters, name)} disagrees with the initial file, which has {name} = {value}; "
-                "leave the option out or change the file"
+                f"-p {name}={getattr(parameters, name)} disagrees with the initial file, which has {name} = "
+                f"{value}; leave out the option or change the file"
             )
     return sizes
 

@@ -1,4 +1,6 @@
-"""The law of the inputs as data: eigenvalues in blocks or a spectrum, clusters with means and labels, own samples."""
+"""Distribution of the inputs as data: eigenvalues in blocks or a spectrum, clusters with means and labels, user's
+samples.
+"""
 
 import dataclasses
 
@@ -8,10 +10,10 @@ from derivations.declare.grammar import Tree
 
 @dataclasses.dataclass(frozen=True)
 class Mean:
-    """A named vector of which the means of clusters are made: its Euclidean norm and where it points.
+    """Named vector for the means of clusters: its Euclidean norm and its direction.
 
     `teacher` are its cosines with the teacher's vectors (empty: orthogonal to them), `spread` the part of its squared
-    norm in every block (empty: in proportion to the shares).  A mean of a user's samples is known by its coordinates,
+    norm in every block (empty: in proportion to the shares). A mean of a user's samples is given by its coordinates,
     and has no `norm` here.
     """
 
@@ -23,10 +25,11 @@ class Mean:
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """Inputs N(mean, covariance) that are drawn with a probability.
+    """Cluster of inputs N(mean, covariance), drawn with a probability.
 
-    `mean` is linear in the named means (None: 0).  The covariance has its own `eigenvalues`, one for each block, or
-    those of all inputs (empty), times `scale`.  With a `label` the samples are labelled by it and not by a teacher.
+    `mean` is linear in the named means (None: 0). The covariance has its own `eigenvalues`, one for each block, or
+    those of all inputs (empty), times `scale`. With a `label` this is the label of the samples, instead of that of a
+    teacher.
     """
 
     probability: Tree
@@ -38,21 +41,22 @@ class Cluster:
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """The law of the inputs x: blocks of coordinates, each with one eigenvalue, or a spectrum put into blocks.
+    """Distribution of the inputs x: blocks of coordinates, each with one eigenvalue, or a spectrum that is divided into
+    blocks.
 
     With `clusters` it is a mixture of Gaussians whose covariances have these blocks in common.
 
-    `blocks` are pairs (eigenvalue, share of the coordinates), of which one share may be None, for what the others
-    leave.  `spectrum` is the eigenvalue of coordinate j = 1, .., d, for which at most `bins` blocks stand.  With
-    `trace` all eigenvalues have a common factor, so that their mean is this number; without, they are as written.
+    `blocks` are pairs (eigenvalue, share of the coordinates), of which one share may be None, for the rest. `spectrum`
+    is the eigenvalue of coordinate j = 1, .., d, which is approximated by at most `bins` blocks. With `trace` all
+    eigenvalues have a common factor, so that their mean is this number; otherwise they are unchanged.
 
-    `spread` says how the teacher's vectors are spread over the blocks: "even" (in proportion to the shares), "random"
-    (directions drawn at the start), the share of every block in the squared norm, the size of coordinate j, or the
-    vectors (teachers, d) themselves.
+    `spread` is the distribution of the teacher's vectors over the blocks: "even" (in proportion to the shares),
+    "random" (directions drawn at the start), the share of every block in the squared norm, the size of coordinate j, or
+    the vectors (teachers, d) themselves.
 
-    In the place of a spectrum can be `eigenvalues` (d,), a `covariance` (d, d), or `data`, samples (N, columns) of
-    which theory takes the eigenvalues of the covariance.  `label` (N,) are the samples' labels, few different ones:
-    `classes` are pairs of a label and the number of its samples, and each is a cluster.  With `centre` the mean of all
+    Instead of a spectrum there can be `eigenvalues` (d,), a `covariance` (d, d), or `data`, samples (N, columns), for
+    which the theory uses the eigenvalues of the covariance. `label` (N,) are the samples' labels, few different ones:
+    `classes` are pairs of a label and the number of its samples, and each is a cluster. With `centre` the mean of all
     samples is removed.
     """
 
@@ -72,16 +76,16 @@ class Inputs:
 
     @property
     def labels(self) -> bool:
-        """True where every cluster has a label, which takes the place of a teacher."""
+        """True if every cluster has a label, which replaces a teacher."""
         return any(cluster.label is not None for cluster in self.clusters)
 
     @property
     def moved(self) -> bool:
-        """True where fields have means."""
+        """True if fields have means."""
         return any(cluster.mean is not None for cluster in self.clusters)
 
     @property
     def varied(self) -> bool:
-        """True where clusters differ in their covariances."""
+        """True if clusters differ in their covariances."""
         own = any(cluster.eigenvalues or cluster.scale is not None for cluster in self.clusters)
         return own or len(self.classes) > 1

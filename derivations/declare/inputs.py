@@ -1,4 +1,4 @@
-"""The table [inputs] of a declaration, and how its teacher is spread over the blocks: read, or refused."""
+"""Reader of the table [inputs] of a declaration, and of the distribution of its teacher over the blocks."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -14,13 +14,13 @@ KEYS = ("blocks", "spectrum", "covariance", "data", "label", "centre", "bins", "
 MOST_BLOCKS = 4096
 SPREADS = ("even", "random")
 WHOLE = [[1.0, "rest"]]
-"""The blocks of inputs of which only clusters are declared."""
+"""Blocks of inputs for which only clusters are declared."""
 
 
 def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path | None = None) -> Inputs | None:
-    """Return the inputs of a declaration; None where it has no table [inputs].  Raises `fields.Mistake`.
+    """Return the inputs of a declaration; None without a table [inputs]. Raises `fields.Mistake`.
 
-    `folder` is where the files that it names lie.
+    `folder` is the folder of its files.
     """
     teacher = fields.table(tables, "teacher")
     if "inputs" not in tables:
@@ -78,7 +78,7 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path 
 
 
 def _of_samples(found: Inputs, table: Mapping[str, Any], folder: Path | None) -> Inputs:
-    """Inputs with the classes of their samples, and the means that these have."""
+    """Return inputs with the classes of their samples, and their means."""
     assert found.data is not None
     label, counts = None, ()
     if "label" in table:
@@ -94,7 +94,7 @@ def _of_samples(found: Inputs, table: Mapping[str, Any], folder: Path | None) ->
 
 
 def _is_array(given: Any) -> bool:
-    """Return True for what names a file of numbers, or is what a stored declaration has in its place."""
+    """Return True for the name of a file of numbers, or for its replacement in a stored declaration."""
     return array_files.is_file_name(given) or isinstance(given, Mapping)
 
 
@@ -109,7 +109,7 @@ def _spectrum(given: Any, names: Collection[str]) -> Tree:
 
 
 def _file(table: Mapping[str, Any], key: str, what: str, folder: Path | None) -> ArrayFile | None:
-    """The file that an entry names; None where there is none."""
+    """Return the file of an entry; None without one."""
     if key not in table:
         return None
     if not _is_array(table[key]):

@@ -1,11 +1,11 @@
-"""The means of pairs of units as functions, which a page shows, and the reasons why a model has none.
+"""Means of pairs of units as functions, which a page shows, and the reasons why a model has no closed form.
 
     pair_g_h   for a student unit i of group g and any unit j of group h: E[d_s phi_i d_t phi_j] for all slots s, t,
                E[d_s d_s' phi_i phi_j], then, where they are trained, E[phi_i phi_j] and E[d_b phi_i phi_j]
     self_g     the same for a unit with itself, whose covariance is singular
     mean_g_h   E[phi_i phi_j]
 
-Their number depends on the kinds of units alone, never on how many there are.
+Their number depends only on the kinds of units, not on the number of units.
 """
 
 import dataclasses
@@ -19,16 +19,17 @@ from derivations.declare.moments import Program, Tables
 from derivations.declare.products import Product, product
 
 MOST_CELLS = 20_000
-"""Above this size a program of quadruples takes a compiler too long, and the tier is refused."""
+"""Size above which compiling a program of quadruples takes too long, so that the tier raises an error."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Kernels:
-    """The texts of all functions by name, the looked-up series of every program in order, and what is missing.
+    """Texts of all functions by name, the tabulated series of every program in order, and the reasons for missing
+    closed forms.
 
-    `closed` and `second` are "" where the flow and its second-order term have closed forms, else the reason why not;
-    `pairs` holds for every program its columns (gate, order, gate, order), `means` its numbers (gate, order), `places`
-    the slots of the two gates; `tilts` the factor and slope of every group where all units are erf.
+    `closed` and `second` are "" where the flow and its second-order term have closed forms, else the reason; `pairs`
+    has for every program its columns (gate, order, gate, order), `means` its numbers (gate, order), `places` the slots
+    of the two gates; `tilts` the factor and slope of every group if all units are erf.
     """
 
     texts: tuple[tuple[str, str], ...] = ()
@@ -46,7 +47,7 @@ def values(declared: Declaration, numbers: Sequence[float]) -> dict[str, float]:
 
 
 def derive(declared: Declaration, numbers: Sequence[float]) -> Kernels:
-    """Everything generated for a declaration at the signs that its slopes have for these numbers."""
+    """Return everything that is generated for a declaration, with the signs of its slopes for these numbers."""
     try:
         return _derived(declared, numbers)
     except Open as reason:
@@ -72,7 +73,7 @@ def _derived(declared: Declaration, numbers: Sequence[float]) -> Kernels:
 def shapes_of(declared: Declaration, numbers: Sequence[float]) -> tuple[Shape, ...]:
     """The shapes of the units of all groups, whose means have closed forms or are series.
 
-    Raises `Open` with the reason where they are not.
+    Raises `Open` with the reason if this is not the case.
     """
     require_closed(declared)
     normalised, known = declared.weights == "normalised", values(declared, numbers)
@@ -91,12 +92,12 @@ def shapes_of(declared: Declaration, numbers: Sequence[float]) -> tuple[Shape, .
 
 
 def met_by(declared: Declaration) -> str:
-    """What a derivative of the loss has as a factor: "error" f - y, or "label" -y."""
+    """Return the factor in a derivative of the loss: "error" f - y, or "label" -y."""
     return "error" if declared.loss == "squared" else "label"
 
 
 def require_second(declared: Declaration, shapes: Sequence[Shape]) -> None:
-    """Raise `Open` where means of four units have no closed form: those of polynomials and of erf units have.
+    """Raise `Open` if means of four units have no closed form. Polynomials and erf units have closed forms.
 
     Two of the four are students, the first of the shapes; the other two may be any.
     """
@@ -123,11 +124,11 @@ def plain_gate(gate: Gate, order: int) -> tuple[str, str, int]:
 
 
 def require_closed(declared: Declaration) -> None:
-    """Raise `Open` where the loss alone rules closed forms out, or the flow is not that of SGD."""
+    """Raise `Open` if the loss excludes closed forms, or if the flow is not that of SGD."""
     if reason := looks.reason(declared):
         raise Open(reason)
     if declared.loss not in ("squared", "correlation"):
-        what = "the own loss" if declared.loss == "own" else f"the {declared.loss} loss"
+        what = "the user's loss" if declared.loss == "own" else f"the {declared.loss} loss"
         raise Open(f"{what} is not a polynomial in the units, so its mean is not a sum over pairs of units")
     if declared.predicted:
         raise Open(f"the prediction {declared.predicted[0].text!r} is not a sum of units")
@@ -143,7 +144,7 @@ def require_closed(declared: Declaration) -> None:
 
 
 def _require_products(declared: Declaration) -> None:
-    """Raise `Open` where rules are none of vectors alone, or stand beside means and labels of clusters."""
+    """Raise `Open` for rules of other parameters than vectors, or together with means and labels of clusters."""
     for group in declared.students:
         words = [word for word in declared.ruled(group) if word not in group.slots]
         if words:
@@ -155,7 +156,7 @@ def _require_products(declared: Declaration) -> None:
 def _rules(
     declared: Declaration, group: Group, known: Mapping[str, float]
 ) -> list[tuple[str, Product | episode_rules.Rewarded]]:
-    """The rules of the slots of a group of students as products.  Raises `Open` where one is none."""
+    """Return the rules of the slots of a group of students as products. Raises `Open` for other rules."""
     found: list[tuple[str, Product | episode_rules.Rewarded]] = []
     for slot in declared.ruled(group):
         rule = declared.rule(group, slot)
@@ -181,7 +182,7 @@ def _require_series(declared: Declaration, shapes: Sequence[Shape]) -> None:
 
 
 class Maker:
-    """Writes the functions of one declaration."""
+    """Writer of the functions of one declaration."""
 
     def __init__(self, declared: Declaration, shapes: Sequence[Shape]) -> None:
         self.declared, self.shapes = declared, shapes
@@ -189,7 +190,7 @@ class Maker:
         self.tables: list[Tables] = []
 
     def _program(self, name: str, kinds: Sequence[int], outputs: Sequence, same: bool = False) -> tuple[str, str]:
-        """The name and the text of one function; its tables get the next number."""
+        """Write the name and the text of one function; its tables get the next number."""
         self.tables.append(Tables())
         own = [self.declared.groups[k].scalars for k in kinds]
         program = Program([self.shapes[k] for k in kinds], own, self.tables[-1], same, self.declared.moved)
@@ -200,7 +201,7 @@ class Maker:
         own = {slot: one.own(slot) for slot in one.slots}
         first = [(slope, bends, own[s]) for s, slope, bends in zip(one.slots, one.slopes, one.bends, strict=True)]
         first = [(slope, bends, rule) for slope, bends, rule in first if rule is None or rule.rewarded is None]
-        # A rule takes the place of the derivative of its slot.
+        # A rule replaces the derivative of its slot.
         outputs = [(a if rule is None else rule.value, b) for a, _, rule in first for b in two.slopes]
         outputs += [(bend, two.value) for _, row, rule in first for bend in (row if rule is None else rule.bends)]
         if self.declared.groups[g].trained_readouts:

@@ -1,4 +1,4 @@
-"""Kinks and jumps of the functions of a sample, at which means over points jump as the state moves."""
+"""Kinks and jumps of the functions of a sample, which make means over points jump as the state changes."""
 
 from derivations.declare.declaration import Declaration
 
@@ -6,7 +6,7 @@ KINKS = ("relu", "abs", "step", "sign", "top1", "clip")
 
 
 def kinked(declared: Declaration) -> bool:
-    """True where loss, units or rules have a kink or a jump."""
+    """Return True if loss, units or rules have a kink or a jump."""
     trees = [*(group.unit for group in declared.groups), *(rule.tree for rule in declared.rules)]
     trees += [declared.own_loss] if declared.own_loss else []
     trees += [one.tree for one in declared.predicted]

@@ -1,16 +1,16 @@
-"""Symmetries of a label, and the least order that they leave to any transform of it.
+"""Symmetries of a label, and the least order that they allow for any transform of it.
 
-A rotation g of the r directions with F(g z) = F(z) is a symmetry of every transform T(F).  The tensors
+A rotation g of the r directions with F(g z) = F(z) is a symmetry of every transform T(F). The tensors
 
     E[T(F) h_alpha(z_U) z_perp],   |alpha| = a,
 
-of order 1 in the directions beside the known ones U are therefore invariant under g, as elements of Sym^a(U) x perp.
-There are
+of order 1 in the directions outside of the known ones U are therefore invariant under g, as elements of Sym^a(U) x
+perp. There are
 
     c_a = 1/|G| sum_g chi_a(g) chi_perp(g),   sum_a chi_a(g) t^a = 1/det(1 - t g_U)
 
-independent invariants.  If all c_a vanish, no transform sees the directions at order 1.  Invariants are generated in
-degrees up to |G| (Noether), so that finitely many c_a decide.  At order 2 there is always |z_perp|^2.
+independent invariants. If all c_a vanish, no transform has the directions at order 1. Invariants are generated in
+degrees up to |G| (Noether), so that finitely many c_a are enough. At order 2 there is always |z_perp|^2.
 """
 
 import itertools
@@ -21,17 +21,17 @@ import numpy as np
 from derivations.declare.teacher_label import Label
 
 POINTS = 400
-"""Random points at which a symmetry is tested."""
+"""Number of random points at which a symmetry is tested."""
 SAME = 1e-10
-"""The largest relative difference of equal labels, and of equal rotations."""
+"""Largest relative difference of equal labels, and of equal rotations."""
 VECTORS = 4
-"""Vectors of the teacher up to which all their permutations with signs are tried, 384 of them at four."""
+"""Largest number of vectors of the teacher for which all permutations with signs are tried (384 for four)."""
 
 
 def symmetries(label: Label) -> list[np.ndarray]:
-    """Return the rotations (r, r) that permute the teacher's vectors, up to signs, and leave the label as it is.
+    """Return the rotations (r, r) that permute the teacher's vectors, up to signs, and leave the label unchanged.
 
-    They are a group.  With more than four vectors, or where these are not independent, sign changes of axes are tried.
+    They are a group. With more than four vectors, or with dependent ones, sign changes of axes are tried.
     """
     vectors = label.frame @ label.basis.T
     n, r = vectors.shape
@@ -60,7 +60,7 @@ def _values(label: Label, z: np.ndarray) -> np.ndarray:
 
 
 def least_orders(label: Label, steps: Sequence[np.ndarray]) -> list[int]:
-    """Return the least order, 1 or 2, that any transform can have at each step, `steps` being the bases (m, r).
+    """Return the least order, 1 or 2, that any transform can have at each step; `steps` are the bases (m, r).
 
     >>> from derivations.declare import reading, system
     >>> from derivations.declare.teacher_label import labels
@@ -79,7 +79,7 @@ def least_orders(label: Label, steps: Sequence[np.ndarray]) -> list[int]:
 
 
 def _has_invariant(group: Sequence[np.ndarray], known: np.ndarray, rest: np.ndarray) -> bool:
-    """True if Sym^a(U) x perp has an invariant vector for some a; only symmetries that keep U take part."""
+    """Return True if Sym^a(U) x perp has an invariant vector for some a, under the symmetries that keep U."""
     kept = [g for g in group if np.abs(rest @ g @ known.T).max(initial=0.0) < 1e-7]
     counts = np.zeros(len(kept) + 1)
     for g in kept:
@@ -89,7 +89,7 @@ def _has_invariant(group: Sequence[np.ndarray], known: np.ndarray, rest: np.ndar
 
 def _symmetric_characters(g: np.ndarray, highest: int) -> np.ndarray:
     """The traces of Sym^a(g), a = 0 .. highest: the power series of 1/det(1 - t g)."""
-    below = np.poly(g) if len(g) else np.ones(1)  # det(s - g) in falling powers is det(1 - t g) in rising ones
+    below = np.poly(g) if len(g) else np.ones(1)  # det(s - g) in decreasing powers is det(1 - t g) in increasing ones
     series = np.zeros(highest + 1)
     series[0] = 1.0
     for a in range(1, highest + 1):

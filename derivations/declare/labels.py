@@ -1,9 +1,9 @@
 """Groups of teachers that make the label, and the errors of the labels of all stages (the forgetting curve).
 
-    y = sum over the groups in force of f*_g(x) + noise,   error_STAGE = E[(f - f*_STAGE)^2] at all times
+    y = sum over the groups in use of f*_g(x) + noise,   error_STAGE = E[(f - f*_STAGE)^2] at all times
 
-All groups are rows of one Gram matrix.  One that is not in force is no term of a sum: weights of 0 would not do, as
-0 times what is no number is none.
+All groups are rows of one Gram matrix. Groups that are not used are left out of sums. Weights of 0 are not enough,
+because 0 times NaN is NaN.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ ERROR = Component("error", (), (0.0, np.inf), "E[(f - f*)^2]", "mean squared err
 def labelling(training: Mapping[str, Any], teachers: tuple[Group, ...]) -> tuple[str, ...]:
     """The groups of teachers that [training] teacher names, in the order of the declaration; empty for all.
 
-    Raises `fields.Mistake` for a name that is none, and where there is nothing to choose from.
+    Raises `fields.Mistake` for an unknown name, and if the groups have no names.
 
     >>> from derivations.declare.grammar import read
     >>> both = tuple(Group(name, read("w"), "w", ("w",), (), 1) for name in ("one", "two"))
@@ -50,7 +50,7 @@ def labelling(training: Mapping[str, Any], teachers: tuple[Group, ...]) -> tuple
 
 
 def errors(declared: Declaration) -> list[tuple[Component, tuple[str, ...] | None]]:
-    """The mean squared errors that are watched, and their answers: of those in force (None), then of `watched` ones."""
+    """Return the observed mean squared errors, and their answers: of those in use (None), then of `watched` ones."""
     found: list[tuple[Component, tuple[str, ...] | None]] = [(ERROR, None)]
     for head in declared.heads if declared.several else ():
         name, symbol = word_of(head, ERROR.name), f"E[(f_{head} - f*_{head})^2]"
@@ -68,7 +68,7 @@ def said(declared: Declaration) -> list[str]:
 
 
 def component(stage: str) -> Component:
-    """The order parameter error_STAGE.
+    """Return the order parameter error_STAGE.
 
     >>> component("first").name
     'error_first'

@@ -1,13 +1,13 @@
-"""Tier `leading`: the lowest order in small overlaps, its information exponent, and the time it predicts.
+"""Tier `leading`: the lowest order in small overlaps, its information exponent, and the predicted time.
 
 For units of one slot and unit vectors the kernel of a student and a teacher is K(m) = sum_k c_k c*_k m^k / k!, with the
 derivative means c_k = E[phi^(k)(z)], so that before students meet each other
 
     dM_ij/dt = a_i sum_l b_l g M_il^(k-1) P_lj,   g = c_k c*_k / (k - 1)!
 
-k the first degree from 1 on that both sides have: the information exponent.  From m0 to m the growth takes (m - m0)/g,
-log(m/m0)/g or (m0^(2-k) - m^(2-k))/((k - 2) g) for k = 1, 2, > 2, and m0 = O(1/sqrt(d)) makes that O(1), O(log d) and
-O(d^(k/2-1)).  Source: Ben Arous, Gheissari & Jagannath 2021.
+Here the information exponent k is the first degree from 1 on that both sides have. From m0 to m the growth takes (m -
+m0)/g, log(m/m0)/g or (m0^(2-k) - m^(2-k))/((k - 2) g) for k = 1, 2, > 2, and m0 = O(1/sqrt(d)) makes that O(1), O(log
+d) and O(d^(k/2-1)). Source: Ben Arous, Gheissari & Jagannath 2021.
 """
 
 import functools
@@ -40,13 +40,13 @@ from derivations.declare.speeds import speed
 from derivations.declare.system import numbers, rows
 
 HIGHEST = 12
-"""Beyond this degree no information exponent is looked for."""
+"""Largest degree up to which the information exponent is searched."""
 ZERO = 1e-12
-"""A derivative mean below this is 0: they are numbers of order 1 made of closed forms."""
-END = "an overlap has reached 1, beyond which the lowest order says nothing"
+"""Size below which a derivative mean is 0; they are numbers of order 1 from closed forms."""
+END = "an overlap has reached 1, beyond which the lowest order is not valid"
 NEGLECTED = "overlaps among students, and higher powers of the overlaps with the teachers"
 LEVEL = 0.5
-"""The overlap up to which times are predicted where no event says another."""
+"""Overlap up to which times are predicted, unless an event has another level."""
 
 
 def derivative_means(group: Group, known: Mapping[str, float], highest: int = HIGHEST) -> np.ndarray:
@@ -56,7 +56,7 @@ def derivative_means(group: Group, known: Mapping[str, float], highest: int = HI
     """
     if len(group.slots) != 1 or group.share is not None or group.scalars:
         raise UsageError(f"tier leading: {group.text!r} is not a function of a single field; use -p tier=auto")
-    # Kinks lie at 0, where the two half lines meet; Gauss-Legendre panels take both to round-off.
+    # Kinks are at 0, where the two half lines meet; Gauss-Legendre panels integrate both to round-off.
     nodes, weights = np.polynomial.legendre.leggauss(40)
     edges = np.linspace(0.0, 14.0, 29)
     x = np.concatenate([(a + b) / 2 + (b - a) / 2 * nodes for a, b in itertools.pairwise(edges)])
@@ -72,9 +72,9 @@ def derivative_means(group: Group, known: Mapping[str, float], highest: int = HI
 
 
 def growth(parameters: Any) -> tuple[int, float]:
-    """(information exponent k, g) of a declaration.
+    """Return (information exponent k, g) of a declaration.
 
-    Raises `UsageError` where the lowest order is not that of independent unit vectors.
+    Raises `UsageError` if the lowest order is not that of independent unit vectors.
     """
     declared: Declaration = parameters.declaration
     if declared.predicted:
@@ -101,9 +101,9 @@ def growth(parameters: Any) -> tuple[int, float]:
 
 
 def shared_degree(parameters: Any) -> tuple[int, float]:
-    """(information exponent k, g) of units that are functions of one field of unit vectors, in either limit.
+    """Return (information exponent k, g) of units that are functions of one field of unit vectors, in either limit.
 
-    Raises `UsageError` for other units, and where student and teacher share no degree.
+    Raises `UsageError` for other units, and if student and teacher share no degree.
     """
     declared: Declaration = parameters.declaration
     if declared.inputs is not None:
@@ -125,7 +125,7 @@ def _shared(declared: Declaration, given: tuple[float, ...]) -> tuple[int, float
     scale = max(float(np.abs(product).max()), 1e-300)
     k = next((k for k in range(1, len(product)) if abs(product[k]) > ZERO * scale), 0)
     if k == 0:
-        raise UsageError(f"tier leading: student and teacher share no degree up to {HIGHEST}: nothing is learned")
+        raise UsageError(f"tier leading: student and teacher share no degree up to {HIGHEST}, so nothing is learned")
     return k, float(product[k]) / math.factorial(k - 1)
 
 
@@ -147,14 +147,14 @@ def time_of(k: int, rate: float, start: float, level: float) -> float:
 
 
 def equations(parameters: Any) -> Equations:
-    """The flow of the lowest order.  Raises `UsageError` where there is none."""
+    """Return the flow of the lowest order. Raises `UsageError` if there is none."""
     k, gain = growth(parameters)
     at = rows(parameters)
     (block,) = [b for b in at.moving if b.columns.start >= at.students]
     return Equations(
         about=Tier(
             name="leading",
-            validity="while all overlaps are small, from the first escape on it is ahead of the exact flow",
+            validity="valid while all overlaps are small; from the first escape on it is ahead of the exact flow",
             neglects=NEGLECTED,
         ),
         advance=Smooth(),
@@ -222,14 +222,14 @@ def formula(k: int) -> str:
 
 
 RANDOM = 6.0
-"""Overlaps of a random start with the teacher are at most about this many 1/sqrt(d)."""
+"""Approximate largest overlap of a random start with the teacher, in units of 1/sqrt(d)."""
 
 
 def warning(initial: Initial) -> str:
-    """Why SGD need not follow the flow from this start, and what to take; "" where nothing is known against it.
+    """Return a warning that SGD may not follow the flow from this start, with an alternative, or "".
 
-    From a random start at information exponent 3 and more the escape takes longer than the times of order log d up to
-    which the distance of SGD from its flow is controlled.  Source: Ben Arous, Gheissari & Jagannath 2021.
+    From a random start at information exponent 3 and more the escape takes longer than times of order log d. Only up to
+    such times the distance between SGD and its flow is controlled. Source: Ben Arous, Gheissari & Jagannath 2021.
     """
     from derivations.declare.summary import cosines
 
@@ -237,7 +237,7 @@ def warning(initial: Initial) -> str:
     isotropic = p.declaration.inputs is None
     if p.declaration.weights == "free" or p.declaration.loss not in ("squared", "correlation") or not isotropic:
         return ""
-    if p.declaration.look is not None:  # a second look leaves such a start by another order
+    if p.declaration.look is not None:  # with a second look the order of the escape from such a start is another one
         return ""
     nearest = cosines(rows(p), rows(p).gram({**initial.constants, **initial.state}))
     if nearest is None or nearest.max(initial=0.0) > RANDOM / math.sqrt(p.d):
@@ -249,8 +249,9 @@ def warning(initial: Initial) -> str:
     if k < 3:
         return ""
     return (
-        f"information exponent {k} from a random start: SGD is known to follow this dynamics for times of order log d, "
-        f"but the escape takes {scaling(k)}; take compressed SGD for it (odesim simulate --method compressed)"
+        f"information exponent {k} from a random start: SGD is known to follow this dynamics for times of order "
+        f"log d, but the escape takes {scaling(k)}; use compressed SGD for it (odesim simulate --method "
+        "compressed)"
     )
 
 
@@ -263,7 +264,9 @@ def formulas(k: int) -> tuple[str, ...]:
 
 
 def told(k: int, gain: float, name: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Information exponent, growth law, and the predicted time of every teacher, as a sentence and as numbers."""
+    """Return information exponent, growth law, and the predicted time of every teacher, as a sentence and as
+    numbers.
+    """
     declared = initial.parameters.declaration
     level = next((e.threshold for e in declared.events if e.of == name), LEVEL)
     _, a, b, _, gram = arguments(k, gain, initial)

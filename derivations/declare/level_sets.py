@@ -2,14 +2,14 @@
 
     A_k(y) = sum over the roots z_i of f(z_i) = y of He_k(z_i) phi(z_i)/|f'(z_i)|
 
-is the density of y times E[He_k(z) | y].  The generative exponent is the least k >= 1 with A_k not 0: the information
-exponent of the best transform of the label.  A level on which f is flat is an atom; the integral of He_k phi over its
-piece (a, b) is He_{k-1}(a) phi(a) - He_{k-1}(b) phi(b).  `shares` returns
+is the density of y times E[He_k(z) | y]. The generative exponent is the least k >= 1 with A_k not 0: the information
+exponent of the best transform of the label. A level on which f is constant is an atom; the integral of He_k phi over
+its piece (a, b) is He_{k-1}(a) phi(a) - He_{k-1}(b) phi(b). `shares` returns
 
     v_k = E[ E[He_k(z) | y]^2 ]/k!,   0 <= v_k <= 1.
 
-The levels of a histogram would leak 1e-6 (100 bins) to 3e-3 (6,400 bins) into orders that vanish exactly; roots leak
-nothing, as long as the turning points of f are exact: a root whose partner is lost leaks 1e-4.
+With the levels of a histogram, orders that vanish exactly would get 1e-6 (100 bins) to 3e-3 (6,400 bins). With roots
+they vanish, as long as the turning points of f are exact; a root without its partner gives 1e-4.
 
 Source: Damian, Pillaud-Vivien, Lee & Bruna 2024, Computational-statistical gaps in Gaussian single-index models.
 """
@@ -27,22 +27,22 @@ from hermite.polynomials import evaluate_all
 
 Function = Callable[[np.ndarray], np.ndarray]
 REACH = 9.0
-"""Levels and roots are looked for up to here: the normal weight beyond is 1e-19."""
+"""Distance up to which levels and roots are searched; the normal weight beyond is 1e-19."""
 GRID = 4_001
-"""Points of each smooth piece, between which f has one turning point at most."""
+"""Number of points of each smooth piece; f has at most one turning point between two."""
 FARTHEST = 6.5
-"""Levels are y = f(z) at the nodes z of Gauss-Legendre panels up to here: the normal weight beyond is 1e-10."""
+"""Largest node of the levels y = f(z), z on Gauss-Legendre panels; the normal weight beyond is 1e-10."""
 STEEP = 1e-6
-"""A level y is left out where |f'| at a root is below this times |y|: phi/|f'| is then dominated by rounding."""
+"""A level y is left out if |f'| at a root is below this times |y|, because rounding then dominates phi/|f'|."""
 FLAT = 1e-13
-"""A piece is flat where f varies by less than this times its size."""
+"""A piece is constant if f varies by less than this times its size."""
 NONZERO = 1e-8
-"""Smallest v_k that is no rounding: a leak of one lost root is 1e-4, rounding is 1e-16."""
+"""Smallest v_k that is not rounding: a lost root gives 1e-4, rounding 1e-16."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """An interval on which f is strictly monotone, or flat."""
+    """An interval on which f is strictly monotone, or constant."""
 
     low: float
     high: float
@@ -68,7 +68,7 @@ def shares(f: Function, breaks: Sequence[float] = (), order: int = 6) -> np.ndar
 
 
 def exponent(values: np.ndarray) -> int:
-    """Return the least k with v_k above `NONZERO`, 0 where none is.
+    """Return the least k with v_k above `NONZERO`, or 0.
 
     >>> exponent(np.array([1e-17, 0.2]))
     2
@@ -77,7 +77,7 @@ def exponent(values: np.ndarray) -> int:
 
 
 def _of_levels(f: Function, pieces: Sequence[Piece], order: int) -> np.ndarray:
-    """The part of v_k of levels that are no atoms: a mean over z of E[He_k | f(z)]^2/k!."""
+    """Return the part of v_k from levels that are not atoms: a mean over z of E[He_k | f(z)]^2/k!."""
     z, share = panels(np.arange(-FARTHEST, FARTHEST + 0.25, 0.5).tolist(), 16)
     inside = np.zeros_like(z, bool)
     for p in pieces:
@@ -99,8 +99,8 @@ def _of_levels(f: Function, pieces: Sequence[Piece], order: int) -> np.ndarray:
 
 
 def _roots(f: Function, p: Piece, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The root of f = y on a monotone piece for every level, by bisection, and True where there is one."""
-    # The one-sided values at the ends: at a jump f itself may belong to the other piece.
+    """Return the root of f = y on a monotone piece for every level, by bisection, and True if there is one."""
+    # One-sided values at the ends, because at a jump f itself may belong to the other piece.
     ends = _nudged(p)
     at = f(ends)
     crossed = (at[0] - y) * (at[1] - y) < 0
@@ -143,7 +143,7 @@ def _pieces(f: Function, breaks: Sequence[float]) -> list[Piece]:
         z = np.linspace(ends[0], ends[1], GRID)
         y = f(z)
         if float(np.ptp(y)) <= FLAT * size:
-            # The outermost pieces go on to infinity.
+            # The outermost pieces extend to infinity.
             pieces.append(Piece(-math.inf if low == -REACH else low, math.inf if high == REACH else high, True))
             continue
         turns = _turning_points(f, z, y)
@@ -168,12 +168,12 @@ def _turning_points(f: Function, z: np.ndarray, y: np.ndarray) -> list[float]:
 
 
 def _between(t: np.ndarray, low: float, high: float) -> np.ndarray:
-    """The point of [low, high] that t in [-1, 1] stands for."""
+    """Map t in [-1, 1] to [low, high]."""
     return (low + high) / 2 + t * (high - low) / 2
 
 
 def _middle(p: Piece) -> float:
-    """A point inside a piece, which may be infinite."""
+    """Return a point inside a piece, which may be infinite."""
     return (max(p.low, -REACH) + min(p.high, REACH)) / 2
 
 

@@ -1,10 +1,11 @@
-"""Looks at samples of a declared model by their definition in weight space: what explicit SGD moves by.
+"""Looks at samples of a declared model in weight space, by definition, for explicit SGD.
 
-For each sample x by itself, with the motion c_a x of vector a that `evaluate.moves` gives,
+For each sample x separately, with the motion c_a x of vector a from `evaluate.moves`,
 
     u^(k+1)_a = u^(k)_a - rho_a c_a(u^(k)) x/d,   rho_a = size rate_a,
 
-and the vectors move by c_a(u^(times)) x, or by the sum over k of c_a(u^(k)) x.  No field after a step is written here.
+and the vectors move by c_a(u^(times)) x, or by the sum over k of c_a(u^(k)) x. No formula for the fields after a step
+is used.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ def moves(
     """Return the motion of vectors (students, d) and numbers (s,) after looks, summed over samples x (N, d).
 
     The arguments are those of `evaluate.moves`, whose `given` has the size "look" and the factors "moving" (students,)
-    of the steps of vectors.  A virtual step goes along x/d, or `along` (N, d), of which only the product with x counts.
+    of the steps of vectors. A virtual step goes along x/d, or `along` (N, d), of which only the product with x matters.
     """
     import jax
 

@@ -1,11 +1,11 @@
-"""Several looks at a sample: [training] look, and `gnorm` in rules, both of which read the length of a sample.
+"""Several looks at a sample: [training] look, and `gnorm` in rules. Both depend on the length of a sample.
 
     z^(0) = z,   z^(k+1)_a = z^(k)_a - rho_a r c_a(z^(k)),   rho_a = size rate_a,   r = |x|^2/d
 
-for the field z_a = u_a . x of every trained vector; teachers, labels, readouts and numbers stay.  What moves, moves by
-c(z^(times)) with use = "last", and by the sum of all c(z^(k)) with use = "sum".  In d dimensions that is a step of
-rho_a/d along the motion by this sample alone, which is taken back before all move.  In flow and online limit r is 1.
-`gnorm` = sqrt(r sum_b grad_b^2) over the trained vectors b is the norm of their gradient, over sqrt(d).
+for the field z_a = u_a . x of every trained vector; teachers, labels, readouts and numbers are unchanged. The actual
+motion is c(z^(times)) with use = "last", and the sum of all c(z^(k)) with use = "sum". In d dimensions each is a
+virtual step of rho_a/d along the motion by this sample, which is undone before the actual step. In flow and online
+limit r is 1. `gnorm` = sqrt(r sum_b grad_b^2) over the trained vectors b is the norm of their gradient, over sqrt(d).
 Source: Arnaboldi, Dandi, Krzakala, Pesce & Stephan 2024, https://arxiv.org/abs/2405.15459 (data repetition).
 """
 
@@ -21,12 +21,12 @@ KEYS = ("size", "use", "times")
 USES = ("last", "sum")
 MOST_TIMES = 20
 GNORM = "gnorm"
-"""The name of the norm of a sample's gradient in rules."""
+"""Name of the norm of a sample's gradient in rules."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Look:
-    """The declared look: the size rho of a virtual step, what moves, and how many virtual steps there are."""
+    """Declared look: the size rho of a virtual step, the use of the looks, and the number of virtual steps."""
 
     size: float
     use: str = "last"
@@ -34,7 +34,7 @@ class Look:
 
 
 def look(training: Mapping[str, Any]) -> Look | None:
-    """Return what [training] says of looks; None without the key.  Raises `fields.Mistake` for what is no look.
+    """Return the look in [training]; None without the key. Raises `fields.Mistake` for an invalid look.
 
     >>> look({"look": {"size": 0.5}})
     Look(size=0.5, use='last', times=1)
@@ -56,17 +56,17 @@ def look(training: Mapping[str, Any]) -> Look | None:
 
 
 def measured(declared: Any) -> bool:
-    """Return True if coefficients read the length of a sample: by looks, or by the norm of a gradient."""
+    """Return True if coefficients depend on the length of a sample: by looks, or by the norm of a gradient."""
     return declared.look is not None or normed(declared)
 
 
 def normed(declared: Any) -> bool:
-    """Return True if a rule reads `gnorm`."""
+    """Return True if a rule contains `gnorm`."""
     return any(GNORM in rule.tree.names() for rule in declared.rules)
 
 
 def require(declared: Any) -> None:
-    """Raise `fields.Mistake` where a look, or `gnorm`, stands beside what it does not combine with."""
+    """Raise `fields.Mistake` for a look, or `gnorm`, together with incompatible features."""
     word, key = ("look", "look") if declared.look is not None else (GNORM, "rule")
     if not measured(declared):
         return
@@ -92,12 +92,12 @@ def require(declared: Any) -> None:
 
 
 def _require_look(declared: Any, refuse: Callable[[str, str], None]) -> None:
-    """Refuse looks that have no effect, no mean, or a size that is not known when they are taken."""
+    """Raise an error for looks that have no effect, no mean, or a size that is not known in time."""
     if not any(declared.moves(group, slot) for group in declared.students for slot in group.slots):
         said = "look has no effect, because no vector is trained and a virtual step does not move readouts and numbers"
         raise fields.Mistake(said, "training", "look")
     trees = [(group.unit, group.text) for group in declared.groups] + [(one.tree, one.text) for one in declared.rules]
-    trees += [] if declared.own_loss is None else [(declared.own_loss, "an own loss")]
+    trees += [] if declared.own_loss is None else [(declared.own_loss, "a user's loss")]
     for tree, text in trees:
         if tree.calls("exp"):
             refuse(f"{text!r}", "exp of a field has no mean after a virtual step")
@@ -118,7 +118,7 @@ def add_number(declared: Any, add_parameter: Callable[..., None]) -> None:
 
 
 def constants(parameters: Any) -> tuple[np.ndarray, ...]:
-    """The run-time argument of SGD's functions: the size of the virtual step; nothing without looks."""
+    """Return the run-time argument of SGD's functions: the size of the virtual step; empty without looks."""
     return () if parameters.declaration.look is None else (np.array([parameters.look_size]),)
 
 
@@ -134,7 +134,7 @@ def convention(parameters: Any) -> dict[str, str]:
 
 
 def reason(declared: Any) -> str:
-    """Return the reason why looks leave a model no closed forms; "" where they are none."""
+    """Return the reason why looks exclude closed forms, or ""."""
     if declared.look is not None:
-        return "the coefficient after a look at a sample is no sum of products over pairs of units"
-    return "gnorm is no sum of products over pairs of units" if normed(declared) else ""
+        return "the coefficient after a look at a sample is not a sum of products over pairs of units"
+    return "gnorm is not a sum of products over pairs of units" if normed(declared) else ""

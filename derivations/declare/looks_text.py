@@ -1,4 +1,4 @@
-"""The text of `coefficients` where they read the length of a sample: looks, and the norm of a gradient."""
+"""Text of `coefficients` that depend on the length of a sample: looks, and the norm of a gradient."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,8 +8,8 @@ from derivations.declare.declaration import Declaration
 def coefficients(declared: Declaration, body: list[str], given: str) -> str:
     """The functions of `coefficients(fields, labels, lengths, vv, scalars, ..)` with the lines of one look.
 
-    `lengths` are |x|^2/d, one row.  With looks the lines stand in a function of their own, and every look moves the
-    fields of the trained vectors, the first rows.
+    `lengths` are |x|^2/d, one row. With looks the lines are a separate function, and every look changes the fields of
+    the trained vectors, the first rows.
     """
     arguments = f"(fields, labels, lengths, vv, scalars, {given})"
     look = declared.look
@@ -38,7 +38,7 @@ def _function(name: str, arguments: str, lines: list[str]) -> str:
 
 
 def norm(declared: Declaration, gradient: Callable[[Declaration, int, str], str]) -> Iterator[str]:
-    """gnorm, for the rules that read it; `gradient(declared, k, kind)` is the text of a derivative of the loss."""
+    """Return gnorm for rules; `gradient(declared, k, kind)` is the text of a derivative of the loss."""
     terms = [
         f"total(({gradient(declared, k, f'z_{slot}')}) ** 2)"
         for k, group in enumerate(declared.students)

@@ -8,7 +8,7 @@ from derivations.statement import HALF, Watched, sp
 
 
 def error(motion: Motion, heads: Sequence[str] | None = None) -> Any:
-    """E[(f - f*)^2], summed over heads (None: those in force)."""
+    """Return E[(f - f*)^2], summed over heads (None: those in use)."""
     found = sp.Integer(0)
     for g in motion.algebra.groups:
         for h in motion.algebra.groups[g:]:
@@ -20,7 +20,7 @@ def error(motion: Motion, heads: Sequence[str] | None = None) -> Any:
 
 
 def _mean_output(motion: Motion) -> Any:
-    """E[f] in a cluster, where clusters have labels."""
+    """Return E[f] in a cluster, if clusters have labels."""
     found = sp.Integer(0)
     for g in motion.algebra.students:
         i = motion.algebra.index("i", g)
@@ -48,6 +48,6 @@ def loss(motion: Motion) -> Any:
 
 
 def watched(motion: Motion, component: Any, heads: Sequence[str] | None = None) -> Watched:
-    """The mean squared error over some heads (None: those in force), which is saved beside the state."""
+    """Return the mean squared error over some heads (None: those in use), which is saved with the state."""
     return Watched(sp.Symbol(component.name), error(motion, heads), component.meaning, bounds=component.bounds,
                    symbol=component.symbol)  # fmt: skip

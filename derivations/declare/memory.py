@@ -1,13 +1,13 @@
-"""The table [memory]: numbers of training that remember, such as the sum of squared gradients of AdaGrad-Norm.
+"""The table [memory]: numbers that accumulate during training, such as the sum of squared gradients of AdaGrad-Norm.
 
     db/dt = rate,   SGD: b <- b + tick rate, by the batch's gradient, before the step is taken
 
-A rate may name the time, shared numbers, entries and means of order parameters, memories, and
+A rate may contain the time, shared numbers, entries and means of order parameters, memories, and
 
     g2 = sum over trained vectors of |g|^2, g the mean gradient of a batch, divided by d in an online limit
 
-(`g2_w` of one slot).  Its limits are sum_i E[c_i^2]/B online and sum_i |E[c_i x]|^2 in a flow.  Values of training may
-name memories.  Source: Ward, Wu & Bottou 2019 (AdaGrad-Norm).
+(`g2_w` of one slot). Its limits are sum_i E[c_i^2]/B online and sum_i |E[c_i x]|^2 in a flow. Values of training may
+contain memories. Source: Ward, Wu & Bottou 2019 (AdaGrad-Norm).
 """
 
 import re
@@ -36,7 +36,7 @@ def squares(students: tuple[Group, ...], trained: tuple[str, ...]) -> tuple[str,
 def memories(
     table: Mapping[str, Any], students: tuple[Group, ...], trained: tuple[str, ...], numbers: tuple[Number, ...]
 ) -> tuple[Memory, ...]:
-    """Return what [memory] states.  Raises `fields.Mistake` for a name that is taken, and for a rate that is none."""
+    """Return the memories in [memory]. Raises `fields.Mistake` for a reserved name, and for an invalid rate."""
     shared = {number.name: number.default for number in numbers if not number.per_unit}
     known = (*names_of(table), *squares(students, trained))
     found = []
@@ -55,29 +55,32 @@ def memories(
         rate = schedule_reading.value(entry, "rate", place, Names(shared, known), named=name)
         assert not isinstance(rate, float)
         if rate.switches:
-            said = "the rate of a memory does not jump or bend at times: step, sign, relu and abs are for values"
+            said = "the rate of a memory cannot have jumps or kinks in time: step, sign, relu and abs are for values"
             raise fields.Mistake(said, place, "rate")
         found.append(Memory(name, fields.real(given, "start", place, 0.0), rate.text, rate.pieces[0], rate.seen))
     return tuple(found)
 
 
 def _require_name(name: str, numbers: list[str], students: tuple[Group, ...]) -> None:
-    """Refuse a name that means something else."""
+    """Raise an error for a name with another meaning."""
     slots = [slot for group in students for slot in group.slots]
     ours = (*named.RESERVED, *named.OPTIONS, TIME, SQUARE, *numbers, *slots)
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{0,19}", name) or name in ours or named.WRITTEN.fullmatch(name):
-        said = f"{fields.shown(name)} cannot be a memory: it is taken, or no name of 2 to 20 letters and digits"
+        said = (
+            f"{fields.shown(name)} cannot be the name of a memory: the name already has a meaning, or is not made of "
+            "2 to 20 letters and digits"
+        )
         raise fields.Mistake(said, "memory", name)
 
 
 def of_squares(declared: Declaration) -> list[str]:
-    """The squared gradients that some memory reads."""
+    """Return the squared gradients that memories use."""
     names = squares(declared.students, declared.trained)
     return [name for name in names if any(name in memory.seen for memory in declared.memories)]
 
 
 def vectors_of(declared: Declaration, square: str) -> list[tuple[int, str]]:
-    """The trained vectors (number of the group, slot) that a squared gradient is the sum over."""
+    """Return the trained vectors (number of the group, slot) in the sum of a squared gradient."""
     every = [(k, s) for k, g in enumerate(declared.students) for s in g.slots if declared.moves(g, s)]
     if square == SQUARE:
         return every

@@ -1,4 +1,4 @@
-"""Memories and values that see the state in the equations of motion: expressions of SymPy."""
+"""Memories and state-dependent values in the equations of motion, as expressions of SymPy."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def seen(symbols: Algebra, expression: Any) -> Any:
-    """An expression with entries and means of order parameters in the place of their names."""
+    """Replace the names of entries and means of order parameters in an expression."""
     places = {}
     for symbol in expression.free_symbols:
         found = entry(symbol.name)
@@ -25,13 +25,13 @@ def seen(symbols: Algebra, expression: Any) -> Any:
 
 
 UNDEFINED = sp.Symbol("undefined")
-"""A constant that is no number: what a value below 0 is, so that a run ends there."""
+"""Constant NaN, which a value below 0 becomes, so that a run ends there."""
 
 
 def values(symbols: Algebra, schedule: Schedule) -> Iterator[Definition]:
-    """The value of a schedule; one that sees the state is no number where it is below 0.
+    """Return the value of a schedule; a state-dependent value is NaN if it is below 0.
 
-    Other values are looked at before a run begins.
+    Other values are checked before a run begins.
     """
     value = seen(symbols, schedule_equations.expression(schedule))
     if schedule.seen:
@@ -63,7 +63,9 @@ def _entry(symbols: Algebra, name: str, indices: tuple[int, ...]) -> Any:
 
 
 def equations(motion: "Motion") -> Iterator[Equation]:
-    """The rates of memories; without the second-order term of an online limit, which they read, what adds that does."""
+    """Return the rates of memories; those with the second-order term of an online limit are added later, with this
+    term.
+    """
     if motion.declared.limit == "online" and not motion.second:
         return
     yield from rates(motion, square)

@@ -1,4 +1,4 @@
-"""The clusters of the inputs of a run: x ~ N(sum_k A_ck m_k, Lambda_c) with probability p_c, in numbers."""
+"""Clusters of the inputs of a run, x ~ N(sum_k A_ck m_k, Lambda_c) with probability p_c, as numbers."""
 
 import dataclasses
 import functools
@@ -15,9 +15,9 @@ from derivations.declare.grammar import Tree, number
 from derivations.declare.rows import SPACE
 
 CLUSTER = "cluster"
-"""The name of the dimension over clusters."""
+"""Name of the dimension over clusters."""
 LINEAR = 1e-9
-"""Relative tolerance for a mean that must be linear."""
+"""Relative tolerance for the test that a mean is linear."""
 ONE = Tree("number", value=1.0)
 
 
@@ -25,9 +25,9 @@ ONE = Tree("number", value=1.0)
 class Mixture:
     """The clusters of some inputs: their `probability` (C,), and the weights `mean` (C, N) of the named means.
 
-    `eigenvalue` (C, L) are those of their covariances in the blocks, `label` (C,) what their samples are labelled by
-    (None: a teacher does), `norm` (N,) the Euclidean norms of the named means.  Samples that are multiplied for a trace
-    that was asked for have this factor in `mean`, since vectors of a file stay as they are.
+    `eigenvalue` (C, L) are those of their covariances in the blocks, `label` (C,) the labels of their samples (None:
+    those of a teacher), `norm` (N,) the Euclidean norms of the named means. If samples are multiplied by a factor for a
+    given trace, `mean` contains this factor, because vectors of a file are unchanged.
     """
 
     probability: np.ndarray
@@ -38,9 +38,9 @@ class Mixture:
 
 
 def mixture(parameters: Any) -> Mixture | None:
-    """Return the clusters of a run; None for isotropic inputs.  Raises `UsageError` for what is no law of inputs.
+    """Return the clusters of a run; None for isotropic inputs. Raises `UsageError` for an invalid distribution.
 
-    Inputs without clusters are one, of probability 1 and mean 0.
+    Inputs without clusters are one cluster of probability 1 and mean 0.
     """
     declared: Declaration = parameters.declaration
     blocks = spectra.blocks(parameters)
@@ -93,7 +93,7 @@ def _positive(what: str, given: Tree, known: Mapping[str, float]) -> float:
 
 
 def _linear(mean: Tree | None, names: list[str], known: Mapping[str, float]) -> np.ndarray:
-    """The weights of the named means in the mean of a cluster.  Raises `UsageError` where it is not linear in them."""
+    """The weights of the named means in the mean of a cluster. Raises `UsageError` if it is not linear in them."""
     if mean is None:
         return np.zeros(len(names))
 
@@ -111,7 +111,7 @@ def _linear(mean: Tree | None, names: list[str], known: Mapping[str, float]) -> 
 
 
 def _eigenvalues(inputs: Inputs, known: Mapping[str, float], blocks: spectra.Blocks) -> np.ndarray:
-    """The eigenvalues (C, L) of the clusters; a trace that was asked for has multiplied all of them by one factor."""
+    """Return the eigenvalues (C, L) of the clusters; a given trace has multiplied all of them by one factor."""
     if inputs.classes:
         return classes.by_blocks(inputs, blocks.eigenvalue, blocks.dimension)
     rows = []
@@ -162,7 +162,7 @@ def variances(parameters: Any) -> np.ndarray:
 
 
 def require_small_means(parameters: Any) -> None:
-    """Raise `UsageError` where a mean is as large as the inputs around it, which the online limit neglects."""
+    """Raise `UsageError` if a mean is as large as the inputs around it, because the online limit neglects this."""
     blocks, law = spectra.blocks(parameters), mixture(parameters)
     if blocks is None or law is None or parameters.declaration.limit != "online" or not len(law.norm):
         return
@@ -178,7 +178,7 @@ def require_small_means(parameters: Any) -> None:
 
 
 def require_signs(parameters: Any) -> None:
-    """Raise `UsageError` for labels of which the sign is asked for, and that are 0 or have one sign."""
+    """Raise `UsageError` for labels whose sign is needed, but which are 0 or all have one sign."""
     law, declared = mixture(parameters), parameters.declaration
     if law is None or law.label is None or not declared.labelled():
         return

@@ -1,9 +1,9 @@
-"""The microscopic model of a declaration: student, teacher, loss, one SGD step, as its author states them.
+"""Microscopic model of a declaration: student, teacher, loss, one SGD step.
 
     f(x) = sum_i a_i phi(u_i . x, ..),  y = f*(x) + noise N(0, 1),  x ~ N(0, I_d),  loss l(f, y), mean over a batch
-    u <- u - h (dl/du + decay u), s <- s - h dl/ds; `sphere`: along the tangential part, the norm put back
+    u <- u - h (dl/du + decay u), s <- s - h dl/ds; `sphere`: along the tangential part, the norm restored
 
-Nothing here knows a kernel, a moment or an expansion.
+No kernel, moment or expansion is used here.
 """
 
 import functools
@@ -40,7 +40,7 @@ from derivations.declare.schedules import Schedule
 
 
 def model(parameters: Any) -> ScalarModel:
-    """The model of the declaration that the parameters carry."""
+    """Return the model of the declaration of the parameters."""
     return of_declaration(noise.in_force(parameters), schedules.active(parameters))
 
 
@@ -48,7 +48,7 @@ def model(parameters: Any) -> ScalarModel:
 def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -> ScalarModel:
     """The model of a declaration, one for all sizes and values; its functions are written when they are needed.
 
-    `changing` are the schedules in force.
+    `changing` are the active schedules.
     """
     return ScalarModel(
         module=__name__,
@@ -80,9 +80,10 @@ def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -
 
 
 def degree(declared: Declaration) -> int:
-    """Return the degree of the units as polynomials of their fields; 0 where a unit, a share or the loss is none.
+    """Return the degree of the units as polynomials of their fields; 0 if a unit, a share or the loss is not a
+    polynomial.
 
-    Rules, looks, predictions and laws of noise other than the normal one count as no polynomials.
+    Rules, looks, predictions and noise with another than the normal distribution also give 0.
     """
     import sympy
 
@@ -99,7 +100,7 @@ def degree(declared: Declaration) -> int:
 
 
 def _moves(declared: Declaration) -> Callable[..., Any] | None:
-    """The motion by samples where it is no derivative of their losses."""
+    """Return the motion by samples if it is not a derivative of their losses."""
     return looked.moves if declared.look is not None else evaluate.moves if declared.rules else None
 
 
@@ -126,7 +127,7 @@ def sizes(parameters: Any) -> tuple[int, int]:
 
 
 def further(parameters: Any) -> int:
-    """Rows of norms, one for each vector where the loss depends on norms, and one for each scalar."""
+    """Return the rows of norms, one for each vector if the loss depends on norms, and one for each scalar."""
     rows = system.rows(parameters)
     counted = sum(count for _, _, count in rows.scalars)
     counted += len(parameters.declaration.memories)
@@ -134,7 +135,7 @@ def further(parameters: Any) -> int:
 
 
 def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
-    """The arguments that `written.arguments` names, up to the readouts that do not move."""
+    """Return the arguments in `written.arguments` up to the constant readouts."""
     rows = system.rows(parameters)
     counts = np.array([count for _, _, count in rows.scalars], int)
     square, now = np.diag(rows.whole(gram)), schedules.begun(parameters)
@@ -156,9 +157,9 @@ def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
 
 
 def _clock(parameters: Any) -> tuple[np.ndarray, ...]:
-    """Steps in a unit of time, and the switches: when they are thrown, and their values before and after.
+    """Return steps in a unit of time, and the switches: their times, and their values before and after.
 
-    In an online limit that is the number of a step, which single precision holds exactly; in a flow, whose step is not
+    In an online limit a time is the number of a step, which is exact in single precision; in a flow, whose step is not
     known here, it is a time.
     """
     if not schedules.active(parameters) and not parameters.declaration.memories:
@@ -205,7 +206,7 @@ def spaces(parameters: Any) -> Eigenspaces | None:
 
 
 def frame(inputs: Inputs) -> np.ndarray | None:
-    """The fixed vectors (fixed, d) that are given by their coordinates and come last; None where there are none."""
+    """Return the fixed vectors (fixed, d) with given coordinates, which come last; None if there are none."""
     taught, means = data.teacher(inputs), classes.named_means(inputs)
     given = [rows for rows in (taught, means) if rows is not None]
     return np.vstack(given) if given else None
@@ -243,7 +244,7 @@ def observe(parameters: Any, saved: np.ndarray) -> Labelled:
 
 
 def _observed_velocities(rows: Rows, gram: np.ndarray, values: np.ndarray) -> Labelled:
-    """The velocities, where they are order parameters."""
+    """Return the velocities, if they are order parameters."""
     blocks, trained = velocity_blocks.components(rows, gram), velocity_blocks.pushes(rows)
     starts = dict(zip([one[:2] for one in rows.scalars], np.cumsum([0, *(n for *_, n in rows.scalars)]), strict=False))
     blocks |= {
@@ -254,7 +255,9 @@ def _observed_velocities(rows: Rows, gram: np.ndarray, values: np.ndarray) -> La
 
 
 def kept(parameters: Any, saved: np.ndarray) -> Labelled:
-    """The velocities of a fixed beta, which are no order parameters, from packed Gram matrices and numbers (.., n)."""
+    """Return the velocities of a fixed beta, which are not order parameters, from packed Gram matrices and numbers (..,
+    n).
+    """
     rows = system.rows(parameters)
     gram, values = unpacked(saved, rows.total + rows.students, rows.stack)
     blocks = velocity_blocks.hidden(rows)
@@ -269,7 +272,9 @@ def kept(parameters: Any, saved: np.ndarray) -> Labelled:
 
 
 def velocities(initial: Initial) -> tuple[np.ndarray, np.ndarray]:
-    """The Gram matrix (.., n + S, n + S) with the velocities of vectors behind all rows, and those (s,) of numbers."""
+    """Return the Gram matrix (.., n + S, n + S) with the velocities of vectors after all rows, and those (s,) of
+    numbers.
+    """
     rows, known = system.rows(initial.parameters), {**initial.constants, **initial.state}
     found = []
     for number, word, count in rows.scalars:
@@ -298,6 +303,6 @@ def of_samples(
     measure: Callable[..., Any], declared: Declaration, changing: tuple[Schedule, ...], vectors: Any, scalars: Any,
     x: Any, labels: Any, *numbers: Any,
 ) -> Any:  # fmt: skip
-    """A `measure` of `evaluate` of samples, with the run-time arguments of the written functions."""
+    """Apply a `measure` of `evaluate` to samples, with the run-time arguments of the written functions."""
     named = dict(zip(written.arguments(declared, changing), numbers, strict=True))
     return measure(declared, vectors, scalars, x, labels, named)

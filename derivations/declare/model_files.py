@@ -1,4 +1,4 @@
-"""Files that state a model: their bytes, their encoding, and the tables of their TOML."""
+"""Files that declare a model: their bytes, their encoding, and the tables of their TOML."""
 
 import codecs
 import re
@@ -10,33 +10,35 @@ from typing import Any
 from derivations.contract import UsageError
 
 LARGEST = 1_000_000
-"""Most bytes of a file that states a model."""
+"""Largest number of bytes of a file that declares a model."""
 DOTS = 10
 DOTTED = re.compile(rf"(?:\.[ \t]*[\w\"'-]+[ \t]*){{{DOTS}}}")
 
 
 def content(path: Path) -> bytes:
-    """The bytes of a file that may state a model.  Raises `UsageError` for what is no file, or too large a one."""
+    """Return the bytes of a file that may declare a model. Raises `UsageError` for anything but a file, or for too
+    large a one.
+    """
     try:
         status = path.stat()
-        if not stat.S_ISREG(status.st_mode):  # a pipe or a device would be read for ever
+        if not stat.S_ISREG(status.st_mode):  # reading a pipe or a device would never end
             raise UsageError(f"cannot read {path}: it is not a file, and a model is declared in a file")
         if status.st_size > LARGEST:
-            raise UsageError(f"{path} has {status.st_size} bytes; a model is stated in a file of at most {LARGEST}")
+            raise UsageError(f"{path} has {status.st_size} bytes; a model is declared in a file of at most {LARGEST}")
         return path.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
 
 
 def parsed(path: Path) -> tuple[str, dict[str, Any]]:
-    """The text of a TOML file and its tables.  Raises `UsageError` for what is no text or no TOML."""
+    """The text of a TOML file and its tables. Raises `UsageError` if it is not text or not TOML."""
     raw = content(path)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} {encoding_of(raw, error.start)}") from None
     dotted = DOTTED.search(text)
-    if dotted:  # tomllib takes time of a power of their number
+    if dotted:  # the time of tomllib grows like a power of their number
         line = text.count("\n", 0, dotted.start()) + 1
         raise UsageError(f"{path}, line {line}: a name of {DOTS} dots and more, but tables are nested twice at most")
     try:
@@ -48,7 +50,7 @@ def parsed(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def encoding_of(raw: bytes, place: int) -> str:
-    """Return a sentence on bytes that are no UTF-8 from `place` on: text of another encoding, or no text.
+    """Return a sentence on bytes that are not UTF-8 from `place` on: text in another encoding, or not text.
 
     >>> encoding_of("unit".encode("utf-16"), 0)
     'is text in UTF-16: save it in UTF-8'
@@ -59,7 +61,7 @@ def encoding_of(raw: bytes, place: int) -> str:
         line = raw.count(b"\n", 0, place) + 1
         said = f"has {raw[place : place + 1].decode('latin-1')!r} in line {line} as text in Latin-1"
         return f"{said}, or another encoding of one byte a letter: save it in UTF-8"
-    return "is no text file: a model is stated in TOML"
+    return "is not a text file: a model is declared in TOML"
 
 
 def _unquoted(text: str, said: str) -> str:

@@ -2,9 +2,8 @@
 
     E[z_i F] = sum_j C_ij E[dF/dz_j]
 
-lowers powers until gates alone are left, whose means are the `bases` (closed forms), or numbers looked up in a table of
-series (gates at unit variance).  Nothing is expanded: a moment that no output needs is never written, one of odd degree
-is known to vanish.
+lowers powers until only gates are left, whose means are the `bases` (closed forms), or tabulated series (gates at unit
+variance). Products are not expanded. Moments that no output needs are not written, and those of odd degree vanish.
 """
 
 import dataclasses
@@ -20,16 +19,16 @@ Orders = tuple[tuple[int, int], ...]
 
 @dataclasses.dataclass
 class Tables:
-    """The means of series gates that programs look up: `pairs` S_ab, each (gate, a, gate, b), and `means` (gate, a).
+    """Means of series gates in the tables of programs: `pairs` S_ab, each (gate, a, gate, b), and `means` (gate, a).
 
-    The place in the list is the index of the column; the values are made for the numbers of a run (`series`).
+    The place in the list is the index of the column. The values depend on the numbers of a run (`series`).
     """
 
     pairs: list[tuple[Gate, int, Gate, int]] = dataclasses.field(default_factory=list)
     means: list[tuple[Gate, int]] = dataclasses.field(default_factory=list)
 
     def pair(self, entry: tuple[Gate, int, Gate, int]) -> int:
-        """The column of S_ab, which is S_ba where the two gates are one."""
+        """Return the column of S_ab, which is S_ba if the two gates are equal."""
         one, a, two, b = entry
         if one == two and a > b:
             entry = (one, b, two, a)
@@ -45,12 +44,12 @@ class Tables:
 
 
 class Program:
-    """One function of a covariance: outputs that are means of products of parts of some units.
+    """Program of one function of a covariance, whose outputs are means of products of parts of some units.
 
     Its arguments are c{i}_{j}, i <= j, for the fields of all factors in turn (those of factor k from offset k on), the
-    factors' own numbers b{k}_{name}, the user's numbers, and `S` and `m`, the looked-up series and means; those of no
-    use are left out by `arguments`.  With `same` the first two factors are one unit.  With `moved` fields have means
-    mu_{i}, arguments behind the others: a gate F(s z + b) is then that of a centred field with the bias b + s mu, and
+    factors' numbers b{k}_{name}, the user's numbers, and `S` and `m`, the tabulated series and means; `arguments`
+    leaves out unused ones. With `same` the first two factors are one unit. With `moved` fields have means mu_{i},
+    arguments after the others: a gate F(s z + b) is then that of a centred field with the bias b + s mu, and
 
         E[z_i F] = mu_i E[F] + sum_j C_ij E[dF/dz_j]
     """
@@ -80,7 +79,7 @@ class Program:
         return [self._output(parts) for parts in outputs]
 
     def expressions(self, outputs: Sequence[Sequence[Part]]) -> list[Any]:
-        """One expression for each output, in the arguments alone."""
+        """Return one expression for each output, in the arguments only."""
         results, known = self.results(outputs), {}
         for symbol, value in (*self.closed, *self.lines):
             known[symbol] = value.xreplace(known)
@@ -145,7 +144,9 @@ class Program:
         return dataclasses.replace(gate, bias=self._placed(gate.bias, k) + shift)
 
     def _placed(self, value: Any, k: int) -> Any:
-        """An expression with squared norms as diagonal entries, and the unit's own numbers as those of factor k."""
+        """Return an expression with diagonal entries for squared norms, and the numbers of the unit as those of factor
+        k.
+        """
         import sympy
 
         at = self.offsets[k]
@@ -154,7 +155,7 @@ class Program:
         return sympy.sympify(value).subs(places, simultaneous=True)
 
     def _cell(self, orders: Orders, powers: tuple[int, ...]) -> Any:
-        """The symbol of one moment; a number where it is known, such as 0 where it vanishes."""
+        """Return the symbol of one moment, or a known number such as 0."""
         import sympy
 
         key = (orders, powers)
@@ -192,14 +193,14 @@ class Program:
         return sympy.Symbol(f"c{i}_{j}", real=True, positive=True if i == j else None)
 
     def _named(self, letter: str, steps: list[tuple[Any, Any]], value: Any) -> Any:
-        """A symbol for a value, which is appended to some steps."""
+        """Return a symbol for a value, which is appended to some steps."""
         import sympy
 
         steps.append((sympy.Symbol(f"{letter}{len(steps)}", real=True), value))
         return steps[-1][0]
 
     def _base(self, orders: Orders) -> Any:
-        """The mean of the gates alone."""
+        """Return the mean of the gates without powers."""
         if orders not in self.bases:
             self.bases[orders] = self._gates_alone(orders)
         return self.bases[orders]

@@ -1,12 +1,12 @@
-"""Momentum: [training] momentum and nesterov, the numbers of a run that they make, and what is refused.
+"""Momentum: [training] momentum and nesterov, their numbers in a run, and incompatible features.
 
     v <- beta v + g,  u <- u - h v                   momentum = beta, as in PyTorch (g includes decay)
     v <- beta v + g,  u <- u - h (g + beta v)        with nesterov
     v <- beta v + (1 - beta) g,  u <- u - h v        momentum = {time = tau}, beta = 1 - tick/tau
 
-All velocities start at 0.  A fixed beta forgets within 1/(1 - beta) steps, which take no time on the clock of a limit:
-flow and online limit are those of the step h/(1 - beta).  A time tau stays, and velocities are then order parameters.
-Sources: Polyak 1964; Nesterov 1983; Sutskever, Martens, Dahl & Hinton 2013.
+All velocities start at 0. With a fixed beta, velocities forget within 1/(1 - beta) steps, which take no time on the
+clock of a limit. Flow and online limit are then those of the step h/(1 - beta). With a time tau velocities are order
+parameters. Sources: Polyak 1964; Nesterov 1983; Sutskever, Martens, Dahl & Hinton 2013.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ KEYS = ("time",)
 
 @dataclasses.dataclass(frozen=True)
 class Momentum:
-    """The declared momentum: beta, or the time tau of a `timed` one; and whether it is Nesterov's."""
+    """Declared momentum: beta, or the time tau if `timed`; and True for Nesterov's form."""
 
     value: float
     timed: bool = False
@@ -31,7 +31,7 @@ class Momentum:
 
     @property
     def parameter(self) -> str:
-        """The name of its number among the parameters.
+        """Return the name of its number among the parameters.
 
         >>> Momentum(2.0, timed=True).parameter
         'momentum_time'
@@ -40,10 +40,10 @@ class Momentum:
 
 
 def momentum(training: Mapping[str, Any], weights: str, inputs: Any) -> Momentum | None:
-    """Return what [training] says of momentum; None without the key.
+    """Return the momentum in [training]; None without the key.
 
-    Raises `fields.Mistake` for a value out of its domain, for `nesterov` alone, and beside what it does not combine
-    with: weights that are not free, and a time beside [inputs].
+    Raises `fields.Mistake` for a value out of its domain, for `nesterov` alone, and for incompatible features: weights
+    that are not free, and a time together with [inputs].
     """
     nesterov = fields.flag(training, "nesterov", "training")
     if "momentum" not in training:
@@ -76,7 +76,7 @@ def momentum(training: Mapping[str, Any], weights: str, inputs: Any) -> Momentum
 
 
 def _require(value: float) -> None:
-    """Raise `fields.Mistake` for a beta that is none."""
+    """Raise `fields.Mistake` for an invalid beta."""
     if not 0 <= value < 1:
         raise fields.Mistake(f"momentum is at least 0 and below 1, but {value:g} was given", "training", "momentum")
 
@@ -118,7 +118,7 @@ def _require_time(time: float, tick: float) -> None:
 
 
 def acceleration(parameters: Any) -> float:
-    """The factor 1/(1 - beta) of all speeds in flow and online limit; 1 without a fixed momentum."""
+    """Return the factor 1/(1 - beta) of all speeds in flow and online limit; 1 without a fixed momentum."""
     stated: Momentum | None = parameters.declaration.momentum
     fixed = stated is not None and not parameters.declaration.inertial
     return 1.0 / (1.0 - parameters.momentum) if fixed else 1.0
@@ -146,7 +146,7 @@ def convention(parameters: Any) -> dict[str, str]:
 
 
 def resting(declared: Any) -> list[str]:
-    """Lines that leave the velocities of what is not trained as they are, for a later stage; none where all is."""
+    """Return lines that keep the velocities of untrained parameters for a later stage; empty if all are trained."""
     every = [(k, group, word) for k, group in enumerate(declared.students) for word in group.slots]
     numbers = [(k, group, word) for k, group in enumerate(declared.students) for word in group.own]
 
@@ -165,10 +165,10 @@ def resting(declared: Any) -> list[str]:
 
 
 def accelerate(declared: Any, given: str, norms: bool) -> str:
-    """The text of `accelerate`, which takes the place of `update` in SGD with momentum.
+    """Return the text of `accelerate`, which replaces `update` in SGD with momentum.
 
     It returns, for all vectors (S,), the parts of v, u and the gradient in the new v and in the new u, then the new
-    numbers and their velocities.  With `norms` the first of the means are the parts of gradients along their vectors.
+    numbers and their velocities. With `norms` the first of the means are the parts of gradients along their vectors.
     """
     stated: Momentum = declared.momentum
     tick = "step_size" if declared.limit == "flow" else "push[1]"

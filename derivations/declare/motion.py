@@ -1,18 +1,18 @@
-"""The motion of a declared model as definitions and equations: gradients by overlaps, and what a constraint leaves.
+"""Motion of a declared model as definitions and equations: gradients with respect to overlaps, and constraints.
 
 With c_a = dl/dz_a, the derivative of the sample's loss in the field of vector a, the mean gradient is
 
     E[c_a x] = sum_r C_ar u_r,   C_ar = dL/dG_ar (Stein; twice that on the diagonal),   D_ab = sum_r C_ar G_rb
 
-and d(u_a . u_b)/dt = -D_ab - D_ba.  `sphere` subtracts the part along u_a, `normalised` divides by norms.  In the
-online limit (step eta/d, time steps/d) u_a . u_b gains eta^2 E[c_a c_b]/B.  Numbers follow derivatives of the loss.
+and d(u_a . u_b)/dt = -D_ab - D_ba. `sphere` subtracts the part along u_a, `normalised` divides by norms. In the online
+limit (step eta/d, time steps/d) u_a . u_b gains eta^2 E[c_a c_b]/B. Numbers follow derivatives of the loss.
 
 Inputs of covariance Lambda with eigenvalues lam_l have one Gram matrix G^l for the parts of the vectors in each
 eigenspace: the fields have the covariance sum_l lam_l G^l, E[c_a x^l] = lam_l sum_r C_ar u_r^l, and the online limit
-gains eta^2 f_l lam_l E[c_a c_b]/B where f_l is the share of the eigenspace in the coordinates.  Norms are Euclidean.
+gains eta^2 f_l lam_l E[c_a c_b]/B where f_l is the share of the eigenspace in the coordinates. Norms are Euclidean.
 
-Of inputs from clusters with means sum_k A_ck m_k all means are taken in every cluster, where E_c[c_a x^l] has besides
-the part E_c[c_a] sum_k A_ck m_k^l, and then over the clusters.  Labels y_c of clusters stand in the place of a teacher.
+For clusters with means sum_k A_ck m_k, all means are averages over clusters, where E_c[c_a x^l] has the further part
+E_c[c_a] sum_k A_ck m_k^l. Labels y_c of clusters replace a teacher.
 
 Sources: Saad & Solla 1995; Price 1958; Yoshida & Okada 2019 (eigenvalues); Refinetti et al. 2021 (mixtures).
 """
@@ -38,13 +38,13 @@ from derivations.statement import HALF, Base, Definition, Equation, Named, sp
 STEP, DECAY, NOISE, BATCH = sp.symbols("step decay noise batch")
 TRAINING = (Named(DECAY, "weight decay lambda"), Named(NOISE, "standard deviation of the label noise"))
 STEPS = (Named(STEP, "step eta: SGD steps by eta/d"), Named(BATCH, "samples of one step"))
-"""Constants of the online limit alone."""
+"""Constants of the online limit only."""
 
 
 class Motion:
     """The definitions and equations of a declaration, of an online limit with its second-order term or without.
 
-    `changing` are the parameters that have a schedule in force.
+    `changing` are the parameters with an active schedule.
     """
 
     def __init__(self, symbols: Algebra, second: bool, changing: tuple[str, ...] = ()) -> None:
@@ -52,7 +52,7 @@ class Motion:
         self.kernels = Kernels(symbols)
         self.second = second and self.declared.noisy
         self.giant = self.declared.limit == "batch"
-        self.squared = self.declared.loss == "squared"  # under a correlation loss students do not meet
+        self.squared = self.declared.loss == "squared"  # under a correlation loss students do not interact
         self.schedules = [one for one in self.declared.schedules if one.name in changing]
         self.arrays: list[Definition] = []
 
@@ -63,7 +63,7 @@ class Motion:
         return own * (1 if self.declared.limit == "flow" else STEP) * velocity_equations.acceleration(self.declared)
 
     def definitions(self) -> tuple[Definition, ...]:
-        """All arrays that the equations and the loss read, in order."""
+        """Return all arrays that the equations and the loss use, in order."""
         late = giant_equations.values_of_memories(self)  # known after the gradients
         self.arrays = [*field_laws.definitions(self.algebra, [one for one in self.schedules if one not in late])]
         self.arrays += [*self._pairs(), *ruled.definitions(self), *self._outputs(), *self._alone()]
@@ -77,16 +77,16 @@ class Motion:
         return tuple(self.arrays)
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """The pairs of groups (g, h) that meet in the gradient, g one of students and not after h."""
+        """Return the pairs of groups (g, h) that interact in the gradient; g are students, and g is not after h."""
         for g in self.algebra.students:
             for h in self.algebra.answering:
                 if h >= g and (self._meets(g, h) or (self.algebra.is_student(h) and self._meets(h, g))):
                     yield g, h
 
     def _meets(self, g: int, h: int, slot: str = "") -> bool:
-        """Return True if units of group g (a slot of theirs) move by means of themselves and those of group h.
+        """Return True if units of group g (or one slot) interact with those of group h.
 
-        What has a rule with a function of its own is left to `ruled`.
+        Slots whose rule has its own function are treated in `ruled`.
         """
         group = self.algebra.declared.groups[g]
         vectors = [Vector(g, s) for s in group.slots if slot in ("", s) and not ruled.own(self.algebra, Vector(g, s))]
@@ -106,17 +106,17 @@ class Motion:
                 yield from self.kernels.definitions((g, g), (i, i), means, "the same of a unit with itself")
 
     def means(self, g: int, h: int, word: str) -> list[Mean]:
-        """What the drift needs of a pair of units.
+        """Return the means of a pair of units in the drift.
 
-        V[s, t] = E[d_s phi_i d_t phi_j], W[s, t] = E[d_s d_t phi_i phi_j] of both sides (of two units of one group that
-        of the first: the other is the same with their roles exchanged), and E[d_b phi_i phi_j].
+        V[s, t] = E[d_s phi_i d_t phi_j], W[s, t] = E[d_s d_t phi_i phi_j] of both sides (for two units of one group
+        only that of the first; the other follows by exchange), and E[d_b phi_i phi_j].
         """
         one, two = self.algebra.shapes[g], self.algebra.shapes[h]
         found = [
             Mean(f"V{word}_{self.algebra.pair(g, h, s + t)}", (one.slopes[a], two.slopes[b]))
             for a, s in enumerate(one.slots)
             for b, t in enumerate(two.slots)
-            if not (word and s == t and self.algebra.radial)  # along itself, which the constraint takes
+            if not (word and s == t and self.algebra.radial)  # along itself, which the constraint removes
             and (self._meets(g, h, s) or (self.algebra.is_student(h) and self._meets(h, g, t)))
         ]
         sides = [(g, h, one, two, False)] + ([(h, g, two, one, True)] if g != h and self.algebra.is_student(h) else [])
@@ -127,7 +127,7 @@ class Motion:
         return found
 
     def _single_parts(self, g: int, mine: Shape) -> Iterator[tuple[str, str, Part]]:
-        """Letter, rest of the name, and part of a unit that meets the value of others: slopes and bends."""
+        """Yield letter, rest of the name, and part of a unit that multiplies the value of others."""
         if self.algebra.mean is not None:
             yield from (("U", s, mine.slopes[a]) for a, s in enumerate(mine.slots))
         for a, s in enumerate(mine.slots):
@@ -140,7 +140,7 @@ class Motion:
                 yield "B", name, mine.scalars[b]
 
     def _alone(self) -> Iterator[Definition]:
-        """The means of a unit alone, which labels of clusters multiply."""
+        """Yield the means of single units, which are multiplied by labels of clusters."""
         if self.algebra.labels is None:
             return
         for g in self.algebra.students:
@@ -172,8 +172,8 @@ class Motion:
     def mean(self, letter: str, g: int, h: int, rest: str, i: Any, j: Any, apart: bool = False) -> Any:
         """An entry of an array of means at units i of group g and j of group h.
 
-        A unit with itself has its own, unless i and j are `apart`.  Arrays with the letter V and K hold each pair of
-        groups once.
+        A unit with itself has a separate array, unless i and j are `apart`. Arrays with the letter V and K have each
+        pair of groups once.
         """
         symmetric = letter in "VK" and g > h
         name = f"{letter}_{self.named(letter, *((h, g) if symmetric else (g, h)), rest)}"
@@ -187,7 +187,7 @@ class Motion:
         return sp.Piecewise((own, sp.Eq(i, j)), (entry, True))
 
     def named(self, letter: str, g: int, h: int, rest: str) -> str:
-        """The name of an array of means: slots behind those of V and W, a bias behind those of B."""
+        """Return the name of an array of means: slots follow those of V and W, a bias that of B."""
         return f"{self.algebra.pair(g, h)}_{rest}" if letter == "B" else self.algebra.pair(g, h, rest)
 
     def entry(self, name: str, *indices: Any) -> Any:
@@ -195,16 +195,16 @@ class Motion:
         return sp.Integer(0) if name in self.kernels.zero else Base(name)[(*self.algebra.of_fields, *indices)]
 
     def weighted(self, g: int, letter: str, rest: str, i: Any, one: Vector | None = None) -> Any:
-        """The sum over the heads in force of the weight of unit i and the `total` of the head."""
+        """Return the sum over the heads in use of the weight of unit i and the `total` of the head."""
         every = [(head, self.algebra.weight(g, i, head)) for head in self.declared.force]
         return sp.Add(*(weight * self.total(g, letter, rest, i, one, head) for head, weight in every if weight != 0))
 
     def total(
         self, g: int, letter: str, rest: str, i: Any, one: Vector | None = None, head: str | None = None
     ) -> Any:  # fmt: skip
-        """The sum of weight x mean over all units that unit i of group g meets, and over the label of a cluster.
+        """Return sum of weight x mean over units that interact with unit i of group g, and over the label of a cluster.
 
-        Vectors that move by a rule may meet others than the loss does.  The weights are those of a head.
+        With a rule these may be other units than in the loss. The weights are those of a head.
         """
         found = sp.Integer(0)
         met = [h for h in self.algebra.answering if self.squared or not self.algebra.is_student(h)]
@@ -218,7 +218,7 @@ class Motion:
         return found
 
     def bend(self, one: Vector, slot: str, i: Any) -> Any:
-        """Half of what the flow of the norms and of overlaps within a unit adds to C; 0 where a constraint takes it."""
+        """Return half of the contribution of norms and overlaps within a unit to C, unless a constraint removes it."""
         s, t = sorted((one.slot, slot), key=self.algebra.group(one).slots.index)
         if s == t and self.algebra.radial:
             return sp.Integer(0)
@@ -239,16 +239,16 @@ class Motion:
         yield from ruled.bends(self)
 
     def _gradients(self) -> Iterator[Definition]:
-        """C of students' vectors and all vectors; where the network divides by norms, of the raw vectors."""
+        """Yield C of students' vectors and all vectors; of the raw vectors, if the network divides by norms."""
         for one in self.algebra.vectors:
             for two in self.algebra.seen:
                 if self.algebra.moves(one) and (value := self._gradient(one, two)) != 0:
                     i, j = self.algebra.index("i", one.group), self.algebra.index("j", two.group)
-                    yield Definition((self.gradient(one, i, two, j),), value, "gradient of the loss by overlaps")
+                    yield Definition((self.gradient(one, i, two, j),), value, "gradient of the loss in the overlaps")
             if self.algebra.moves(one) and self.algebra.mean is not None:
                 i = self.algebra.index("i", one.group)
                 value = self.algebra.scaled(one, i, self.weighted(one.group, "U", one.slot, i))
-                yield Definition((self.kappa(one, i),), value, "E[c_i], the mean gradient by a field")
+                yield Definition((self.kappa(one, i),), value, "E[c_i], the mean gradient with respect to a field")
 
     def kappa(self, one: Vector, i: Any) -> Any:
         """E[c_i] in a cluster."""
@@ -272,13 +272,13 @@ class Motion:
         if g != h:
             return both
         if alone:
-            # A vector's motion along itself is taken away by the constraint; here, so that small overlaps keep digits.
+            # The constraint removes the motion of a vector along itself; done here, so that small overlaps keep digits.
             return sp.Piecewise((0, sp.Eq(i, j)), (both, True))
         norms = self.algebra.norm(one, i) * self.algebra.norm(two, i)
         return both + sp.KroneckerDelta(i, j) * self.bend(one, two.slot, i) / norms
 
     def _pulls(self) -> Iterator[Definition]:
-        """What stands in the place of C for inputs from clusters: means over these, eigenvalues included."""
+        """Yield the replacement of C for inputs from clusters: means over these, eigenvalues included."""
         for one in self.algebra.vectors:
             for two in self.algebra.vectors if self.algebra.mixed else ():
                 i, j = self.algebra.index("i", one.group), self.algebra.index("j", two.group)
@@ -289,14 +289,14 @@ class Motion:
                 )
 
     def pulled(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
-        """What `pull` is, before the mean over clusters; 0 where there is none."""
+        """Return `pull` before the mean over clusters; 0 if there is none."""
         if two in self.algebra.seen:
             gradient = self._gradient(one, two)
             return gradient if gradient == 0 else self.algebra.eigenvalue * self.gradient(one, i, two, j)
         return self.kappa(one, i) * self.algebra.mean_weight(j) if two == self.algebra.mean else sp.Integer(0)
 
     def pull(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
-        """The part of the mean gradient of u_i along v_j in an eigenspace (of one Gaussian: over its eigenvalue)."""
+        """Return the part of u_i's mean gradient along v_j in an eigenspace (for one Gaussian over its eigenvalue)."""
         if not self.algebra.mixed:
             return self.gradient(one, i, two, j)
         space = self.algebra.space if two in self.algebra.seen else ()
@@ -310,7 +310,7 @@ class Motion:
                     yield Definition((self.drift(one, i, two, j),), self._drift(one, i, two, j), "E[c_i z_j]")
 
     def drift(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
-        """D_ij, the mean gradient of u_i seen from v_j in an eigenspace, over `eigenvalue`."""
+        """Return D_ij, the product of the mean gradient of u_i and v_j in an eigenspace, divided by `eigenvalue`."""
         return Base(f"D_{self.algebra.label(one, two)}")[(*self.algebra.space, i, j)]
 
     def _drift(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
@@ -323,11 +323,11 @@ class Motion:
 
     @property
     def eigenvalue(self) -> Any:
-        """The eigenvalue by which a drift is still to be multiplied."""
+        """Return the eigenvalue by which a drift is still to be multiplied."""
         return sp.Integer(1) if self.algebra.mixed else self.algebra.eigenvalue
 
     def moved(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
-        """u_i' . v_j by the motion of u_i alone."""
+        """Return u_i' . v_j by the motion of u_i only."""
         if not self.algebra.moves(one):
             return sp.Integer(0)
         if self.declared.timed:
@@ -341,7 +341,7 @@ class Motion:
         return -self.rate(one.group, one.slot) * pull
 
     def along(self, one: Vector, i: Any) -> Any:
-        """The part of the mean gradient of u_i along itself, over its squared norm."""
+        """Return the part of the mean gradient of u_i along itself, divided by its squared norm."""
         return Base(f"along_{self.algebra.label(one, one)}")[i]
 
     def _along(self) -> Iterator[Definition]:
@@ -350,10 +350,10 @@ class Motion:
                 i = self.algebra.index("i", one.group)
                 value = self.eigenvalue * self.drift(one, i, one, i)
                 if self.second and self.declared.weights == "sphere" and not self.giant:
-                    # A step across the sphere lengthens the vector, which the constraint takes back.
+                    # A step across the sphere lengthens the vector, which the constraint reverses.
                     value -= HALF * self._gain(one, i, one, i) / self.rate(one.group, one.slot)
                 value = self.algebra.over_spaces(value) / self.algebra.product(one, i, one, i)
-                yield Definition((self.along(one, i),), value, "what the constraint takes away")
+                yield Definition((self.along(one, i),), value, "part that the constraint removes")
 
     def _gain(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
         """eta^2 E[c_i c_j]/B, in an eigenspace by its share of the variance."""
@@ -393,7 +393,7 @@ class Motion:
             yield Equation(schedule_equations.CLOCK, sp.Integer(1))
 
     def slope(self, g: int, word: str, i: Any) -> Any:
-        """The derivative of the loss by a number of unit i: its readout, or a bias."""
+        """Return the derivative of the loss with respect to a number of unit i: its readout, or a bias."""
         for one in self.declared.groups[g].readouts:
             if word == one.word:
                 return self.algebra.over_clusters(self.total(g, "K", "", i, head=one.head))

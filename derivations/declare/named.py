@@ -1,4 +1,4 @@
-"""The user's own numbers, and the names that are taken."""
+"""The user's numbers, and reserved names."""
 
 import dataclasses
 import keyword
@@ -13,19 +13,19 @@ from derivations.declare.grammar import FUNCTIONS, Tree, foreign, number
 NUMBER = ("default", "meaning", "minimum", "maximum", "above", "per")
 LIMITS = ("minimum", "maximum", "above")
 MAY_CHANGE = ("unit", "prediction", "loss", "rule", "parameters", "claim", "preset", "name", "of")
-"""Keys and tables whose expressions may name a number that changes in time, or which have no expressions."""
+"""Keys and tables whose expressions may contain a time-dependent number, or which have no expressions."""
 RESERVED = (
     "d", "step", "batch", "decay", "noise", "gram", "norm", "overlap", "tier", "units", "teachers", "points", "f", "y",
     "p", "pi", "x", "a", "j", "time", "loss", "error", "numbers", "scalars", "sample_seed", "np", "nan", "inf",
     "classification_error",
 )  # fmt: skip
-"""Words that mean something else in a declaration, and so cannot be a slot or a number of the user's."""
+"""Reserved words of a declaration, which cannot be slots or numbers of the user."""
 OPTIONS = (
     "stage", "seed", "until", "save_points", "rtol", "atol", "backend", "solver", "preset", "config", "initial",
     "after", "system", "method", "step_size", "seeds", "device", "precision", "fresh_initial", "population_loss",
     "parameters", "declaration", "self",
 )  # fmt: skip
-"""What the functions of odesim call their options: a parameter of this name could not be given there."""
+"""Names of options of odesim's functions, where a parameter with this name could not be given."""
 WRITTEN = re.compile(
     "[CEGKRSabceijmnrstuvwxy]|aa|ai|angle|bias|both|counts|empty|factor|fields|first|gg|labels|learning|look_up|means|"
     "mov(ed|ing)|normal|ones|out|range|ratio|root|second|series|shape|sizes?|slope|square|starts|tilt(ed|s)|total|uniform|"
@@ -40,9 +40,9 @@ MADE = re.compile(
 
 
 def numbers(table: Mapping[str, Any], begin: float = 0.0) -> tuple[Number, ...]:
-    """The user's own numbers: a value, or a table with default, meaning, domain, and per = "unit".
+    """Return the user's numbers: a value, or a table with default, meaning, domain, and per = "unit".
 
-    Of a number that changes in time the default is its value at the time `begin`.
+    The default of a time-dependent number is its value at the time `begin`.
     """
     found = []
     moving = {one.name: one for one in changing(table)}
@@ -66,7 +66,7 @@ def numbers(table: Mapping[str, Any], begin: float = 0.0) -> tuple[Number, ...]:
                 + (
                     "is the name of something else in odesim; choose a longer one"
                     if word
-                    else "is no name of at most 40 letters"
+                    else "is not a name of at most 40 letters"
                 ),
                 "parameters",
                 name,
@@ -94,7 +94,7 @@ def _formula(entry: Mapping[str, Any], place: str) -> Tree:
 
 
 def _default(entry: Any) -> Any:
-    """What an entry of [parameters] says of a number: its value, an expression, or pairs."""
+    """Return the default of a number in an entry of [parameters]: its value, an expression, or pairs."""
     return entry.get("default") if isinstance(entry, Mapping) else entry
 
 
@@ -104,10 +104,10 @@ def _constants(table: Mapping[str, Any]) -> dict[str, float]:
 
 
 def changing(table: Mapping[str, Any]) -> tuple[schedules.Schedule, ...]:
-    """Return the schedules of the shared numbers that change in time: expressions in t, or pairs.
+    """Return the schedules of time-dependent shared numbers: expressions in t, or pairs.
 
-    They may name the numbers that do not change.  Raises `fields.Mistake` for one that reads the state, of which labels
-    and units know nothing.
+    They may contain constant numbers. Raises `fields.Mistake` for one that depends on the state, because labels and
+    units cannot.
     """
     found = []
     constant = _constants(table)
@@ -120,23 +120,27 @@ def changing(table: Mapping[str, Any]) -> tuple[schedules.Schedule, ...]:
         made = schedule_reading.value({key: given}, key, place, schedules.Names(constant), named=name)
         assert isinstance(made, schedules.Schedule)
         if made.seen:
-            raise fields.Mistake(f"parameter {name} changes in time alone, but reads {made.seen[0]}", place, key)
+            raise fields.Mistake(f"parameter {name} can depend only on time, but contains {made.seen[0]}", place, key)
         found.append(dataclasses.replace(made, domain=schedules.Domain(**limits)))
     return tuple(found)
 
 
 def require_constant(tables: Mapping[str, Any], changing: tuple[schedules.Schedule, ...]) -> None:
-    """Raise `fields.Mistake` where a number that changes in time is named by what is the same at all times."""
+    """Raise `fields.Mistake` if a constant entry contains a time-dependent number."""
     for name in (one.name for one in changing):
         for table, key, text in _texts(tables):
             if re.search(rf"\b{name}\b", text):
                 where = f"[{table}] {key}" if table else key
-                said = f"parameter {name} changes in time, but {where} takes numbers that do not: {fields.shown(text)}"
+                said = (
+                    f"parameter {name} is time-dependent, but {where} takes constant numbers only: {fields.shown(text)}"
+                )
                 raise fields.Mistake(said, table, key)
 
 
 def _texts(entries: Any, table: str = "", key: str = "") -> Iterator[tuple[str, str, str]]:
-    """Table, key and text of all expressions but those that may change in time: units, predictions, loss and rules."""
+    """Yield table, key and text of all expressions except those that may be time-dependent: units, predictions, loss
+    and rules.
+    """
     if isinstance(entries, str) and table:
         yield table, key, entries
     elif isinstance(entries, list):

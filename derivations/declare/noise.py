@@ -1,9 +1,9 @@
-"""The noise of a label as any law: an expression in xi, one standard normal number for every sample.
+"""Label noise with any distribution: an expression in xi, one standard normal number for every sample.
 
     y = f*(x) + n(xi),   xi ~ N(0, 1)
 
-The law has the distribution function F where n(xi) = F^(-1)(Phi(xi)): Laplace of scale b is
--b sign(xi) log(2 probit(-abs(xi))).  Closed forms need its variance alone; its mean is 0.
+The distribution function is F if n(xi) = F^(-1)(Phi(xi)): a Laplace distribution of scale b is -b sign(xi) log(2
+probit(-abs(xi))). Closed forms need only its variance; its mean is 0.
 """
 
 import dataclasses
@@ -20,20 +20,20 @@ from derivations.declare.declaration import Declaration, Law
 from derivations.declare.grammar import OF_SAMPLES, number
 
 XI = "xi"
-"""The name of the standard normal number."""
+"""Name of the standard normal number."""
 REACHES = (6.0, 9.0, 12.0)
-"""A variance that still grows by `GROWTH` from each of these bounds of xi to the next is infinite."""
+"""Bounds of xi. A variance that still grows by `GROWTH` from each bound to the next is infinite."""
 GROWTH = 0.01
 NODES = 24_001
-"""Of the trapezoidal rule, which for smooth functions on this interval is exact to rounding."""
+"""Number of nodes of the trapezoidal rule, which is exact to rounding for smooth functions on this interval."""
 CENTRED = 1e-9
-"""The largest mean of a law, relative to its mean size."""
+"""Largest mean of a noise, relative to its mean size."""
 
 
 def law(teacher: Mapping[str, Any], known: Mapping[str, float]) -> Law | None:
-    """Return the law that [teacher] noise states; None for a number or values in time.
+    """Return the distribution in [teacher] noise; None for a number or values in time.
 
-    `known` are the defaults of the user's numbers.  Raises `fields.Mistake` for one that has another mean than 0.
+    `known` are the defaults of the user's numbers. Raises `fields.Mistake` if its mean is not 0.
     """
     given = teacher.get("noise")
     if not isinstance(given, str) or XI not in fields.expression(given, "teacher", "noise", entries=True).names():
@@ -60,9 +60,9 @@ def law(teacher: Mapping[str, Any], known: Mapping[str, float]) -> Law | None:
 
 @functools.lru_cache(maxsize=64)
 def in_force(parameters: Any) -> Declaration:
-    """The declaration without its law of noise where a number has taken the place of that.
+    """Return the declaration without its distribution of noise if a number replaces it.
 
-    An episode has as many samples as the parameters say.
+    The number of samples of an episode is that of the parameters.
     """
     declared: Declaration = episodes.in_force(parameters)
     if declared.law is None:
@@ -74,7 +74,7 @@ def in_force(parameters: Any) -> Declaration:
 
 
 def require(given: Law, known: Mapping[str, float]) -> None:
-    """Raise `UsageError` for a law that is not defined somewhere, or has another mean than 0."""
+    """Raise `UsageError` for noise that is not defined somewhere, or has another mean than 0."""
     values, weights, x = _values(given, known)
     wrong = ~np.isfinite(values)
     if wrong.any():
@@ -87,7 +87,7 @@ def require(given: Law, known: Mapping[str, float]) -> None:
 
 
 def moment(given: Law, known: Mapping[str, float], power: int) -> float:
-    """E|n|^power; infinite where it grows with the reach of xi."""
+    """Return E|n|^power; infinite if it grows with the bound of xi."""
     values, weights, x = _values(given, known)
     parts = [float((np.abs(values) ** power * weights)[np.abs(x) <= reach].sum()) for reach in REACHES]
     grows = all(two > (1 + GROWTH) * one for one, two in itertools.pairwise(parts))
@@ -95,9 +95,9 @@ def moment(given: Law, known: Mapping[str, float], power: int) -> float:
 
 
 def check(parameters: Any) -> None:
-    """Raise `UsageError` where a law is none at the numbers, or has no moment that the motion takes.
+    """Raise `UsageError` if noise is invalid at the numbers, or has no moment that the motion needs.
 
-    E[c c] needs the variance and E[c z] the mean size of the noise, but for what a rule makes bounded in the label.
+    E[c c] needs the variance and E[c z] the mean size of the noise, except for rules that are bounded in the label.
     """
     law = in_force(parameters).law
     if law is None:
@@ -112,7 +112,7 @@ def check(parameters: Any) -> None:
 
 
 def deviation(parameters: Any) -> float:
-    """The standard deviation of the noise of a label, 0 of a law that has none; at time 0 where it changes."""
+    """Return the standard deviation of label noise, 0 if it does not exist; at time 0 if it is time-dependent."""
     declared = in_force(parameters)
     if declared.law is None:
         return float(schedules.begun(parameters).noise)
@@ -120,12 +120,14 @@ def deviation(parameters: Any) -> float:
 
 
 def scale(parameters: Any) -> float:
-    """The factor of what is drawn: 1 of a law, else the standard deviation; at time 0 where it changes."""
+    """Return the factor of random numbers: 1 for a distribution, else the standard deviation; at time 0 if it is
+    time-dependent.
+    """
     return 1.0 if in_force(parameters).law is not None else deviation(parameters)
 
 
 def _values(given: Law, known: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The law at xi from -12 to 12, weights of the normal law, and xi."""
+    """Return the noise at xi from -12 to 12, weights of the normal distribution, and xi."""
     x = np.linspace(-REACHES[-1], REACHES[-1], NODES)
     weights = np.exp(-0.5 * x**2)
     return _curve(given, tuple(known.items())), weights / weights.sum(), x
@@ -143,11 +145,11 @@ def _curve(given: Law, known: tuple[tuple[str, float], ...]) -> np.ndarray:
 
 
 def text(declared: Declaration) -> str:
-    """The function noise_of(xi, numbers..) of a law."""
+    """Return the function noise_of(xi, numbers..) of a distribution."""
     import sympy
 
     assert declared.law is not None
     made = symbols.build(declared.law.tree, ())
-    made = made.replace(symbols.own()["probit"], sympy.Function("below"))  # keeps digits far out
+    made = made.replace(symbols.own()["probit"], sympy.Function("below"))  # accurate far out
     given = [sympy.Symbol(name, real=True) for name in (XI, *declared.names)]
     return symbols.function("noise_of", given, [made])

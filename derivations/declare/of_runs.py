@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """A hitting time to locate: when an entry of the order parameter `of` passes `threshold`."""
+    """Hitting time: the time at which an entry of the order parameter `of` passes `threshold`."""
 
     name: str
     of: str
@@ -17,7 +17,7 @@ class Event:
 
 @dataclasses.dataclass(frozen=True)
 class Preset:
-    """Numbers with a name and what they show, by which a run takes them together."""
+    """Named set of parameter values, with a description."""
 
     name: str
     meaning: str

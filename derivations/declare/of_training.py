@@ -1,4 +1,4 @@
-"""The parts of a declaration that concern training: numbers, memories, rules, and laws of label noise."""
+"""The parts of a declaration that concern training: numbers, memories, rules, and distributions of label noise."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ from derivations.declare.grammar import Tree
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """A number of training with dm/dt = `rate`; `seen` are the names of state and gradients that the rate reads."""
+    """Memory, a number of training with dm/dt = `rate`; `seen` are the names of state and gradients in the rate."""
 
     name: str
     start: float
@@ -18,7 +18,7 @@ class Memory:
 
 @dataclasses.dataclass(frozen=True)
 class Law:
-    """The noise of a label, an expression in xi, a standard normal number; a `heavy` one has no variance."""
+    """Label noise as an expression in xi, a standard normal number; `heavy` noise has no variance."""
 
     text: str
     tree: Tree
@@ -27,9 +27,9 @@ class Law:
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """The coefficient c by which a slot (u by -h c x), a readout or a scalar (by -h c) moves.
+    """Coefficient c of the step of a slot (u by -h c x), a readout or a scalar (by -h c).
 
-    It takes the place of the derivative of the loss; `name` is the slot or number, with or without its group's name.
+    It replaces the derivative of the loss; `name` is the slot or number, with or without its group's name.
     """
 
     name: str
@@ -39,11 +39,11 @@ class Rule:
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """What is set at the beginning of a stage, in the names of a run.
+    """Change at the beginning of a stage, in the names of a run.
 
-    kind "copy": the group of teachers `name` becomes what the students `value` are; "fresh": the vectors `name`, of the
-    slot `value`, take random directions; "number": the numbers `name` of all units become `value`, or what the numbers
-    of that name are.
+    kind "copy": the group of teachers `name` becomes a copy of the students `value`; "fresh": the vectors `name`, of
+    the slot `value`, get random directions; "number": the numbers `name` of all units become `value`, or the numbers of
+    that name.
     """
 
     kind: str
@@ -53,11 +53,11 @@ class Change:
 
 @dataclasses.dataclass(frozen=True)
 class Number:
-    """A number of the user's own: its default, meaning and domain.
+    """Number of the user: its default, meaning and domain.
 
-    With `per_unit` every unit has one.  One that the unit's expression reads (a bias) starts at the default and is
-    trained where `trained` says so; one that a rule alone reads is a constant of the unit, and its default may be a
-    `formula` in the number j = 1, 2, .. of the unit, of which `default` then is the first value.
+    With `per_unit` every unit has one. A number in the unit's expression (a bias) starts at the default and is trained
+    if it is listed in `trained`. A number that only a rule uses is a constant of the unit. Its default may be a
+    `formula` in the number j = 1, 2, .. of the unit; `default` is then the first value.
     """
 
     name: str

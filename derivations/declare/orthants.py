@@ -1,4 +1,4 @@
-"""The probability of an orthant of two correlated normal fields, as a function of SymPy and as what is evaluated."""
+"""Probability of an orthant of two correlated normal fields, as a function of SymPy and as code."""
 
 from math import erf
 from typing import Any
@@ -14,9 +14,9 @@ def orthant(u, v, X, Y, T, r):
     """P(z1 > -u, z2 > -v) of variances X, Y and covariance T, r = sqrt(X Y - T^2), by two of Owen's functions T(h, a).
 
     These are integrals of a smooth function over [0, 1], by 16 Gauss-Legendre nodes and weights (over 2 pi); with
-    |a| > 1 they are T(a h, 1/a).  The same text serves numbers and arrays.  Source: Owen 1956.
+    |a| > 1 they are T(a h, 1/a).  The same text works for numbers and arrays.  Source: Owen 1956.
     """
-    u, v = u + 1e-100 * (u == 0.0), v + 1e-100 * (v == 0.0)  # Owen's formula has 0/0 at a threshold of 0
+    u, v = u + 1e-100 * (u == 0.0), v + 1e-100 * (v == 0.0)  # Owen's formula is 0/0 at a threshold of 0
     total = 0.25 * (2.0 + erf(u / np.sqrt(2.0 * X)) + erf(v / np.sqrt(2.0 * Y))) - 0.5 * ((u < 0.0) != (v < 0.0))
     for h, p, V in ((u / np.sqrt(X), v * X - T * u, X), (v / np.sqrt(Y), u * Y - T * v, Y)):
         q, m = h * r * np.sqrt(V), np.abs(p) / (r * np.sqrt(V))
@@ -56,7 +56,7 @@ compiled_orthant = njit(**INNER)(orthant)
 class Orthant(Special):
     """P(z1 > -u, z2 > -v) of variances X, Y and covariance T, as Orthant(u, v, X, Y, T, r), r = sqrt(X Y - T^2).
 
-    r is given beside the others for its digits; derivatives are those of the others.
+    r is a separate argument for accuracy; derivatives are those with respect to the others.
     """
 
     nargs = 6
@@ -65,7 +65,9 @@ class Orthant(Special):
     compiled = f"{__name__}:compiled_orthant"
 
     def fdiff(self, argindex: int = 1) -> Any:
-        """By a threshold, a variance (half the second derivative by the threshold), or the covariance."""
+        """Return the derivative by a threshold, a variance (half the second derivative by the threshold), or the
+        covariance.
+        """
         u, v, X, Y, T, r = self.args
         if argindex in (1, 3):
             return _by_threshold(u, v, X, T, r, argindex == 3)

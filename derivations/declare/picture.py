@@ -1,4 +1,4 @@
-"""The pictures of a run of a declared model: overlaps, norms and readouts that move, and its error."""
+"""Pictures of a run of a declared model: overlaps, norms and readouts that change, and its error."""
 
 import tomllib
 from collections.abc import Mapping
@@ -25,21 +25,23 @@ from derivations.drawing import (
 )
 
 MOST = 8
-"""Panels; more are left out, the overlaps with the teachers first kept."""
+"""Largest number of panels; overlaps with the teachers come first, and the rest is left out."""
 THIN = {"color": GREY, "linewidth": 0.5, "alpha": 0.6, "zorder": 1.5}
 GAP = "gap "
 """Prefix of the name of the panel of 1 - M."""
 CLOCKS = {"flow": "time $t$", "online": "time $t$ = steps$/d$", "batch": "steps"}
-"""The label of the axis of time by limit."""
+"""Label of the axis of time by limit."""
 LOSSES = {"correlation": "correlation loss", "logistic": "logistic loss", "hinge": "hinge loss", "own": "loss"}
 
 
 def draw(run: Any) -> dict[str, Any]:
-    """The figure `order_parameters` of an `xarray.Dataset`, where time goes on, and `blocks` of its inputs."""
+    """Return the figure `order_parameters` of an `xarray.Dataset` with more than one time, and `blocks` of its
+    inputs.
+    """
     if run.sizes.get("time", 0) < 2:
         return {}
     _, limit, decades = _stated(run)
-    decades = decades or bool(power_law.references(run))  # of the parts by block, which whole vectors have not
+    decades = decades or bool(power_law.references(run))  # of the parts by block, which whole vectors do not have
     found = {"order_parameters": order_parameters(whole(run), decades)}
     if spectrum_picture.is_drawn(run):
         found["blocks"] = spectrum_picture.by_eigenvalue(run, decades, limit == "online")
@@ -47,7 +49,7 @@ def draw(run: Any) -> dict[str, Any]:
 
 
 def whole(run: Any) -> Any:
-    """The run with overlaps of whole vectors in the place of those of their parts in the blocks of the inputs."""
+    """Return the run with overlaps of whole vectors instead of those of their parts in the blocks of the inputs."""
     parts = [name for name in run.data_vars if SPACE in run[name].dims and "time" in run[name].dims]
     return run.assign({name: run[name].sum(SPACE, keep_attrs=True) for name in parts})
 
@@ -57,9 +59,9 @@ def order_parameters(run: Any, decades: bool) -> Any:
 
     With `decades` time is logarithmic.
 
-    A coloured line is the entry of a teacher and the unit that ends nearest to it, the same colour in every panel; all
-    others are grey.  Overlaps that end at a plateau at 1 have their distance from it beside them.  What does not move
-    has no panel.
+    A coloured line is the entry of a teacher and the unit that ends nearest to it, with the same colour in every panel;
+    all others are grey. Overlaps that end at a plateau at 1 have another panel with their distance from 1. Constant
+    variables have no panel.
     """
     from matplotlib.figure import Figure
 
@@ -86,7 +88,7 @@ def order_parameters(run: Any, decades: bool) -> Any:
 
 
 def _stated(run: Any) -> tuple[str, str, bool]:
-    """Loss and limit of the model, and whether it has `decades`; where the run says so."""
+    """Return loss and limit of the model, and True if it has `decades`, as far as the run has these data."""
     tables = tomllib.loads(run.attrs.get("declaration", ""))
     training = tables.get("training", {})
     own = (stage for stage in tables.get("stage", []) if stage["name"] == run.attrs.get("stage"))
@@ -100,7 +102,7 @@ def _is_overlap(name: str) -> bool:
 
 
 def _panels(run: Any, loss: str) -> list[str]:
-    """The names of the panels: what moves, then error and loss."""
+    """Return the names of the panels: variables that change, then error and loss."""
     overlaps = [n for n in run.data_vars if _is_overlap(n)]
     units = [n for n in run.data_vars if _is_norm(run, n) or _is_number(run, n)]
     ways = {n: moved(_lines(run, n)) for n in (*overlaps, *units)}
@@ -111,7 +113,7 @@ def _panels(run: Any, loss: str) -> list[str]:
             found.append(name)
         if name in overlaps and at_plateau(_matched(run, name)):
             found.append(GAP + name)
-    # A loss of labels has no use for f near f*: f grows as long as training goes on.
+    # With a loss of labels f need not be near f*: f grows as long as training continues.
     signed = loss in ("logistic", "hinge", "softmax")
     scalars = [n for n in ("error", "classification_error") if n in run and not (signed and n == "error")]
     if "loss" in run and (loss in ("logistic", "hinge", "softmax", "own") or "error" not in run):
@@ -122,7 +124,7 @@ def _panels(run: Any, loss: str) -> list[str]:
 
 
 def _is_norm(run: Any, name: str) -> bool:
-    """Return True for overlaps of one slot of one group with itself, whose diagonal are squared norms."""
+    """Return True for overlaps of one slot of one group with itself, whose diagonal has the squared norms."""
     words, dims = name.split("_"), run[name].dims
     own = len(dims) > 1 and dims[-1] == f"{dims[-2]}_" and words[-2:-1] == ["Q"]
     return own and "time" in dims and words[-1][: len(words[-1]) // 2] * 2 == words[-1]
@@ -135,7 +137,7 @@ def _is_number(run: Any, name: str) -> bool:
 
 
 def _lines(run: Any, name: str) -> np.ndarray:
-    """Values of a panel (time, ...); of norms the diagonal."""
+    """Return the values of a panel (time, ...); for norms the diagonal."""
     values = run[name].values
     return np.diagonal(values, axis1=-2, axis2=-1) if _is_norm(run, name) else values
 
@@ -208,7 +210,7 @@ def _units(axis: Any, run: Any, name: str, shades: Mapping[str, tuple[str, ...]]
 
 
 def _of_parts(run: Any, name: str) -> list[str]:
-    """The errors of heads, or beside the labels of stages, which have one panel."""
+    """Return the errors of heads, or of the labels of stages, which share one panel."""
     return [other for other in run.data_vars if other.startswith("error_")] if name == "error" else []
 
 
@@ -227,7 +229,7 @@ def _of_unit(name: str, norm: bool) -> str:
 
 
 def _scalar(axis: Any, run: Any, name: str, loss: str) -> None:
-    """Error, share of wrong labels or loss; logarithmic where positive over a decade."""
+    """Draw error, share of wrong labels or loss; on a logarithmic axis if positive over a decade."""
     words = {"error": r"error $E(f-f^*)^2$", "classification_error": "share of wrong labels"}
     parts = _of_parts(run, name)
     curves = [run[one].values for one in parts] or [run[name].values]

@@ -12,7 +12,7 @@ from derivations.declare.system import rows
 
 @dataclasses.dataclass
 class Known:
-    """The vector [state, constants] being laid out: `values` are its constants so far, after `size` of state."""
+    """Layout of the vector [state, constants]: `values` are its constants so far, after `size` of state."""
 
     initial: Initial
     size: int
@@ -30,13 +30,13 @@ class Known:
 
 
 def known_places(initial: Initial) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """The constants, and where every number lies in [state, constants].
+    """Return the constants, and the place of every number in [state, constants].
 
-    `gram` (n, n), or (L, n, n) with several eigenspaces; `outs` (watched answers, units) the weights in f - f*, a
-    teacher's negative, and 0 where a group has no part in an answer;
-    `biases` (scalars, most units); `rows`, `columns` of the Gram matrix for the entries of the state (those of
-    overlaps, which come first), and `entries`, where they stand among the students' rows, flat; `moves` (students,),
-    `moving` (r,): how fast they move (`speeds`).
+    `gram` (n, n), or (L, n, n) with several eigenspaces; `outs` (watched answers, units) the weights in f - f*,
+    negative for a teacher, and 0 if a group does not contribute to an answer; `biases` (scalars, most units); `rows`,
+    `columns` of the Gram matrix for the entries of the state (those of overlaps, which come first), and `entries`,
+    their flat places among the students' rows; `moves` (students,), `moving` (r,): their factors of the step
+    (`speeds`).
     """
     at = rows(initial.parameters)
     layout = at.layout
@@ -67,7 +67,7 @@ def _entries(at: Rows, places: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _own(at: Rows, known: Known) -> dict[str, np.ndarray]:
-    """The places of readouts and of the units' own numbers, those that rules alone read last."""
+    """Return the places of readouts and of the numbers of units, with those that only rules use last."""
     declared, most = at.declaration, max(at.units)
     own: dict[tuple[int, str], np.ndarray] = {}
     for number, word, _ in at.scalars:

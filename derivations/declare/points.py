@@ -1,7 +1,7 @@
-"""Random points of the normal law that serve one run.
+"""Random normal points for one run.
 
-In one or two variables they can be a grid with a random shift, else they are scrambled Sobol points, with weights that
-make low moments exact.
+In one or two variables they can be a grid with a random shift, otherwise they are scrambled Sobol points, with weights
+that make low moments exact.
 """
 
 import functools
@@ -16,16 +16,16 @@ from derivations import cache
 from derivations.contract import npz
 
 MOST_MOMENTS = 300
-"""Of the Hermite polynomials whose means are made exact: the cost is their square times the number of points."""
+"""Largest number of Hermite polynomials whose means are exact; the cost is its square times the number of points."""
 LARGEST_DEGREE = 6
 REACH = 9.0
-"""How far from the origin a grid goes: what lies beyond has a part of 1e-18 in the normal law."""
+"""Distance of a grid from the origin; the normal weight beyond is 1e-18."""
 MOST_KEPT = 16_000_000
-"""Bytes above which points are not kept in the cache: making them takes about as long as reading."""
+"""Number of bytes above which points are not cached, because computing them takes about as long as reading."""
 
 
 def degree(variables: int, count: int) -> int:
-    """The largest total degree whose moments can be made exact at `count` points."""
+    """Return the largest total degree whose moments can be exact with `count` points."""
     found = 1
     while found < LARGEST_DEGREE and math.comb(variables + found + 1, found + 1) <= min(MOST_MOMENTS, count // 16):
         found += 1
@@ -39,9 +39,9 @@ def points(variables: int, count: int, seed: int, total: int | None = None) -> t
     `total` is the degree up to which moments are exact, `degree` by default.
 
     w = (1 - B l)/N with (B^T B/N) l = mean(B) - e_0, B the normalised Hermite polynomials up to `degree`: a control
-    variate for all of them at once, so that every moment up to that degree is exact.  Other means have a bias of order
-    1/N that all randomisations share, as l depends on the points that it weighs.  Points and weights are kept in the
-    cache folder, because the library that makes them takes a second to import.  Source: Owen 1995; control variates.
+    variate for all of them at once, so that every moment up to that degree is exact. Other means have a bias of order
+    1/N that all randomisations share, because l depends on the weighted points. Points and weights are kept in the
+    cache folder, because the library that makes them takes a second to import. Source: Owen 1995; control variates.
     """
     total = degree(variables, count) if total is None else total
     path = cache.folder() / f"points_{variables}_{count}_{total}_{seed}.npz"
@@ -114,7 +114,7 @@ def hermite_rows(x: np.ndarray, total: int) -> np.ndarray:
 
 
 def _kept(path: Path, variables: int, count: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Points made before; None where there are none, or a damaged file."""
+    """Return cached points; None if there are none, or if the file is damaged."""
     try:
         file = npz.read_npz(path)
         x, weights, digest = file["x"], file["weights"], str(file["digest"])

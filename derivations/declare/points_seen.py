@@ -1,16 +1,16 @@
-"""Where means over points are asked for, and what is known of a model at some points."""
+"""Setting of means over points, and the values of a model at some points."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
 class Place(NamedTuple):
-    """Where means are asked for: covariance of the fields, squared norms of the vectors, weights of units in f - f*.
+    """Setting of means: covariance of the fields, squared norms of the vectors, weights of units in f - f*.
 
-    `bias` are the units' own numbers, `numbers` the user's, `noise` is that of the labels, `sizes` are those of groups.
-    `centre` are the means of the fields (None: 0), `label` is what stands in the place of a teacher (None: nothing).
-    `looks` (S,) are the virtual steps of a look, where there is one; `odds` is the probability of a success where
-    samples come in episodes.
+    `bias` are the numbers of units, `numbers` the user's, `noise` is that of the labels, `sizes` are those of groups.
+    `centre` are the means of the fields (None: 0), `label` replaces a teacher (None: there is a teacher). `looks` (S,)
+    are the virtual steps of a look, if there is one; `odds` is the probability of a success, if samples come in
+    episodes.
     """
 
     G: Any
@@ -27,11 +27,12 @@ class Place(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Student f, teacher y (answers, N), the students' fields z at some points, and what every group of students gave.
+    """Student f, teacher y (answers, N), the students' fields z at some points, and the outputs of every group of
+    students.
 
-    The answers are those that are watched; of f with derivatives those of the heads alone.  `chain` are derivatives of
-    f in the outputs of groups, by (number of the group, head), where they are not 1.
-    `kept` are (number of the group, rows by slot, scales of the fields, a, outputs of the unit, those of its logit).
+    The answers are the observed ones; with derivatives, only those of the heads. `chain` are derivatives of f with
+    respect to outputs of groups, by (number of the group, head), if they are not 1. `kept` are (number of the group,
+    rows by slot, scales of the fields, a, outputs of the unit, those of its logit).
     """
 
     f: Any
@@ -42,7 +43,7 @@ class Seen(NamedTuple):
 
 
 def placed(z: Any, centre: Any, rows: slice) -> Any:
-    """Fields (rows, N) with their means added, where they have any."""
+    """Return fields (rows, N) with their means added, if they have any."""
     return z if centre is None else z + centre[rows][:, None]
 
 

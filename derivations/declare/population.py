@@ -1,4 +1,4 @@
-"""Common parts of all tiers of a declared model: state, constants, events, invariants, and where the dynamics holds."""
+"""Common parts of all tiers of a declared model: state, constants, events, invariants, and range of validity."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -29,10 +29,10 @@ CLOCK = "time on the clock of the run"
 
 
 def coupled(declared: Declaration, known: tuple[float, ...]) -> Callable[[Initial], Any] | None:
-    """What is coupled in a gradient flow.
+    """Return the coupled entries of a gradient flow.
 
-    On inputs with eigenvalues the overlaps in each eigenspace; else None in the online limit, and where every overlap
-    feels every other.
+    On inputs with eigenvalues these are the overlaps in each eigenspace; otherwise None in the online limit, and if
+    every overlap acts on every other.
     """
     if declared.inertial:
         return None
@@ -42,7 +42,7 @@ def coupled(declared: Declaration, known: tuple[float, ...]) -> Callable[[Initia
 
 
 def clock(parameters: Any) -> dict[str, Any]:
-    """Return the clock and the jumps of a flow whose numbers change in time, as `Smooth` takes them."""
+    """Return the clock and the jumps of a flow with time-dependent numbers, in the form of `Smooth`."""
     if not parameters.declaration.clocked:
         return {}
     return {"clock": TIME, "breaks": schedules.breaks(parameters), "ended": schedules.ended}
@@ -65,7 +65,7 @@ def neglected(declared: Declaration) -> str:
 
 
 def state(parameters: Any) -> tuple[Component, ...]:
-    """Overlaps that move, then readouts and scalars."""
+    """Return overlaps that change, then readouts and scalars."""
     declared, found = parameters.declaration, rows(parameters)
     unbounded = (-np.inf, np.inf)
     blocks = [Component(b.name, b.dims, unbounded, b.name, b.meaning) for b in found.moving]
@@ -83,7 +83,7 @@ def state(parameters: Any) -> tuple[Component, ...]:
 
 
 def require_unit(parameters: Any) -> None:
-    """Raise `UsageError` where a series at unit variance is asked of vectors of other norms."""
+    """Raise `UsageError` for a series at unit variance if vectors have other norms."""
     declared, found = parameters.declaration, rows(parameters)
     sizes = [getattr(parameters, name) for name, _ in declared.start.norms] if declared.weights == "sphere" else []
     if any(abs(size - 1) > 1e-9 for size in sizes) or (abs(np.diag(teacher_gram(parameters)) - 1) > 1e-9).any():
@@ -94,18 +94,18 @@ def require_unit(parameters: Any) -> None:
 
 
 def open_here(parameters: Any) -> str:
-    """The reason why a model has no closed form at these parameters, which others have; "" where that is none."""
+    """Return the reason why a model has no closed form at these parameters, although it has one at others, or ""."""
     return _open_episodes(parameters) or changing_gates.open_series(parameters)
 
 
 def _open_episodes(parameters: Any) -> str:
-    """The reason why a rule with a reward has no closed form at these sizes and this noise; "" where that is none."""
+    """Return the reason why a rule with a reward has no closed form at these sizes and this noise, or ""."""
     if not episodes.reads(parameters.declaration):
         return ""
     if sizes(parameters) != (1, 1):
-        return "the success of a sample has closed forms for one student unit and one teacher unit alone"
+        return "the success of a sample has closed forms only for one student unit and one teacher unit"
     noisy = parameters.noise is None or parameters.noise > 0
-    return "the success of a sample has no closed form where labels have noise" if noisy else ""
+    return "the success of a sample has no closed form if labels have noise" if noisy else ""
 
 
 def arguments(initial: Initial) -> tuple[Any, ...]:
@@ -133,7 +133,7 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
 
 
 def _law(parameters: Any) -> tuple[np.ndarray, ...]:
-    """What `arrays.Arguments` has of the law of the inputs: eigenvalues, shares, probabilities, means, labels."""
+    """Return the part of `arrays.Arguments` on the inputs: eigenvalues, shares, probabilities, means, labels."""
     blocks, found = spectra.blocks(parameters), mixture.mixture(parameters)
     none = np.zeros(0)
     if blocks is None or found is None:
@@ -145,7 +145,7 @@ def _law(parameters: Any) -> tuple[np.ndarray, ...]:
 
 
 def constants(initial: Initial) -> Labelled:
-    """Teacher overlaps and the readouts that do not move."""
+    """Return teacher overlaps and constant readouts."""
     p = initial.parameters
     found = rows(p)
     labelled: dict[str, Any] = {b.name: (b.dims, initial.constants[b.name], b.meaning) for b in found.fixed}
@@ -156,12 +156,14 @@ def constants(initial: Initial) -> Labelled:
 
 
 def crossings(declared: Declaration, found: Rows) -> tuple[Crossing, ...]:
-    """The declared events.  Raises `UsageError` for one that watches no order parameter."""
+    """Return the declared events. Raises `UsageError` for an event of an unknown order parameter."""
     known = [b.name for b in found.moving] + [declared.students[g].named(word) for g, word, _ in found.scalars]
     known += [name for name, *_ in velocity_blocks.described(found)]
     for event in declared.events:
         if event.of not in known:
-            raise UsageError(f"event {event.name} watches {event.of!r}; what moves is {', '.join(known)}")
+            raise UsageError(
+                f"event {event.name} watches {event.of!r}; the order parameters that change are {', '.join(known)}"
+            )
     stacked = {b.name for b in found.moving if b.stack}
     return tuple(
         Crossing(e.name, e.of, e.threshold, e.direction, e.absolute, summed=-3 if e.of in stacked else None,
@@ -171,13 +173,15 @@ def crossings(declared: Declaration, found: Rows) -> tuple[Crossing, ...]:
 
 
 def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """The least eigenvalue of the Gram matrix along the run, and the largest rise of a flow's loss without decay."""
+    """Return the smallest eigenvalue of the Gram matrix along the run, and the largest rise of the loss without
+    decay.
+    """
     p = initial.parameters
     found = rows(p)
     gram = found.gram({**{b.name: initial.constants[b.name] for b in found.fixed}, **state})
     kept = {"gram_min_eigenvalue": float(np.linalg.eigvalsh(gram).min()) if np.isfinite(gram).all() else float("nan")}
     downhill = p.declaration.limit == "flow" and p.decay == 0 and not schedules.active(p) and not p.declaration.rules
-    downhill = downhill and not p.declaration.timed and p.declaration.look is None  # what moves on may climb
+    downhill = downhill and not p.declaration.timed and p.declaration.look is None  # with changing values it may rise
     if "loss" in state and downhill:
         kept["loss_increase"] = float(np.diff(state["loss"]).max(initial=0.0))
     return kept

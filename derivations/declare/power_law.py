@@ -1,13 +1,13 @@
-"""The power law of the error that a spectrum and a teacher make, drawn beside the error of a run.
+"""Power law of the error from a spectrum and a teacher, drawn together with the error of a run.
 
-Linear learning moves every block of the inputs at a rate proportional to its eigenvalue lam_l.  With the parts w_l of
-the teacher's squared norm its error is
+In linear learning the rate of every block of the inputs is proportional to its eigenvalue lam_l. With the parts w_l of
+the teacher's squared norm the error is
 
     E(tau) = sum_l w_l lam_l exp(-2 lam_l tau),
 
-the error of least squares by gradient flow from 0.  Where lam_j = j^-alpha and w_j = j^(-2 beta) it falls like tau^-p,
-p = (alpha + 2 beta - 1)/alpha (Velikanov & Yarotsky 2021), until the smallest eigenvalues are reached.  The exponent is
-read off E, so that a spectrum from a file has one as well.
+the error of least squares by gradient flow from 0. If lam_j = j^-alpha and w_j = j^(-2 beta), it falls like tau^-p, p =
+(alpha + 2 beta - 1)/alpha (Velikanov & Yarotsky 2021), until the smallest eigenvalues are reached. The exponent is
+computed from E, so that a spectrum from a file has one too.
 """
 
 import dataclasses
@@ -20,19 +20,21 @@ from derivations.declare import spectrum_picture
 from derivations.drawing import Reference, parameters
 
 A_DECADE = 40
-"""Times in a decade at which the slope of E is taken."""
+"""Number of times in a decade at which the slope of E is computed."""
 SLOPE = 0.02
-"""The slope of a power law stays within this part of its mean: at d = 1000 the first and last coordinates bend it."""
+"""Largest relative deviation of the slope of a power law from its mean; at d = 1000 the first and last coordinates bend
+it.
+"""
 SHORTEST = 1.5
-"""Decades that a power law lasts at least: single blocks of a coarse spectrum make shorter ones."""
+"""Smallest number of decades of a power law; single blocks of a coarse spectrum make shorter ones."""
 LONGEST = 30.0
-"""Decades of times that are looked at."""
+"""Number of decades of times that are examined."""
 DRAWN = 1.0
-"""Decades of a run that a line shows at least."""
+"""Smallest number of decades of a run in which a line is drawn."""
 WINDOW = 0.5
-"""Decades over which the exponent is taken, where the slope of E is flattest."""
+"""Number of decades for the exponent, in which the slope of E is flattest."""
 ABOVE = 2.0
-"""The line lies above the error by this factor, so that both are seen."""
+"""Factor by which the line lies above the error, so that both are visible."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +53,7 @@ class PowerLaw:
 
 
 def power_law(eigenvalue: np.ndarray, content: np.ndarray) -> PowerLaw | None:
-    """Return the longest power law of E, None where there is none.
+    """Return the longest power law of E, or None.
 
     Args:
         eigenvalue: the eigenvalues (L,) of the blocks.
@@ -90,10 +92,10 @@ def _longest_level(values: np.ndarray) -> tuple[int, int]:
 
 
 def of_run(run: Any) -> PowerLaw | None:
-    """Return the power law of the blocks of a run (`xarray.Dataset`); None where its error has no reason to follow it.
+    """Return the power law of the blocks of a run (`xarray.Dataset`); None if the theory does not apply to its error.
 
-    These are the online limit, whose noise has a law of its own, other losses than the squared one, weight decay,
-    weights of fixed norms, and clusters.
+    It does not apply to the online limit, whose noise has another law, to other losses than the squared one, weight
+    decay, weights of fixed norms, and clusters.
     """
     training = tomllib.loads(run.attrs.get("declaration", "")).get("training", {})
     usual = {"limit": "flow", "loss": "squared", "weights": "free"}
@@ -105,11 +107,11 @@ def of_run(run: Any) -> PowerLaw | None:
 
 
 def references(run: Any) -> list[Reference]:
-    """Return the line of slope -exponent beside the error of a run, where the law holds for at least a decade of it.
+    """Return the line of slope -exponent for the error of a run, if the law holds for at least a decade.
 
-    A model that is not linear learns small eigenvalues at the rates rate x lam_l.  The rate comes from the last block
-    of which half of the teacher is found, at the time log(2)/(rate lam_l).  The line begins when the first block is
-    half learned.  Its height means nothing.
+    A model that is not linear learns small eigenvalues at the rates rate x lam_l. The rate comes from the last block in
+    which half of the teacher is learned, at the time log(2)/(rate lam_l). The line begins when the first block is half
+    learned. Its height has no meaning.
     """
     law = of_run(run) if "error" in run and run.sizes.get("time", 0) > 2 else None
     learned = _learned(run) if law is not None else None
@@ -127,9 +129,10 @@ def references(run: Any) -> list[Reference]:
 
 
 def _learned(run: Any) -> tuple[float, float] | None:
-    """First time at which a block is half learned, and the rate of the last one in units of its eigenvalue.
+    """Return the first time at which a block is half learned, and the rate of the last such block in units of its
+    eigenvalue.
 
-    None where no block is.
+    None if no block is half learned.
     """
     parts, eigenvalue = spectrum_picture.parts(run), run["eigenvalue"].values
     passed = (parts >= 0.5) & (eigenvalue > 0)

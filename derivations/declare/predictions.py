@@ -1,8 +1,8 @@
-"""Predictions: an answer as an expression in the outputs of groups of units, in the place of their sum.
+"""Predictions: an answer as an expression in the outputs of groups of units, instead of their sum.
 
     f = F(f_fast, f_slow, ..),   f_g = sum_i a_i phi(u_i . x, ..) over the units of group g,   likewise for the label
 
-A unit of group g then moves by dl/df dF/df_g where it would by dl/df.
+The motion of a unit of group g then has the factor dl/df dF/df_g instead of dl/df.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,16 +14,16 @@ from derivations.declare.readouts import Prediction
 
 KEY = "prediction"
 SUMS = {"student": "f", "teacher": "y"}
-"""The name of the sum of all groups of a side."""
+"""Name of the sum of all groups of a side."""
 MEANINGLESS = ("softmax", "top1", "wick")
 
 
 def predictions(
     table: Mapping[str, Any], side: str, groups: Sequence[Group], heads: Sequence[str], numbers: Sequence[Number]
 ) -> tuple[Prediction, ...]:  # fmt: skip
-    """Return the predictions that the table of a side states; `heads` are those of the network, none of one answer.
+    """Return the predictions in the table of a side; `heads` are those of the network, empty for a single answer.
 
-    Raises `fields.Mistake` for a name that is no group of this answer, and for one that depends on none.
+    Raises `fields.Mistake` for a name that is not a group of this answer, and for a prediction without groups.
     """
     given = table.get(KEY)
     if given is None:
@@ -32,9 +32,7 @@ def predictions(
         said = f"a network with heads has a prediction for each: prediction = {{{heads[0]} = '..'}}"
         raise fields.Mistake(said, side, KEY)
     if not heads and isinstance(given, Mapping):
-        raise fields.Mistake(
-            "the network has one output, so prediction must be an expression and not a table", side, KEY
-        )
+        raise fields.Mistake("the network has one output, so prediction must be an expression, not a table", side, KEY)
     by_head = dict(given) if isinstance(given, Mapping) else {"": given}
     for head in by_head:
         if heads and head not in heads:
@@ -68,14 +66,16 @@ def _prediction(
 
 
 def _feeds(group: Group, head: str) -> bool:
-    """Return True if a group adds to the answer of a head, or to its label."""
+    """Return True if a group contributes to the answer of a head, or to its label."""
     if not head:
         return True
     return any(one.head == head for one in group.heads) if group.heads else group.name == head
 
 
 def require(declared: Declaration) -> None:
-    """Refuse predictions beside rules, labels of clusters, and a choice of the groups that make labels."""
+    """Raise an error for predictions together with rules, labels of clusters, or a choice of the groups that make
+    labels.
+    """
     if declared.predicted and declared.rules:
         raise fields.Mistake("prediction and rule cannot be combined yet: leave out one of the two", "training", "rule")
     if not declared.label_predictions:
@@ -89,7 +89,7 @@ def require(declared: Declaration) -> None:
 
 
 def names(declared: Declaration, student: bool, answer: str) -> list[tuple[int, str]]:
-    """The groups of a side that add to an answer: their numbers, and the names of their outputs."""
+    """Return the groups of a side that contribute to an answer: their numbers, and the names of their outputs."""
     count = len(declared.students)
     side = range(count) if student else range(count, len(declared.groups))
     return [(k, declared.groups[k].name) for k in side if declared.readout(k, answer) is not None]

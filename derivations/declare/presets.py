@@ -1,4 +1,4 @@
-"""The presets of a declaration: numbers with a name and what they show, taken together by `--preset`."""
+"""Presets of a declaration: named sets of numbers with a description, chosen by `--preset`."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ KEYS = ("name", "meaning", "parameters")
 
 
 def presets(tables: Mapping[str, Any]) -> tuple[Preset, ...]:
-    """The [[preset]] tables.  Raises `fields.Mistake` for one that cannot be read or has another's name."""
+    """Return the [[preset]] tables. Raises `fields.Mistake` for an invalid one, or a repeated name."""
     found: list[Preset] = []
     for number, entry in enumerate(fields.entries(tables, "preset"), 1):
         with fields.entry_of("preset", number):
@@ -38,7 +38,7 @@ def _preset(entry: Mapping[str, Any]) -> Preset:
 
 
 def require(made: Declaration, parameters: Any) -> None:
-    """Raise `fields.Mistake` where a preset names what is no parameter of the model."""
+    """Raise `fields.Mistake` if a preset contains a name that is not a parameter of the model."""
     known = [field.name for field in dataclasses.fields(parameters)]
     for number, preset in enumerate(made.presets, 1):
         for word, _ in preset.parameters:

@@ -1,10 +1,10 @@
-"""Rules that are products, c = psi(fields of the unit) times dl/df, the label or nothing: those that have closed forms.
+"""Rules with closed forms: products c = psi(fields of the unit) times dl/df, the label or 1.
 
 With X = f - y (squared loss), -y (correlation loss, or a rule in y) or 1,
 
     E[c_i z_b] = sum_r C_ir G_rb,   C_ir = E[d(psi_i X)/dz_r]
 
-by Stein's lemma, a sum over means of pairs of units in which psi_i stands for the derivative of a unit.
+by Stein's lemma, a sum over means of pairs of units in which psi_i replaces the derivative of a unit.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from derivations.declare.gates import SLOPE, Open
 class Product:
     """c = front psi X: `front` in the readout and numbers of the unit, `psi` in its fields and `dphi`.
 
-    `met` says what X is: "error" f - y, "label" -y, or "one".
+    `met` is the kind of X: "error" f - y, "label" -y, or "one".
     """
 
     front: Any
@@ -28,14 +28,14 @@ class Product:
 
 
 def product(declared: Declaration, group: Group, slot: str) -> Product:
-    """The rule of a slot as a product.  Raises `Open` where it is none."""
+    """Return the rule of a slot as a product. Raises `Open` for another rule."""
     import sympy
 
     rule = declared.rule(group, slot)
     assert rule is not None
     dl, df, grad, y, dphi, a = sympy.symbols(f"dl df grad y {SLOPE} a", real=True)
     expression = symbols.build(rule.tree, group.slots).xreplace({grad: dl * df}).xreplace({df: a * dphi})
-    said = f"the rule {rule.text!r} is no product of dl, y or nothing and a function of {', '.join(group.slots)}"
+    said = f"the rule {rule.text!r} is not a product of dl, y or 1 and a function of {', '.join(group.slots)}"
     reason = Open(said)
     if expression.has(*sympy.symbols("f l", real=True)) or (expression.has(dl) and expression.has(y)):
         raise reason

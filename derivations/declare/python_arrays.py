@@ -1,4 +1,4 @@
-"""Arrays in the tables of `odesim.declare`: they are held, and written to the cache for other processes."""
+"""Arrays in the tables of `odesim.declare`: kept in memory, and written to the cache for other processes."""
 
 import io
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from derivations import cache
 from derivations.declare import array_files, data, fields
 
 MOST_KEPT = 1 << 30
-"""Bytes of an array up to which it is written to the cache."""
+"""Largest number of bytes of an array that is written to the cache."""
 
 
 def with_records(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return tables in which records stand for the arrays of inputs and of the teacher.
+    """Return tables with records instead of the arrays of inputs and of the teacher.
 
-    Raises `fields.Mistake` for arrays that are no samples, eigenvalues or teachers.
+    Raises `fields.Mistake` for arrays that are not valid samples, eigenvalues or teachers.
     """
     found = dict(tables)
     for table, key, check in data.ARRAYS:
@@ -32,7 +32,7 @@ def with_records(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _offer(values: np.ndarray, name: str) -> None:
-    """Write an array to the cache, unless it is there or very large."""
+    """Write an array to the cache, unless it exists or is very large."""
     path = cache.folder() / name
     if not path.exists() and values.nbytes <= MOST_KEPT:
         packed = io.BytesIO()

@@ -19,34 +19,34 @@ from derivations.declare.noise import in_force
 from derivations.declare.system import rows
 
 MOST_VARIABLES = 4
-"""Fields and noise of a tensor of nodes."""
+"""Largest number of fields and noises of a tensor of nodes."""
 MOST_NODES = 2**17
-"""Nodes of a tensor: of more, random points take less time."""
+"""Largest number of nodes of a tensor; with more, random points are faster."""
 
 
 def reason(declared: Declaration) -> str:
-    """Why there are no exact means over a grid, whatever the number of units; "" where there are."""
+    """Return the reason why there are no exact means over a grid for any number of units, or ""."""
     if normed(declared):
-        return "gnorm is no polynomial"
+        return "gnorm is not a polynomial"
     if said := episodes.reason(declared):
         return said
     if declared.law is not None and degree(declared.law.tree, {"xi": 1}) is None:
-        return f"the noise {declared.law.text!r} is no polynomial"
+        return f"the noise {declared.law.text!r} is not a polynomial"
     if declared.loss not in ("squared", "correlation"):
-        return f"the {declared.loss} loss is no polynomial"
+        return f"the {declared.loss} loss is not a polynomial"
     for group in declared.groups:
         if group.share is not None or degree(group.unit, dict.fromkeys(group.slots, 1), group.scalars) is None:
-            return f"{group.text!r} is no polynomial"
+            return f"{group.text!r} is not a polynomial"
     for group in declared.students:
         for word in declared.ruled(group):
             rule = declared.rule(group, word)
             if rule is not None and degree(rule.tree, _names(declared, group), _numbers(declared, group)) is None:
-                return f"the rule {rule.text!r} is no polynomial"
+                return f"the rule {rule.text!r} is not a polynomial"
     return ""
 
 
 def _numbers(declared: Declaration, group: Group) -> tuple[str, ...]:
-    """The numbers that a rule of a group may read."""
+    """Return the numbers that a rule of a group may contain."""
     return (*group.scalars, *declared.constants(group), "a", *declared.names)
 
 
@@ -61,7 +61,7 @@ def _degrees(declared: Declaration, field: int = 1) -> tuple[int, int]:
 
 
 def _names(declared: Declaration, group: Group, field: int = 1) -> dict[str, int]:
-    """The degrees of all that a rule may read of a sample, in fields and noise."""
+    """Return the degrees of all functions of a sample that a rule may contain, in fields and noise."""
     f, y = _degrees(declared, field)
     own = degree(group.unit, dict.fromkeys(group.slots, field), group.scalars) or 0
     error = max(f, y) if declared.loss == "squared" else y
@@ -71,7 +71,7 @@ def _names(declared: Declaration, group: Group, field: int = 1) -> dict[str, int
 
 
 def degree(tree: Tree, known: Mapping[str, int], numbers: tuple[str, ...] = ()) -> int | None:
-    """The degree of an expression in what is drawn; None where it is no polynomial.
+    """Return the degree of an expression in fields and noise; None if it is not a polynomial.
 
     `known` are the degrees of names; all others, and `numbers`, are numbers.
 
@@ -103,7 +103,9 @@ def degree(tree: Tree, known: Mapping[str, int], numbers: tuple[str, ...] = ()) 
 
 
 def highest(declared: Declaration) -> int:
-    """The largest degree of what means are taken of: c z, c c of an online limit, the loss and the error."""
+    """Return the largest degree of the functions whose means are needed: c z, c c of an online limit, the loss and the
+    error.
+    """
     f, y = _degrees(declared)
     found = field = _moved(declared, 1)
     for _ in range(declared.look.times if declared.look is not None else 0):
@@ -113,7 +115,7 @@ def highest(declared: Declaration) -> int:
 
 
 def _moved(declared: Declaration, field: int) -> int:
-    """The largest degree of what anything moves by, at students' fields of a degree."""
+    """Return the largest degree of any motion, at students' fields of a degree."""
     found = field
     for group in declared.students:
         names, numbers = _names(declared, group, field), _numbers(declared, group)
@@ -125,9 +127,9 @@ def _moved(declared: Declaration, field: int) -> int:
 
 
 def nodes(parameters: Any, more: int = 0) -> tuple[np.ndarray, np.ndarray] | None:
-    """Points (fields + 1, N), the last row for the label's noise, and weights (N,); None where they are too many.
+    """Points (fields + 1, N), the last row for the label's noise, and weights (N,); None if there are too many.
 
-    In every variable there are `more` than are needed.
+    Every variable has `more` nodes than necessary.
     """
     declared, fields = in_force(parameters), rows(parameters).fields
     noisy = parameters.noise is None or parameters.noise > 0

@@ -11,14 +11,14 @@ from derivations.declare.readouts import word_of
 from derivations.declare.schedules import Names, Schedule
 
 STEPS = {"online": 1.0, "batch": 1.0, "flow": 1e-3}
-"""The default step: eta of the online limit, of giant steps, or of SGD beside a flow, its limit of small steps."""
+"""Default step: eta of the online limit, of giant steps, or of SGD that is compared with a flow."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Values:
-    """The numbers of training; a schedule stands in `schedules`, and its value at time 0 among the numbers.
+    """Numbers of training; `schedules` has the schedules, and the numbers have their values at time 0.
 
-    Where the noise has a `law` its number is the factor of that, 1.
+    If the noise has a `law`, its number is the factor 1.
     """
 
     step: float
@@ -35,9 +35,9 @@ def values(
 ) -> Values:  # fmt: skip
     """Return the numbers and schedules of a declaration; `moving` are the names of `moving_names`.
 
-    Values may read `memories`.  They are values from the time `begin` on.
+    Values may depend on `memories`. They are valid from the time `begin` on.
 
-    Raises `fields.Mistake` for a value out of its domain, and for a rate of what is not trained.
+    Raises `fields.Mistake` for a value outside of its domain, and for a rate of an untrained parameter.
     """
     known = {number.name: number.default for number in numbers if not number.per_unit}
     if limit == "flow" and isinstance(training.get("step"), str | list):
@@ -83,7 +83,9 @@ def _start(value: float | Schedule, known: Mapping[str, float], begin: float) ->
 
 
 def _rates(training: Mapping[str, Any], moving: list[tuple[str, str]], names: Names) -> dict[str, float | Schedule]:
-    """The factor of every slot, readout and scalar that has one; a value that is no table is that of all."""
+    """Return the factor of every slot, readout and scalar that has one; a value that is not a table is the factor of
+    all.
+    """
     given = training.get("rates")
     if given is None:
         return {}
@@ -105,7 +107,8 @@ def _rates(training: Mapping[str, Any], moving: list[tuple[str, str]], names: Na
 def moving_names(
     students: tuple[Group, ...], trained: tuple[str, ...], heads: tuple[str, ...] = ()
 ) -> list[tuple[str, str]]:
-    """The names of all that is trained, without and with the name of its group; of the readouts those of some heads.
+    """Return the names of all trained parameters, without and with the name of the group; for readouts those of some
+    heads.
 
     >>> from derivations.declare.grammar import read
     >>> moving_names((Group("fast", read("w + b"), "w + b", ("w",), ("b",), 1, "trained"),), ("w",))

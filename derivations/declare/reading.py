@@ -1,4 +1,4 @@
-"""From what a user writes (TOML, or the same tables in Python) to a declaration, with one sentence per mistake."""
+"""From a user's text (TOML, or the same tables in Python) to a declaration, with one sentence per mistake."""
 
 import dataclasses
 import re
@@ -40,7 +40,7 @@ from derivations.declare.model_files import content as content
 from derivations.declare.model_files import parsed as parsed
 
 LARGEST_GRAM = 10**9
-"""Most bytes of a file with a Gram matrix."""
+"""Largest number of bytes of a file with a Gram matrix."""
 TABLES = (
     "title", "about", "source", "paper", "link", "name", "student", "teacher", "inputs", "training", "start",
     "parameters", "event", "preset", "claim", "memory", "stage",
@@ -58,7 +58,7 @@ LOSSES = ("squared", "correlation", "logistic", "hinge", "softmax")
 def from_file(path: Path) -> Declaration:
     """The declaration in a TOML file.
 
-    Raises `UsageError` with the line for a file that is too large, no text, no TOML, or states no model.
+    Raises `UsageError` with the line for a file that is too large, not text, not TOML, or does not declare a model.
     """
     text, tables = parsed(path)
     try:
@@ -71,12 +71,12 @@ def from_file(path: Path) -> Declaration:
 def declaration(
     tables: Mapping[str, Any], name: str = "declared", folder: Path | None = None, stage: tuple[str, float] = ("", 0.0)
 ) -> Declaration:
-    """The declaration of some tables; `folder` is where the files that it names lie.
+    """Return the declaration of some tables; `folder` is the folder of its files.
 
-    `stage` are the name of a stage, where the tables are those of one, and the time at which it begins.
+    For the tables of a stage, `stage` are its name and the time at which it begins.
 
-    Raises `fields.Mistake` for a key that is unknown, of a wrong type or out of its domain, and where two do not fit
-    together.
+    Raises `fields.Mistake` for a key that is unknown, of a wrong type or outside of its domain, and for inconsistent
+    keys.
     """
     fields.require_known(tables, TABLES, "")
     fields.require_known(fields.table(tables, "training"), TRAINING, "training")
@@ -89,7 +89,7 @@ def declaration(
     copies.require(made)
     if not stage[0]:
         episodes.require_effect(made)
-    if all(map(array_files.at_hand, data.files(made.inputs))):  # a stored declaration did when it was made
+    if all(map(array_files.at_hand, data.files(made.inputs))):  # a stored declaration was checked when it was made
         fits.require(made)
     return made
 
@@ -161,7 +161,7 @@ def _stated(tables: Mapping[str, Any], name: str, folder: Path | None, stage: tu
 def _sides(
     tables: Mapping[str, Any], numbers: tuple[Number, ...], labelled: bool
 ) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
-    """The groups of students and teachers; of no teacher where clusters of the inputs are `labelled`."""
+    """Return the groups of students and teachers; without a teacher if clusters of the inputs are `labelled`."""
     students = _groups(tables, "student", STUDENTS, numbers, None)
     teachers = _unlabelled(tables) if labelled else _groups(tables, "teacher", TEACHER, numbers, students)
     heads.require(tables, students, teachers, labelled)
@@ -169,7 +169,7 @@ def _sides(
 
 
 def _unlabelled(tables: Mapping[str, Any]) -> tuple[Group, ...]:
-    """No teacher, where clusters have labels: of [teacher] the noise of these is left."""
+    """Return an empty teacher if clusters have labels; [teacher] then has only the noise of these."""
     given = tables.get("teacher", {})
     wrong = next((key for key in given if key != "noise"), "") if isinstance(given, Mapping) else "[teacher]"
     if wrong:
@@ -279,7 +279,9 @@ def _group(
 
 
 def _require_slots(unit: Tree, text: str, slots: tuple[str, ...], table: str, moving: Collection[str]) -> None:
-    """Refuse names that cannot be weight vectors, too many, and two that are one; `moving` are numbers of a unit."""
+    """Raise an error for invalid names of weight vectors, too many, and two for one vector; `moving` are numbers of a
+    unit.
+    """
     if not slots:
         raise fields.Mistake(
             f"the unit {text!r} uses no weight vector: every name that is not a parameter is a weight vector",
@@ -382,8 +384,8 @@ def _gram(table: Mapping[str, Any], folder: Path | None) -> Any:
         raise
     except (OSError, ValueError, TypeError, EOFError):
         raise fields.Mistake(
-            "gram is 'orthonormal', a number, a matrix, or a file of numbers (.npy, .txt); "
-            f"{fields.shown(given)} is none",
+            "gram is 'orthonormal', a number, a matrix, or a file of numbers (.npy, .txt), but "
+            f"{fields.shown(given)} was given",
             "teacher",
             "gram",
         ) from None
@@ -394,5 +396,5 @@ def _claims(tables: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
 
 
 def _word(stem: str) -> str:
-    """A file's name as the name of a system: letters, digits, hyphens and underscores."""
+    """Return a file's name as the name of a system: letters, digits, hyphens and underscores."""
     return re.sub(r"[^\w-]+", "_", stem)[:60].lstrip("-") or "declared"

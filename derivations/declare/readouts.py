@@ -1,8 +1,8 @@
-"""Readouts: the weights by which a group of units adds to the one answer of a network, or to that of each head.
+"""Readouts: the weights of a group of units in the single answer of a network, or in that of each head.
 
     f_h(x) = sum over groups of sum_i a_hi phi(u_i . x, ..)
 
-A network with one answer has the head "" alone, whose readout is called `a`; that of a head `one` is `a_one`.
+A network with one answer has only the head "", whose readout is called `a`; the readout of a head `one` is `a_one`.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ import dataclasses
 from derivations.declare.grammar import Tree
 
 COPIED = "copied"
-"""The output of a copy of units whose readouts are trained: what these were when it was made."""
+"""Output of a copy of units with trained readouts: the readouts at the time of the copy."""
 OUTPUTS = ("sum", "mean", "root", "trained")
 """The readout a_i of a group of K units: 1, 1/K, 1/sqrt(K), or numbers that are trained or read from a file."""
 
@@ -19,7 +19,7 @@ OUTPUTS = ("sum", "mean", "root", "trained")
 class Readout:
     """The readout of a group for a head: one of `OUTPUTS`, `COPIED`, or "own".
 
-    An own one is an `expression` in the number j = 1, 2, .. of the unit.
+    A readout "own" is an `expression` in the number j = 1, 2, .. of the unit.
     """
 
     head: str
@@ -28,12 +28,12 @@ class Readout:
 
     @property
     def trained(self) -> bool:
-        """True where it is trained."""
+        """True if it is trained."""
         return self.output == "trained"
 
     @property
     def word(self) -> str:
-        """The name of the readout among the numbers of a student unit.
+        """Return the name of the readout among the numbers of a student unit.
 
         >>> Readout("", "sum").word, Readout("one", "trained").word
         ('a', 'a_one')
@@ -43,9 +43,9 @@ class Readout:
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """The answer of a head, or its label, as an expression in the outputs of the groups that add to it.
+    """Answer of a head, or its label, as an expression in the outputs of the contributing groups.
 
-    An output is named like its group; the sum of all is `f` for students and `y` for teachers.
+    An output has the name of its group; the sum of all is `f` for students and `y` for teachers.
     """
 
     head: str
@@ -63,7 +63,7 @@ def word_of(head: str, letter: str = "a") -> str:
 
 
 def written_name(number: int, head: str) -> str:
-    """The name of a readout that does not move among the arguments of a model.
+    """Return the name of a constant readout among the arguments of a model.
 
     >>> written_name(1, ""), written_name(1, "two")
     ('readout_1', 'readout_1_two')

@@ -1,4 +1,4 @@
-"""Derivations that were made before: the texts of a declaration's functions, and why a tier does not exist."""
+"""Cache of derivations: the texts of a declaration's functions, and the reasons why a tier does not exist."""
 
 import dataclasses
 import functools
@@ -19,7 +19,7 @@ from derivations.installed import version
 def kernels(declared: Declaration, numbers: tuple[float, ...]) -> Kernels:
     """Return the code that is generated for a declaration, from the cache if possible.
 
-    The texts depend on the user's numbers by the signs of slopes alone; they are kept by those of the numbers.
+    The texts depend on the user's numbers only by the signs of slopes.
     """
     signs = [(value > 0) - (value < 0) for value in numbers]
     name = f"derivation_{_digest(declared, signs)}.json"
@@ -28,12 +28,14 @@ def kernels(declared: Declaration, numbers: tuple[float, ...]) -> Kernels:
 
 @functools.lru_cache(maxsize=64)
 def per_sample(declared: Declaration) -> str:
-    """The text of the functions of every sample (`responses.module`), from the cache likewise."""
+    """Return the text of the functions of every sample (`responses.module`), from the cache if possible."""
     return _remembered(f"responses_{_digest(declared, declared.own_loss)}.json", lambda: responses.module(declared))
 
 
 def _remembered(name: str, make: Callable[[], Any]) -> Any:
-    """Plain data from a file of the cache, or made and kept there: one that is missing or damaged is written anew."""
+    """Return plain data from a file of the cache, or compute and store it; a missing or damaged file is written
+    again.
+    """
     path = cache.folder() / name
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
@@ -48,7 +50,7 @@ def _remembered(name: str, make: Callable[[], Any]) -> Any:
 
 
 def _digest(declared: Declaration, beside: object) -> str:
-    """Of the declaration and what is given beside it, the files that derive, and SymPy's version."""
+    """Return a digest of the declaration and further data, the files that derive, and SymPy's version."""
     texts = [file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py"))]
     said = repr((_parts(declared), beside, version("sympy")))
     return hashlib.sha256(b"\0".join([said.encode(), *texts])).hexdigest()[:20]
@@ -66,7 +68,7 @@ def _parts(declared: Declaration) -> tuple[object, ...]:
 
 
 def _rules(declared: Declaration) -> tuple[object, ...]:
-    """The rules, and the numbers that they read of every unit; nothing where there are none."""
+    """Return the rules, and the numbers of every unit in them; empty without rules."""
     if not declared.rules:
         return ()
     by_group = [(group.name, declared.ruled(group), declared.constants(group)) for group in declared.students]
@@ -74,13 +76,13 @@ def _rules(declared: Declaration) -> tuple[object, ...]:
 
 
 def identity(declared: Declaration) -> str:
-    """A digest of all that the functions of every sample are made of."""
+    """Return a digest of everything that determines the functions of every sample."""
     said = (_parts(declared), declared.own_loss)
     return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
 
 
 def _tuples(plain: dict) -> Kernels:
-    """A `Kernels` of plain data, lists made tuples, so that both ways give the same."""
+    """Return a `Kernels` from plain data, with lists converted to tuples, so that both ways give equal objects."""
     return Kernels(
         texts=tuple((name, text) for name, text in plain["texts"]),
         pairs=tuple(tuple(tuple(entry) for entry in table) for table in plain["pairs"]),

@@ -1,7 +1,7 @@
 """The per-sample functions of a declaration as text: units, logits and loss with their derivatives in the fields.
 
-Differentiated before any mean is taken: both training at random (compressed) and the sampled tier use them, and a test
-holds them against automatic differentiation of the loss.
+They are differentiated before any mean. Compressed SGD and the sampled tier use them, and a test compares them with
+automatic differentiation of the loss.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from derivations.declare.episodes import COUNT, REWARD, SAMPLES
 from derivations.declare.readouts import word_of
 
 SAMPLE = ("a", "f", "y", "l", "dl", "df", "dphi")
-"""What a rule takes of a sample and its unit, beside fields and numbers."""
+"""Names of a sample and its unit in a rule, in addition to fields and numbers."""
 
 
 def unit(declaration: Declaration, number: int) -> list[str]:
     """`unit_k(z.., q.., p, scalars.., numbers..)` -> phi, dphi/dz_s, 2 dphi/dq_s, dphi/dp, dphi/dscalar.
 
-    Where the unit has a share also `logit_k(z.., q.., scalars.., numbers..)` -> l, dl/dz_s, 2 dl/dq_s, dl/dscalar.
-    Every argument may be a number or an array, the group's units first.
+    If the unit has a share, also `logit_k(z.., q.., scalars.., numbers..)` -> l, dl/dz_s, 2 dl/dq_s, dl/dscalar. Every
+    argument may be a number or an array, the group's units first.
     """
     import sympy
 
@@ -49,7 +49,7 @@ def derivatives(expression: Any, z: list[Any], q: list[Any]) -> list[Any]:
 def loss(declaration: Declaration) -> str:
     """`loss(f.., y.., numbers..)` -> l, dl/df..; of a logistic or hinge loss y is the label sign(y).
 
-    There is one f and one y for each head in force, and l is the sum over these unless a loss reads them together.
+    There is one f and one y for each head in use, and l is the sum over these unless the loss contains them jointly.
     """
     import sympy
 
@@ -66,7 +66,7 @@ def loss(declaration: Declaration) -> str:
 
 
 def loss_of(declaration: Declaration) -> Any:
-    """The loss of a network with one answer, an expression in f and y; of a label that is a sign in sign(y).
+    """Return the loss of a network with one answer, an expression in f and y; in sign(y) for a label that is a sign.
 
     >>> from derivations.declare.reading import declaration
     >>> loss_of(declaration({"student": {"unit": "w"}}))
@@ -91,7 +91,9 @@ def _loss_of(word: str, f: Any, y: Any) -> Any:
 
 
 def _own_loss(declaration: Declaration, f: list[Any], y: list[Any]) -> Any:
-    """The own loss: of the answers of heads together where it names them, else summed over the heads in force."""
+    """Return the user's loss: of the answers of heads together if it contains them, else summed over the heads in
+    use.
+    """
     import sympy
 
     assert declaration.own_loss is not None
@@ -119,7 +121,8 @@ def _softmax(f: list[Any], y: list[Any]) -> Any:
 
 
 def prediction(declaration: Declaration, student: bool, head: str) -> str:
-    """`prediction_f(outputs.., numbers..)` -> F and its derivative in the output of every group that adds to it.
+    """`prediction_f(outputs.., numbers..)` -> F and its derivative with respect to the output of every contributing
+    group.
 
     `prediction_y` of a label has no derivatives.
     """
@@ -148,7 +151,7 @@ def all_predictions(declaration: Declaration, heads: Sequence[str]) -> list[str]
 def rule(declaration: Declaration, number: int, word: str) -> str:
     """`rule_k_word(z.., scalars.., constants.., a, f, y, l, dl, df, dphi, numbers..)` -> the coefficient of a rule.
 
-    Where some rule reads `gnorm`, or where there are episodes `R`, these stand before the numbers.
+    If a rule contains `gnorm`, or `R` with episodes, these precede the numbers.
     """
     import sympy
 
@@ -171,7 +174,7 @@ def rules(declaration: Declaration) -> list[str]:
 
 
 def of_episodes(declaration: Declaration) -> list[str]:
-    """`success(f, y, numbers..)` -> 0 or 1, and `reward(n, T, numbers..)` -> R, where there are episodes."""
+    """`success(f, y, numbers..)` -> 0 or 1, and `reward(n, T, numbers..)` -> R, if there are episodes."""
     import sympy
 
     own = declaration.episode
@@ -185,7 +188,7 @@ def of_episodes(declaration: Declaration) -> list[str]:
 
 
 def value(declaration: Declaration, number: int) -> str:
-    """`value_k`, of the arguments of `unit_k`: phi alone."""
+    """Return `value_k`, with the arguments of `unit_k`: only phi."""
     import sympy
 
     group = declaration.groups[number]
@@ -196,7 +199,7 @@ def value(declaration: Declaration, number: int) -> str:
 
 
 def module(declaration: Declaration) -> str:
-    """All of them as one text, the functions that they call first."""
+    """Return all of them as one text, with called functions first."""
     groups: list[Group] = list(declaration.groups)
     texts = [text for number in range(len(groups)) for text in unit(declaration, number)]
     texts += [value(declaration, number) for number in range(len(groups))]

@@ -1,10 +1,10 @@
-"""A model with schedules that are given with a run: an expression in the time, or pairs, in the place of a number.
+"""Schedules that are given with a run: an expression in the time, or pairs, instead of a number.
 
     -p step="1/(1 + t)"    is    [training] step = "1/(1 + t)"
 
-A parameter is one number for all times.  A value that changes is part of the equations, so that a run with one is a
-run of another declaration.  That declaration is made here, and the run stores its text.  Its claims are left out: they
-speak of the model as it was declared.
+A parameter is one number for all times. A time-dependent value is part of the equations, so that a run with it is a run
+of another declaration. This module makes that declaration, and the run stores its text. Its claims are left out,
+because they concern the original model.
 """
 
 import json
@@ -22,26 +22,26 @@ from derivations.declare.declaration import Declaration
 from derivations.declare.stage_parameters import named
 
 TABLES = {"step": "training", "batch": "training", "decay": "training", "noise": "teacher"}
-"""Values of training that may change, and the tables of a declaration in which they stand."""
+"""Values of training that may be time-dependent, and their tables in a declaration."""
 RATE = "rate_"
-"""In front of the name of a factor of the step, in the name of its parameter."""
+"""Prefix of a factor of the step in the name of its parameter."""
 LEFT_OUT = "claim"
 
 
 def restate(system: System, given: Mapping[str, Any]) -> tuple[System, dict[str, Any]]:
     """Return the system and the parameters of a request, schedules among the parameters moved into the declaration.
 
-    A request without schedules is returned as it is.
+    A request without schedules is returned unchanged.
 
     Arguments:
         system: A declared model.
-        given: Parameters by name, as words or values.
+        given: Parameters by name, as strings or values.
 
     Returns:
-        The system with the schedules in it, and the parameters: `None`, "as declared", in the place of each schedule.
+        The system with the schedules in it, and the parameters: `None`, "as declared", for each schedule.
 
     Raises:
-        UsageError: A schedule that the declaration refuses.
+        UsageError: A schedule is invalid in the declaration.
 
     Example:
         >>> from derivations.declare import reading
@@ -63,15 +63,15 @@ def restate(system: System, given: Mapping[str, Any]) -> tuple[System, dict[str,
 
 
 def with_schedules(system: System, values: Mapping[str, Any]) -> System:
-    """Return a model with schedules in the place of numbers; `values` has expressions or pairs by parameter.
+    """Return a model with schedules instead of numbers; `values` has expressions or pairs by parameter.
 
-    Raises `UsageError` for values that the declaration refuses.
+    Raises `UsageError` for values that are invalid in the declaration.
     """
     return systems.of_text(text(system, values), "")
 
 
 def text(system: System, values: Mapping[str, Any]) -> str:
-    """Return the declaration of a model with schedules in the place of numbers, as TOML."""
+    """Return the declaration of a model with schedules instead of numbers, as TOML."""
     declared: Declaration = system.parameters.declaration  # type: ignore[attr-defined]
     tables = tomllib.loads(system.declaration)
     tables.pop(LEFT_OUT, None)
@@ -79,17 +79,17 @@ def text(system: System, values: Mapping[str, Any]) -> str:
         *path, key = entry(declared, name)
         place: Any = tables
         for step in path:
-            if step == "rates" and not isinstance(place.get(step), Mapping):  # one value for all
+            if step == "rates" and not isinstance(place.get(step), Mapping):  # one value for all times
                 place[step] = dict.fromkeys([word for word, _ in declared.rates], place[step])
             place = place[step] if isinstance(step, int) else place.setdefault(step, {})
-        if isinstance(place.get(key), Mapping):  # a number of the user's with its meaning and bounds
+        if isinstance(place.get(key), Mapping):  # a number of the user with its meaning and bounds
             place, key = place[key], "default"
         place[key] = value
     return tomli_w.dumps(tables)
 
 
 def entry(declared: Declaration, name: str) -> tuple[Any, ...]:
-    """Return the keys of the entry of a declaration that holds a parameter; () for one that cannot change in time.
+    """Return the keys of the entry of a parameter in a declaration; () if it cannot be time-dependent.
 
     A shared number with a meaning or bounds is a table, whose entry is called "default".
     """
@@ -104,7 +104,7 @@ def entry(declared: Declaration, name: str) -> tuple[Any, ...]:
 
 
 def _key(declared: Declaration, name: str) -> tuple[str, ...]:
-    """The key of a value of training within its table; () for a parameter that is none."""
+    """Return the key of a value of training within its table; () for other parameters."""
     if name in TABLES:
         return (name,)
     words = [word for word, _ in declared.rates]
@@ -112,7 +112,7 @@ def _key(declared: Declaration, name: str) -> tuple[str, ...]:
 
 
 def _schedule(value: Any, name: str) -> Any:
-    """Return the expression or the list of pairs that a value of a parameter states; None for a number or `None`."""
+    """Return the expression or the list of pairs in a value of a parameter; None for a number or `None`."""
     if hasattr(value, "__array__"):
         value = np.asarray(value).tolist()
     if getattr(value, "free_symbols", None):  # an expression of SymPy

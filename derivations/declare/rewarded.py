@@ -1,8 +1,8 @@
 """Means over the other samples of an episode, in arrays of NumPy or JAX (tier `sampled`).
 
-At a point with the success s the reward is one of few numbers, with probabilities that p = E[s] decides: the means of a
-coefficient and of a product of two are weighted sums over these.  Where rules are linear in the reward they depend on
-its mean m and mean square v alone, which the three numbers 0, 1 and -1 have with the weights
+At a point with the success s the reward has few values, with probabilities that depend on p = E[s]. The means of a
+coefficient and of a product of two are weighted sums over these values. If rules are linear in the reward, they depend
+only on its mean m and mean square v. The three numbers 0, 1 and -1 have the same m and v with the weights
 
     1 - v,   (v + m)/2,   (v - m)/2
 """
@@ -53,7 +53,7 @@ def rewards(
 
 
 def by_point(found: Rewards, success: Any) -> Iterator[tuple[Any, Any]]:
-    """Rewards (N,) and weights (N,) of points with successes (N,), the same number of times at each."""
+    """Return rewards (N,) and weights (N,) of points with successes (N,), with the same number of values at each."""
     for k in range(found.values.shape[1]):
         yield tuple(one[0, k] + success * (one[1, k] - one[0, k]) for one in found)
 

@@ -20,12 +20,12 @@ from derivations.declare.readouts import Readout
 from derivations.declare.schedules import TIME
 
 SPACE = PARTS
-"""The name of the dimension over eigenspaces of the inputs."""
+"""Name of the dimension over eigenspaces of the inputs."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """A block of the Gram matrix: its name, the rows and columns it covers, and whether it lies on the diagonal.
+    """Block of the Gram matrix: its name, its rows and columns, and True if it lies on the diagonal.
 
     It is one matrix, or a `stack` of them: one for each eigenspace of the inputs.
     """
@@ -40,15 +40,15 @@ class Block:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(.., rows, columns)."""
+        """Shape (.., rows, columns)."""
         return (*self.stack, self.rows.stop - self.rows.start, self.columns.stop - self.columns.start)
 
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """The rows of a declaration at given sizes: how many units each group has.
+    """Rows of a declaration at given sizes, the numbers of units of the groups.
 
-    `starts` maps (kind, group's name, slot) to the first row; kind is "student" or "teacher".  With several eigenspaces
+    `starts` maps (kind, group's name, slot) to the first row; kind is "student" or "teacher". With several eigenspaces
     of the inputs (`spaces`, the dimension "block" of arrays) there is one Gram matrix for each, of the parts of the
     vectors in it; their sum is that of the vectors.
     """
@@ -59,12 +59,12 @@ class Rows:
 
     @property
     def stack(self) -> tuple[int, ...]:
-        """The leading axes of a Gram matrix: (spaces,), or none where there is one."""
+        """Leading axes of a Gram matrix: (spaces,), or () for a single one."""
         return (self.spaces,) if self.spaces > 1 else ()
 
     @functools.cached_property
     def starts(self) -> dict[tuple[int, str], int]:
-        """The first row of (number of the group, slot)."""
+        """First row of (number of the group, slot)."""
         at, found = 0, {}
         for number, (group, size) in enumerate(zip(self.declaration.kinds, self.sizes, strict=True)):
             for slot in group.slots:
@@ -73,18 +73,18 @@ class Rows:
         return found
 
     def of(self, number: int, slot: str) -> slice:
-        """The rows of a slot of the group with this number."""
+        """Return the rows of a slot of the group with this number."""
         start = self.starts[number, slot]
         return slice(start, start + self.sizes[number])
 
     @property
     def single(self) -> bool:
-        """Return True if every unit has one vector, called alike."""
+        """True if every unit has one vector, with the same name."""
         return len({slot for group in self.declaration.groups for slot in group.slots}) == 1
 
     @property
     def units(self) -> tuple[int, ...]:
-        """How many units every group has; `sizes` has the number of named means behind them."""
+        """Number of units of every group; `sizes` also has the number of named means at the end."""
         return self.sizes[: len(self.declaration.groups)]
 
     @property
@@ -147,7 +147,7 @@ class Rows:
         return Block(name, self.of(g, r), self.of(h, s), tuple(dims), (g, r) == (h, s), meaning, self.stack)
 
     def block_of(self, one: tuple[int, str], two: tuple[int, str]) -> Block:
-        """The block of the overlaps of two slots (group, slot), of which the first comes first."""
+        """Return the block of the overlaps of two slots (group, slot), the earlier one first."""
         return self._block(*one, *two)
 
     def role(self, number: int) -> str:
@@ -164,12 +164,12 @@ class Rows:
 
     @property
     def moving(self) -> tuple[Block, ...]:
-        """The blocks that change: Q and M."""
+        """Blocks that change: Q and M."""
         return tuple(block for block in self.blocks if _letter(block.name) != "P")
 
     @property
     def fixed(self) -> tuple[Block, ...]:
-        """The blocks that are constants: P."""
+        """Blocks that are constants: P."""
         return tuple(block for block in self.blocks if _letter(block.name) == "P")
 
     @property
@@ -182,7 +182,7 @@ class Rows:
 
     @functools.cached_property
     def velocities(self) -> tuple[velocity_blocks.VelocityBlock, ...]:
-        """The blocks of velocities, where momentum has a time."""
+        """Blocks of velocities, if momentum has a time."""
         return velocity_blocks.blocks(self)
 
     @property
@@ -213,7 +213,9 @@ class Rows:
         return gram.sum(axis=-3) if self.stack else gram
 
     def gram(self, components: Mapping[str, Any]) -> np.ndarray:
-        """The Gram matrices (.., n, n) of their blocks (.., *shape); blocks without a leading axis serve all."""
+        """Return the Gram matrices (.., n, n) from blocks (.., *shape); blocks without a leading axis are used for
+        all.
+        """
         lead = max((np.shape(components[block.name])[:-2] for block in self.blocks), key=len)
         found = np.zeros((*lead, self.total, self.total))
         for block in self.blocks:
@@ -228,7 +230,7 @@ def _letter(name: str) -> str:
 
 
 def readout(one: Readout, size: int, values: Mapping[str, float]) -> np.ndarray:
-    """The readouts (size,) of a group that are not trained: 1, 1/K, 1/sqrt(K), or an expression in j.
+    """Return the untrained readouts (size,) of a group: 1, 1/K, 1/sqrt(K), or an expression in j.
 
     >>> readout(Readout("", "mean"), 4, {})
     array([0.25, 0.25, 0.25, 0.25])

@@ -1,11 +1,11 @@
-"""What rules change in the motion of a declared model: factors, the groups that are met, and means with their psi.
+"""Effect of rules on the motion of a declared model: factors, interacting groups, and means with their psi.
 
-Of a slot whose rule is c_i = front_i psi_i X (`products`), X = sum_k w_k phi_k over the groups that are met,
+For a slot whose rule is c_i = front_i psi_i X (`products`), X = sum_k w_k phi_k over the interacting groups,
 
     C_ir = front_i (sum_k w_k E[psi_i dphi_k/dz_r] + sum_k w_k E[dpsi_i/dz_r phi_k])
 
-and front_i E[dpsi_i/dz_r] where X is 1.  Where psi is the unit's own derivative the means are those of the gradient,
-and the factor alone is another.
+and front_i E[dpsi_i/dz_r] where X is 1. If psi is the unit's own derivative, the means are those of the gradient, and
+only the factor differs.
 """
 
 from collections.abc import Iterator
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 def rule(symbols: Algebra, one: Vector) -> Ruled | None:
-    """The rule of vectors that are trained; None where they move by the loss."""
+    """Return the rule of trained vectors; None if they are trained by the loss."""
     return symbols.shapes[one.group].rule(one.slot) if symbols.moves(one) else None
 
 
 def own(symbols: Algebra, one: Vector) -> Ruled | None:
-    """The rule of vectors that has a psi of its own."""
+    """Return the rule of vectors if it has its own psi."""
     found = rule(symbols, one)
     return found if found is not None and (found.value is not None or found.rewarded is not None) else None
 
 
 def slope(symbols: Algebra, one: Vector) -> Part:
-    """psi of vectors: that of a rule, or the derivative of the unit."""
+    """Return psi of vectors: that of a rule, or the derivative of the unit."""
     shape, found = symbols.shapes[one.group], own(symbols, one)
     if found is not None and found.value is not None:
         return found.value
@@ -41,7 +41,7 @@ def slope(symbols: Algebra, one: Vector) -> Part:
 
 
 def front(symbols: Algebra, one: Vector, i: Any) -> Any:
-    """The factor of c_i: the readout, or that of a rule."""
+    """Return the factor of c_i: the readout, or that of a rule."""
     found = rule(symbols, one)
     if found is None:
         return symbols.weight(one.group, i)
@@ -60,7 +60,7 @@ def front(symbols: Algebra, one: Vector, i: Any) -> Any:
 
 
 def met(symbols: Algebra, one: Vector, squared: bool) -> list[int]:
-    """The groups whose units stand in X; of a squared loss both sides, else teachers."""
+    """Return the groups whose units are in X; for a squared loss both sides, else teachers."""
     found = rule(symbols, one)
     kind = found.met if found is not None else "error" if squared else "label"
     if kind in ("one", "reward"):
@@ -69,7 +69,7 @@ def met(symbols: Algebra, one: Vector, squared: bool) -> list[int]:
 
 
 def definitions(motion: "Motion") -> Iterator[Definition]:
-    """The means that hold psi, of all vectors whose rules have one."""
+    """Yield the means with psi, for all vectors whose rules have one."""
     symbols = motion.algebra
     for one in symbols.vectors:
         found = own(symbols, one)
@@ -110,14 +110,14 @@ def _named(symbols: Algebra, one: Vector, h: int, slot: str) -> str:
 
 
 def bends(motion: "Motion") -> Iterator[Definition]:
-    """front_i E[dpsi_i/dz_t X] of all vectors that move by rules."""
+    """Yield front_i E[dpsi_i/dz_t X] of all vectors with rules."""
     symbols = motion.algebra
     for one in symbols.vectors:
         found = rule(symbols, one)
         for slot in symbols.group(one).slots if found is not None and found.rewarded is None else ():
             i = symbols.index("i", one.group)
             if (value := _bend(motion, one, slot, i)) != 0:
-                text = "slope of a rule, times all units that it meets"
+                text = "slope of a rule, times all interacting units"
                 yield Definition((_entry(motion, one, slot, i),), value, text)
 
 
@@ -127,7 +127,7 @@ def _entry(motion: "Motion", one: Vector, slot: str, i: Any) -> Any:
 
 
 def _bend(motion: "Motion", one: Vector, slot: str, i: Any) -> Any:
-    """front_i E[dpsi_i/dz_t X] of unit i; 0 where a constraint takes it."""
+    """Return front_i E[dpsi_i/dz_t X] of unit i; 0 if a constraint removes it."""
     symbols, found, g = motion.algebra, rule(motion.algebra, one), one.group
     assert found is not None
     if slot == one.slot and symbols.radial:
@@ -146,7 +146,7 @@ def _bend(motion: "Motion", one: Vector, slot: str, i: Any) -> Any:
 
 
 def gradient(motion: "Motion", one: Vector, two: Vector) -> Any:
-    """C_ij of vectors that move by a rule."""
+    """Return C_ij of vectors with a rule."""
     symbols, found = motion.algebra, rule(motion.algebra, one)
     assert found is not None
     if found.rewarded is not None:

@@ -1,15 +1,15 @@
-"""Rules of training: the coefficient c of a sample by which a weight vector or a number moves, as an expression.
+"""Rules of training: the coefficient c of a sample in the step of a weight vector or a number, as an expression.
 
     u <- u - h (c x + decay u),  s <- s - h c
 
-A rule reads the fields of its unit, the answers f and y (with the label's noise), the readout a and the unit's own
-numbers, numbers that all units share, the loss l of the sample, and
+A rule may contain the fields of its unit, the answers f and y (with the label's noise), the readout a and the numbers
+of the unit, numbers that all units share, the loss l of the sample, and
 
     dl = dl/df,   df = df/dz of this field (df/ds of a number),   dphi = dphi/dz without the readout,   grad = dl df,
     gnorm = the norm of the gradient of all trained vectors, over sqrt(d) (`looks`)
     R = the reward of the episode of the sample (`episodes`)
 
-Nothing asks c to be a derivative: the dynamics closes on E[c z] and E[c c] as that of a gradient does.
+c need not be a derivative. The dynamics closes on E[c z] and E[c c] like that of a gradient.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ def rules(
     training: Mapping[str, Any], students: tuple[Group, ...], trained: tuple[str, ...], numbers: tuple[Number, ...],
     weights: str,
 ) -> tuple[Rule, ...]:  # fmt: skip
-    """Return the rules of [training].  Raises `fields.Mistake` for one that names what does not exist, or cannot be."""
+    """Return the rules of [training]. Raises `fields.Mistake` for unknown names and for invalid rules."""
     given = training.get("rule")
     if given is None:
         return ()
@@ -53,36 +53,36 @@ def rules(
 
 
 def _only(moving: list[tuple[Group, str]]) -> str:
-    """The slot that a rule without a name is for."""
+    """Return the slot of a rule without a name."""
     slots = dict.fromkeys(group.named(word) for group, word in moving if word in group.slots)
     if len(slots) == 1:
         return next(iter(slots))
     if not slots:
         raise fields.Mistake(
-            "rule must name the number that it moves, because no vector is trained: rule = {a = '..'}",
+            "rule must name the number that it applies to, because no vector is trained: rule = {a = '..'}",
             "training",
             "rule",
         )
     shown = ", ".join(f"{name} = '..'" for name in slots)
     raise fields.Mistake(
-        f"rule must name the vector that it moves, because there are {len(slots)} of them: rule = {{{shown}}}",
+        f"rule must name the vector that it applies to, because there are {len(slots)} of them: rule = {{{shown}}}",
         "training",
         "rule",
     )
 
 
 def _missing(name: str, every: list[tuple[Group, str]], moving: list[tuple[Group, str]]) -> str:
-    """Why there is no rule of this name."""
+    """Return the reason why there is no rule of this name."""
     if any(name in (word, group.named(word)) for group, word in every):
         return f"rule of {name} has no effect: {name} is not trained"
     known = dict.fromkeys(word for group, word in moving)
-    return f"rule names {fields.shown(name)}, which is nothing that is trained; {fields.near(name, known)}"
+    return f"rule names {fields.shown(name)}, which is not trained or does not exist; {fields.near(name, known)}"
 
 
 def _require(
     text: str, tree: Tree, group: Group, word: str, numbers: tuple[Number, ...], weights: str, sample: tuple[str, ...]
 ) -> None:  # fmt: skip
-    """Refuse a rule of a slot or a number that reads what is not there, or does not say how it moves."""
+    """Raise an error for a rule of a slot or a number with unknown names, or without any motion."""
     own = [number.name for number in numbers]
     taken = [name for name in (*group.slots, *own) if name in sample and name in tree.names()]
     if taken:
@@ -97,7 +97,10 @@ def _require(
             said = "rule names R, the reward of an episode, but [training] has no episode"
             raise fields.Mistake(said, "training", "rule")
         if name not in known:
-            said = f"rule names {name!r}, which is no field of this unit, number, or one of {', '.join(sample)}"
+            said = (
+                f"rule names {name!r}, which is neither a field of this unit nor a number nor one of "
+                f"{', '.join(sample)}"
+            )
             hint = fields.near(name, known)
             raise fields.Mistake(f"{said}; {hint}" if hint.startswith("did") else said, "training", "rule")
     wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in OF_SAMPLES]
@@ -105,17 +108,25 @@ def _require(
         said = f"{wrong[0]} has no meaning in a rule; its functions are {', '.join(OF_SAMPLES)}"
         raise fields.Mistake(said, "training", "rule")
     if "dphi" in tree.names() and (word == "a" or group.share is not None):
-        said = "the unit itself is no function of its readout" if word == "a" else "a unit with a share has it from all"
+        said = (
+            "the unit itself is not a function of its readout"
+            if word == "a"
+            else "the share of a unit depends on all units"
+        )
         raise fields.Mistake(f"dphi has no meaning in the rule of {word}: {said}; write df", "training", "rule")
     if word in group.slots:
         _require_along(group, word, weights)
 
 
 def _require_along(group: Group, word: str, weights: str) -> None:
-    """Refuse rules of vectors whose gradient has a part along the vector itself."""
+    """Raise an error for rules of vectors whose gradient has a part along the vector itself."""
     if weights == "normalised":
-        said = "a rule moves a vector along x alone, and normalised weights along themselves too: take sphere or free"
+        said = (
+            "a rule moves a vector only along x, but normalised weights also move along themselves: use sphere or free"
+        )
         raise fields.Mistake(said, "training", "rule")
     if any(call.parts[1].word == word for call in group.unit.calls("wick")):
-        said = f"a rule moves {word} along x alone, and the unit {group.text!r} reads its norm: write the polynomial"
+        said = (
+            f"a rule moves {word} only along x, but the unit {group.text!r} depends on its norm: write the polynomial"
+        )
         raise fields.Mistake(said, "training", "rule")

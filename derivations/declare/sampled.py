@@ -1,8 +1,8 @@
-"""Tiers `sampled` and `mixed`: means over fixed randomised points, where there is no closed form.
+"""Tiers `sampled` and `mixed`: means over fixed randomised points, without closed forms.
 
-Points stay the same along a run, so that the right-hand side is one smooth function and the error a bias of it, which
-independent randomisations measure.  `mixed` has the exact drift and samples E[c c^T] alone.  Rules that are polynomials
-have tier `exact` here, over the nodes of `quadrature`.
+The points are the same along a run, so that the right-hand side is one smooth function. Its error is a bias, which
+independent randomisations measure. `mixed` has the exact drift and samples only E[c c^T]. Polynomial rules have their
+tier `exact` here, over the nodes of `quadrature`.
 """
 
 import dataclasses
@@ -44,19 +44,19 @@ from derivations.statement import Statement
 
 RANDOMISATIONS = 4
 FEWER = 4
-"""Of the bias that all randomisations share, order 1/points, means over this many times fewer points have more."""
+"""Ratio of the numbers of points that estimates the common bias of all randomisations, of order 1/points."""
 WIDER = 1.5
-"""The scatter of a few randomisations is 20 to 30 per cent too small at ten fields."""
+"""Factor of the scatter of a few randomisations, which is 20 to 30 per cent too small at ten fields."""
 NOT_ON_A_GRID = ("exp", "sqrt", "log")
-"""Functions that grow beyond the reach of a grid, or have a branch point."""
+"""Functions that grow too fast for a grid, or have a branch point."""
 FEWEST = 256
-"""Points of a grid in two variables: of fewer ones random points know more."""
+"""Smallest number of points of a grid in two variables; with fewer, random points are more accurate."""
 KINKED, SMOOTH = 1e-4, 1e-6
-"""Relative tolerances: a kink makes the right-hand side jump by 1/N as the state moves; both are below the error."""
+"""Relative tolerances. A kink makes the right-hand side jump by 1/N as the state changes; both are below the error."""
 
 
 def equations(parameters: Any, tier: str) -> Equations:
-    """The equations over sampled means.  Raises `UsageError` for `mixed` where there is nothing to mix."""
+    """Return the equations with sampled means. Raises `UsageError` for `mixed` if the model has no such terms."""
     declared: Declaration = in_force(parameters)
     stated = _drift(parameters) if tier == "mixed" else None
     rough = kinked(declared)
@@ -108,9 +108,9 @@ def neglected(parameters: Any, tier: str) -> str:
 
 
 def _on_grid(parameters: Any) -> bool:
-    """True where means are over one or two variables of functions that are analytic and do not grow exponentially.
+    """Return True for means over one or two variables of analytic functions without exponential growth.
 
-    A grid then has an error of rounding, for two fields of standard deviations up to about 3 at 16384 points.
+    The error of a grid is then rounding, for two fields of standard deviations up to about 3 at 16384 points.
     """
     declared: Declaration = in_force(parameters)
     variables = rows(parameters).fields + _noisy(parameters) * len(declared.force)
@@ -128,9 +128,9 @@ def _noisy(parameters: Any) -> bool:
 
 
 def nodes(parameters: Any, seed: int | None = None, fewer: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Return points (fields + heads in force, N) of the normal law, the last rows for label noise, and weights (N,).
+    """Return normal points (fields + heads in use, N), the last rows for label noise, and weights (N,).
 
-    There are `fewer` times fewer points than asked for, with the same moments exact.
+    The number of points is divided by `fewer`, and the same moments are exact.
     """
     p, fields, heads = parameters, rows(parameters).fields, len(parameters.declaration.force)
     seed, count = p.sample_seed if seed is None else seed, p.points // fewer
@@ -143,7 +143,7 @@ def nodes(parameters: Any, seed: int | None = None, fewer: int = 1) -> tuple[np.
 
 
 def _drift(parameters: Any) -> Statement:
-    """The drift of an online limit, whose second-order term is sampled.  Raises `UsageError` where there is none."""
+    """Return the drift of an online limit whose second-order term is sampled. Raises `UsageError` if there is none."""
     try:
         if said := population.open_here(parameters):
             raise Open(said)
@@ -166,7 +166,7 @@ def texts(declared: Declaration) -> dict[str, Written]:
 
 
 def _identity(parameters: Any, stated: Statement | None) -> str:
-    """Declaration, drift and the schedules in force, for the key of what is compiled."""
+    """Return declaration, drift and the active schedules, for the key of compiled code."""
     declared = in_force(parameters)
     said = identity(declared) if stated is None else f"{identity(declared)}_{stated.fingerprint}"
     said += f"_{declared.labels}" if declared.labels else ""
@@ -184,7 +184,7 @@ def build(
 ) -> dict[str, Callable[..., Any]]:  # fmt: skip
     """`flow`, `loss` and `watch` of (y, .., points, weights, sizes), with the drift of a statement if one is given.
 
-    Of `changing` values the arguments hold the switches.
+    For `changing` values the arguments have the switches.
     """
     sampler, in_time = Sampler(declared, xp, functions), ValuesInTime(xp, declared, changing)
     backend = "jax" if "jax" in xp.__name__ else "numpy"
@@ -222,7 +222,7 @@ def build(
             return arrays.packed(
                 xp, declared, arrays.widened(xp, declared.weights, view, D, E, a), E, scalars, a, remembered
             )
-        # The drift has closed forms, and E[c c] alone is sampled.
+        # The drift has closed forms, and only E[c c] is sampled.
         D = arrays.widened(xp, declared.weights, view, xp.zeros_like(D), E, a)
         gain = arrays.packed(xp, declared, D, E, [0.0 * value for value in scalars], a, remembered, clock=0.0)
         return drift(t, y, *split(declared, given)[2]) + gain
@@ -252,7 +252,7 @@ def _over_clusters(a: arrays.Arguments, values: Sequence[Any]) -> Any:
 
 
 def _once(losses: Callable[..., Any]) -> Callable[..., Any]:
-    """Losses of the saved states of a run, of each of which one is asked for, and later the other."""
+    """Cache the losses of the saved states of a run, because they are requested one after the other."""
     known: dict[bytes, Any] = {}
     last: list[Any] = []
 
@@ -278,9 +278,9 @@ def split(declared: Declaration, given: tuple[Any, ...]) -> tuple[arrays.Argumen
 def arguments(
     stated: Statement | None, initial: Initial, seed: int | None = None, fewer: int = 1, tier: str = "sampled"
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Return what lays a state out, points and weights, the sizes of the groups, and what a statement takes.
+    """Return layout, points and weights, sizes of the groups, and the arguments of a statement.
 
-    There are `fewer` times fewer points than asked for, with the same moments exact; tier exact has a grid.
+    The number of points is divided by `fewer`, and the same moments are exact; tier exact has a grid.
     """
     p = initial.parameters
     own = population.arguments(initial)
@@ -301,7 +301,7 @@ def per_sample(declared: Declaration) -> dict[str, Callable[..., Any]]:
 
 
 def in_numpy(parameters: Any, stated: Statement | None) -> dict[str, Callable[..., Any]]:
-    """The functions of the sampled flow in NumPy, for what is told of its error."""
+    """Return the functions of the sampled flow in NumPy, for the estimate of its error."""
     declared, changing = in_force(parameters), schedules.active(parameters)
     key = (declared, changing, None if stated is None else stated.fingerprint)
     if key not in _built:
@@ -313,7 +313,7 @@ _built: dict[tuple[Any, ...], dict[str, Callable[..., Any]]] = {}
 
 
 def seen(initial: Initial, given: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gram matrix, readouts (teachers' negative) and the units' own numbers, by the arguments of the flow."""
+    """Return Gram matrix, readouts (teachers' negative) and the numbers of units, by the arguments of the flow."""
     p = initial.parameters
     view = arrays.seen(np, rows(p).layout.pack(initial.state), split(p.declaration, given)[0])
     return view.G, view.w, view.bias
@@ -322,9 +322,9 @@ def seen(initial: Initial, given: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarr
 def scatter(
     stated: Statement | None, initial: Initial, state: Mapping[str, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The derivative at a state by independent randomisations: its mean and the error of one of them, widened.
+    """Return the derivative at a state by independent randomisations: its mean and the error of one of them.
 
-    The error is made of their spread and of the bias that all of them share, which is seen beside fewer points.
+    The error is the sum of their spread and of their common bias, which a comparison with fewer points shows.
     """
     p, there = initial.parameters, dataclasses.replace(initial, state=state)
     y = rows(p).layout.pack(state)
@@ -333,40 +333,40 @@ def scatter(
 
 
 def relative_error(stated: Statement | None, initial: Initial, state: Mapping[str, np.ndarray]) -> float | None:
-    """Root mean square of the error of the derivative over that of the derivative, without the clock; None of 0."""
+    """Return the root mean square error of the derivative over its size, without the clock; None for 0."""
     mean, error = (without_clock(initial, values) for values in scatter(stated, initial, state))
     size = float(np.sqrt((mean**2).mean()))
     return float(np.sqrt((error**2).mean())) / size if size > 0 else None
 
 
 def without_clock(initial: Initial, values: np.ndarray) -> np.ndarray:
-    """A flat state or its derivative without the time, which moves at the rate 1 and stands last where it is there."""
+    """Return a flat state or its derivative without the time, its last entry, which has the rate 1."""
     return values[:-1] if initial.parameters.declaration.clocked else values
 
 
 def _scatter(of_points: Callable[[int, int], np.ndarray], initial: Initial) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and error of what is taken from the points of a seed, of which there are some times fewer."""
+    """Return mean and error of a function of the points of a seed, for two numbers of points."""
     p = initial.parameters
     seeds = [1 + p.sample_seed + k for k in range(RANDOMISATIONS)]
     each = np.array([of_points(seed, 1) for seed in seeds])
     mean, error = each.mean(0), each.std(0, ddof=1)
     variables = rows(p).fields + len(p.declaration.force)
     moments = math.comb(variables + degree(variables, p.points), variables)
-    if p.points >= 2 * FEWER * moments:  # else fewer points do not have as many moments
+    if p.points >= 2 * FEWER * moments:  # otherwise fewer points do not have as many exact moments
         bias = (np.mean([of_points(seed, FEWER) for seed in seeds], axis=0) - mean) / (FEWER - 1)
         error = np.hypot(error, bias)
     return mean, WIDER * error
 
 
 def _require_signal(stated: Statement | None, tier: str, initial: Initial) -> None:
-    """Refuse a start from which the points cannot tell where the students move: a weak recovery is not followed."""
+    """Raise an error for a start at which the points cannot determine the direction of the students."""
     if tier == "exact":
         return
     at = rows(initial.parameters)
     mean, error = scatter(stated, initial, initial.state)
     drift, noise = at.layout.unpack(mean), at.layout.unpack(error)
     blocks = [block.name for block in (at.velocities or at.moving) if block.columns.start >= at.students]
-    if not blocks:  # labels of clusters without means leave norms and readouts alone
+    if not blocks:  # labels of clusters without means change only norms and readouts
         return
     size = np.sqrt(np.mean([np.mean(drift[name] ** 2) for name in blocks]))
     unsure = np.sqrt(np.mean([np.mean(noise[name] ** 2) for name in blocks]))
@@ -379,7 +379,7 @@ def _require_signal(stated: Statement | None, tier: str, initial: Initial) -> No
 
 
 def told(tier: str, stated: Statement | None, initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """The summary, with the error of the sampled derivative at the start, half-way and at the end."""
+    """Return the summary, with the error of the sampled derivative at the start, half-way and at the end."""
     summary = summarise(tier, initial, run)
     if tier == "exact":
         return summary
@@ -393,7 +393,7 @@ def told(tier: str, stated: Statement | None, initial: Initial, run: Mapping[str
 
 
 def classification_scatter(stated: Statement | None, initial: Initial, state: Mapping[str, np.ndarray]) -> float:
-    """The sampling error of `classification_error` at a state, of independent randomisations; 0 of a closed form."""
+    """Return the sampling error of `classification_error` at a state; 0 for a closed form."""
     p, there = initial.parameters, dataclasses.replace(initial, state=state)
     y = rows(p).layout.pack(state)
     watch = in_numpy(p, stated)["watch"]

@@ -1,10 +1,10 @@
 """The means of the dynamics over fixed points, from array operations: any unit, routing and loss, one text for all.
 
-At a frame U (n, n) with U U^T = G the fields are z = U xi, and
+In a frame U (n, n) with U U^T = G the fields are z = U xi, and
 
     A = E[c xi],  E[c z] = A U^T,  E = E[c c^T],  e = E[2 dl/dq],  R = E[dl/ds]
 
-over the points xi, c = dl/dz by the functions of `responses`.  In a cluster of inputs fields have means besides.
+over the points xi, c = dl/dz by the functions of `responses`. In a cluster of inputs fields also have means.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,9 @@ from derivations.declare.frames import divided, frame
 from derivations.declare.points_seen import Place, Seen, placed, shares
 
 BLOCK = 8192
-"""Points at a time: half of them take 14 % longer (for Python's share), twice as many 40 % (ten fields: 1.3 MB)."""
+"""Number of points in a block. Half of it takes 14 % longer (because of Python), twice as much 40 % (ten fields: 1.3
+MB).
+"""
 Functions = Mapping[str, Callable[..., Any]]
 
 
@@ -31,7 +33,7 @@ class Sampler:
         self.declared, self.xp, self.functions = declared, xp, functions
         self.students = len(declared.students)
         self._taught: tuple[Any, dict[bytes, Any]] = (None, {})
-        # Which groups stand in which answers, looked up once and not for every block of points.
+        # The groups of every answer are looked up once and not for every block of points.
         self._watched, self._readouts = declared.watched, [group.readouts for group in declared.groups]
         numbers = range(len(declared.groups))
         self._feeds = [[declared.readout(k, answer) is not None for answer in self._watched] for k in numbers]
@@ -39,7 +41,7 @@ class Sampler:
         self._fed = [[head for head, place in self._places.items() if self._feeds[k][place]] for k in numbers]
 
     def means(self, at: Place, points: Any, weights: Any) -> Means:
-        """All means over points (n + heads in force, N) with weights (N,)."""
+        """Return all means over points (n + heads in use, N) with weights (N,)."""
         U, S = self._frame(at)
         n = len(U)
 
@@ -117,26 +119,27 @@ class Sampler:
         return tuple(sum(each) for each in zip(*parts, strict=True))
 
     def _errors(self, seen: Seen, w: Any) -> list[Any]:
-        """E[(f - f*)^2] summed over the heads in force, then of every head, or beside the labels of all stages."""
+        """Return E[(f - f*)^2] summed over the heads in use, then of every head, or with the labels of all stages."""
         each = {answer: (f - y) ** 2 @ w for answer, f, y in zip(self.declared.watched, seen.f, seen.y, strict=True)}
         total = sum(each[head] for head in self.declared.force)
         return [total, *(error for answer, error in each.items() if answer)]
 
     def _blocks(self, part: Callable[..., Any], points: Any, *others: Any) -> list[Any]:
-        """`part` of the points and of arrays (.., N); NumPy takes them in blocks that stay in the processor's cache."""
+        """Apply `part` to the points and to arrays (.., N); NumPy uses blocks that stay in the processor's cache."""
         step = BLOCK if self.xp is np else points.shape[1]
         starts = range(0, points.shape[1], step)
         return [part(points[:, k : k + step], *(one[..., k : k + step] for one in others)) for k in starts]
 
     def _frame(self, at: Place) -> tuple[Any, int]:
-        """The frame of all vectors (n, n), and how many are the students'."""
+        """The frame of all vectors (n, n), and the number of student vectors."""
         S = sum(s * len(g.slots) for s, g in zip(at.sizes, self.declared.students, strict=False))
         return frame(self.xp, at.G, S), S
 
     def _teacher(self, at: Place, U: Any, points: Any) -> Any:
-        """The teacher y (heads, N) by its rows of the frame, in which it comes first: they stay the same along a run.
+        """Return the teacher y (heads, N) by its rows of the frame, in which it comes first, so that they are constant
+        along a run.
 
-        NumPy evaluates it once for each such rows, of every cluster, and for all points.
+        NumPy evaluates it once for given rows, for every cluster and for all points.
         """
         if at.label is not None:
             return (at.label + 0.0 * points[0])[None]
@@ -156,7 +159,9 @@ class Sampler:
         return self._taught[1][key]
 
     def _loss(self, at: Place, seen: Seen, noise: Any) -> tuple[Any, dict[str, Any], list[Any]]:
-        """The loss of every point, its derivatives in the answers in force, by head, and their labels with noise."""
+        """Return the loss of every point, its derivatives in the answers in use, by head, and their labels with
+        noise.
+        """
         places = self._places.values()
         drawn = noise if self.declared.law is None else self.functions["noise_of"](noise, *self._shared(at))[0]
         f, y = [seen.f[h] for h in places], [seen.y[h] for h in places]
@@ -180,7 +185,7 @@ class Sampler:
         return self._predicted(at, False, outputs, 0.0 * z[:1])[0]
 
     def _seen(self, at: Place, z: Any, y: Any, derivatives: bool) -> Seen:
-        """Student f beside a teacher y, and what its units give on their fields."""
+        """Return student f with a teacher y, and the outputs of its units on their fields."""
         row, kept, outputs = 0, [], {}
         for number in range(self.students):
             rows, row = self._rows(at, number, row)
@@ -212,7 +217,7 @@ class Sampler:
         return self.xp.stack(rows), chain
 
     def _rows(self, at: Place, number: int, row: int) -> tuple[list[slice], int]:
-        """The rows of a group's vectors by slot, which begin at `row`, and where those of the next one begin."""
+        """Return the rows of a group's vectors by slot, which begin at `row`, and the first row of the next group."""
         size, slots = at.sizes[number], len(self.declared.groups[number].slots)
         return [slice(row + s * size, row + (s + 1) * size) for s in range(slots)], row + slots * size
 
@@ -243,8 +248,8 @@ class Sampler:
         return found, scale, a[:, :, None], out, routed
 
     def _total(self, a: Any, phi: Any, z: Any) -> Any:
-        """sum a phi (N,) of a group that has a part in an answer: 0 times what is no number would be none."""
-        # The output of a unit that no field moves is a number, and no matrix to multiply.
+        """Return sum a phi (N,) of a group that contributes to an answer, because 0 times NaN would be NaN."""
+        # The output of a unit without fields is a number, and not a matrix to multiply.
         return a @ phi if self.xp.ndim(phi) == 2 else (a[:, None] * phi).sum(0) + 0.0 * z[0]
 
     @property
@@ -265,12 +270,12 @@ class Sampler:
     ) -> tuple[Any, Any, list[Any]]:
         """c (S, N), E[e] (S,), and the means for the scalars, in the order of rows.
 
-        `of_loss` are the loss of every point, its derivatives in the answers by head, and the labels; `reward` is that
-        of the episode of every point.
+        `of_loss` are the loss of every point, its derivatives in the answers by head, and the labels; `reward` is the
+        reward of the episode of every point.
         """
         xp, z, cs, es, scalars = self.xp, seen.z, [], [], []
         slopes = of_loss[1]
-        slope = next(iter(slopes.values()))  # the one of all, where there are rules
+        slope = next(iter(slopes.values()))  # of the single answer, if there are rules
         norm = self._norm(seen, slope) if looks.normed(self.declared) else reward
         for number, rows, scale, a, out, routed in seen.kept:
             group = self.declared.groups[number]
@@ -278,7 +283,7 @@ class Sampler:
             own_slopes = slopes
             if seen.chain:
                 own_slopes = {head: each * seen.chain.get((number, head), 1.0) for head, each in slopes.items()}
-            # With rules, which are for one answer, the derivatives of f are wanted by themselves.
+            # With rules, which are for one answer, the derivatives of f are needed separately.
             base = self._along_answers(number, a, own_slopes) if not ruled else a[0] + 0.0 * slope
             parts, extra = self._derivatives(group, base, out, routed)
             df: dict[str, Any] = {}
@@ -293,7 +298,7 @@ class Sampler:
                     es.append(xp.zeros(base.shape[0]))
                     continue
                 c = parts[s] * scale[s] if scale else parts[s]
-                # Of normalised weights the units see vectors of norm 1: their own q is a constant.
+                # In normalised weights the units have vectors of norm 1: their own q is a constant.
                 own = -c * z[rows[s]] / at.square[rows[s]][:, None] if scale else parts[slots + s]
                 cs.append(c)
                 es.append(own @ weights if _moves(own) else xp.zeros(base.shape[0]))
@@ -307,20 +312,22 @@ class Sampler:
         return xp.concatenate(cs), xp.concatenate(es), scalars
 
     def _along_answers(self, number: int, a: Any, slopes: Mapping[str, Any]) -> Any:
-        """dl/dphi (units, N) of a group of students: the derivatives of the loss in the answers, by its readouts."""
+        """Return dl/dphi (units, N) of a group of students: the derivatives of the loss in the answers, times its
+        readouts.
+        """
         if not self._fed[number]:
             return 0.0 * a[0] * next(iter(slopes.values()))
         first, *rest = (a[self._places[head]] * slopes[head] for head in self._fed[number])
         return sum(rest, first)
 
     def _derivatives(self, group: Group, base: Any, out: Any, routed: Any) -> tuple[list[Any], list[Any]]:
-        """The derivatives of f times a factor in fields, then in squared norms, and those in the unit's own numbers.
+        """Return the derivatives of f times a factor in fields, then in squared norms, and in the numbers of the unit.
 
         `base` is a times that factor.
         """
         slots = len(group.slots)
         parts = [base * out[1 + s] for s in range(slots)]
-        # Most units do not depend on their norms: such a derivative is printed as a number, and stays one.
+        # Most units do not depend on their norms: such a derivative is printed as a number, and remains one.
         parts += [base * out[1 + k] if _moves(out[1 + k]) else 0.0 for k in range(slots, 2 * slots)]
         extra = [base * out[2 + 2 * slots + b] for b in range(len(group.scalars))]
         if routed is not None and group.share is not None and group.share.word == "softmax":
@@ -346,7 +353,7 @@ class Sampler:
     ) -> Any:
         """The coefficients (units, N) of the rule of a slot or a number of a group, of a network with one answer.
 
-        `norm` is gnorm, or the reward of an episode, where there is one of these: they do not go together.
+        `norm` is gnorm, or the reward of an episode, if there is one of these; they cannot be combined.
         """
         group, (value, slope, label) = self.declared.groups[number], of_loss
         (rows, scale, a, out), size = seen.kept[number][1:5], at.sizes[number]
@@ -365,5 +372,5 @@ class Sampler:
 
 
 def _moves(part: Any) -> bool:
-    """Return True if a printed derivative is anything but the number 0."""
+    """Return True if a printed derivative is not the number 0."""
     return not (isinstance(part, float) and part == 0.0)

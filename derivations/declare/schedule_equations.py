@@ -1,4 +1,4 @@
-"""The values of `schedules` in the equations of motion: expressions of SymPy, and the clock."""
+"""Schedules in the equations of motion: SymPy expressions and the clock."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ CLOCK = sp.Symbol(TIME)
 
 
 def expression(schedule: Schedule) -> Any:
-    """The value of a schedule in the time, its switches and the user's numbers."""
+    """The value of a schedule as a function of the time, its switches and the user's numbers."""
     found = symbolic(schedule.pieces[0])
     for switch, piece in zip(schedule.starts, schedule.pieces[1:], strict=True):
         found = sp.Piecewise((symbolic(piece), sp.Symbol(switch) > HALF), (found, True))
@@ -21,7 +21,7 @@ def expression(schedule: Schedule) -> Any:
 
 
 def symbolic(tree: Tree) -> Any:
-    """A tree in symbols without assumptions, as statements have them."""
+    """A syntax tree as a SymPy expression of symbols without assumptions, as in statements."""
     found = symbols.build(tree, ())
     found = found.replace(symbols.own()["logistic"], lambda x: 1 / (1 + sp.exp(-x)))
     found = found.replace(symbols.own()["relu"], lambda x: sp.Max(x, 0))
@@ -30,7 +30,10 @@ def symbolic(tree: Tree) -> Any:
 
 
 def in_time(stated: Statement, given: Sequence[Schedule]) -> Statement:
-    """A statement whose switches are defined by the time, for a reader: constants hold between two of them alone."""
+    """Return a statement with its switches written as functions of the time, for a reader.
+
+    Constants are valid only between two switches.
+    """
     every = {switch.name: switch for schedule in given for switch in schedule.switches}
     held = [constant for constant in stated.constants if key_of(constant.target) not in every]
     used = [key_of(constant.target) for constant in stated.constants if key_of(constant.target) in every]

@@ -1,4 +1,4 @@
-"""From what a user writes to a schedule: an expression in t, or pairs of a time and what holds from it."""
+"""Parse a user's text as a schedule: an expression in t, or pairs [time, value from this time on]."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ def value(
     Args:
         table: the entries of a table of the declaration, with `key` among them.
         place: the name of the table, for messages.
-        names: what an expression may name.
-        above: whether 0 is refused.
+        names: the names in expressions.
+        above: True if 0 is invalid.
     """
     given, name = table[key], named or key
     reader = _Reader(key, place, name, names)
@@ -57,7 +57,7 @@ def _pairs(given: list[Any], reader: "_Reader", above: bool) -> Schedule:
 
 
 class _Reader:
-    """Reads the expressions of one value, and gathers their switches and what they see of the state."""
+    """Parses the expressions of one value, and collects their switches and their names of state variables."""
 
     def __init__(self, key: str, place: str, name: str, names: Names) -> None:
         self.key, self.place, self.name, self.names = key, place, name, names
@@ -68,7 +68,7 @@ class _Reader:
         return fields.Mistake(sentence, self.place, self.key)
 
     def piece(self, given: Any) -> Tree:
-        """The tree of an expression or a number."""
+        """The syntax tree of an expression or a number."""
         if not isinstance(given, str):
             return Tree("number", value=fields.real({self.key: given}, self.key, self.place))
         known = (TIME, *self.names.numbers, *self.names.memories)
@@ -80,7 +80,9 @@ class _Reader:
         return self.switched(tree, given)
 
     def switched(self, node: Tree, given: str) -> Tree:
-        """The tree with what jumps or bends at times written by switches; relu and abs of the state bend anywhere."""
+        """The tree with jumps and kinks in time written by switches; relu and abs of the state may have kinks
+        anywhere.
+        """
         if node.kind != "call" or node.word not in SWITCHING:
             return dataclasses.replace(node, parts=tuple(self.switched(part, given) for part in node.parts))
         (argument,) = node.parts

@@ -1,4 +1,4 @@
-"""The values of `schedules` as the text of functions for NumPy, JAX and numba."""
+"""Schedules as the source text of functions for NumPy, JAX and numba."""
 
 import functools
 import math
@@ -27,26 +27,28 @@ WHOLE = '''def whole(parts):
 
 
 def switches(changing: Sequence[Schedule]) -> list[str]:
-    """The names of all switches, in the order in which written functions take their values."""
+    """The names of all switches, in the order of the arguments of generated functions."""
     return [switch.name for schedule in changing for switch in schedule.switches]
 
 
 def seen(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
-    """What values and the rates of memories read of a state, in the order in which written functions take it."""
+    """The state variables in values and in the rates of memories, in the order of the arguments of generated
+    functions.
+    """
     names, gradients = [name for one in (*changing, *declared.memories) for name in one.seen], of_squares(declared)
     return list(dict.fromkeys(name for name in names if name not in gradients))
 
 
 def settles(declared: Declaration, changing: Sequence[Schedule]) -> bool:
-    """Return True if values are taken between gradient and step: some depend on the state, or there are memories."""
+    """Return True if values are computed between gradient and step: some depend on the state, or there are memories."""
     return bool(declared.memories) or any(schedule.seen for schedule in changing)
 
 
 def values(changing: Sequence[Schedule], declared: Declaration) -> str:
     """The function values(t, on, numbers, state): one value for each schedule.
 
-    It takes the time, switches (n,), the user's shared numbers and those of `seen`.  Values that see the state are no
-    number where they are below 0.
+    Arguments: the time, switches (n,), the user's shared numbers, and the state variables of `seen`. Values that depend
+    on the state are NaN if they are negative.
     """
     places = _places(changing, declared)
     lines = ["def values(t, on, numbers, state):", '    """The values of training at a time."""']
@@ -63,7 +65,7 @@ def values(changing: Sequence[Schedule], declared: Declaration) -> str:
 def rates_of_memories(changing: Sequence[Schedule], declared: Declaration) -> str:
     """The function remembered(t, numbers, state, squares): the rates of the memories.
 
-    `squares` are the squared gradients that they read.
+    `squares` are the squared gradients in these rates.
     """
     places = _places(changing, declared)
     places |= {name: f"squares[{k}]" for k, name in enumerate(of_squares(declared))}
@@ -73,7 +75,7 @@ def rates_of_memories(changing: Sequence[Schedule], declared: Declaration) -> st
 
 
 def _places(changing: Sequence[Schedule], declared: Declaration) -> dict[str, str]:
-    """Where the names of an expression stand in the arguments of written functions."""
+    """The indices of names of an expression in the arguments of generated functions."""
     places = {name: f"on[{k}]" for k, name in enumerate(switches(changing))}
     places |= {name: f"numbers[{k}]" for k, name in enumerate(declared.names)} | {TIME: TIME}
     return places | {name: f"state[{k}]" for k, name in enumerate(seen(declared, changing))}
@@ -82,8 +84,8 @@ def _places(changing: Sequence[Schedule], declared: Declaration) -> dict[str, st
 def at_time(declared: Declaration, changing: Sequence[Schedule], given: str) -> str:
     """The function at_time(count, step_size, ..) -> (step_size, (..)): the arguments of all functions at step `count`.
 
-    A switch is thrown at the first step that is not more than `BEFORE` of a step before it.  Where there is a
-    `settle`, all but the noise is left to that.
+    A switch changes at the first step whose time is less than `BEFORE` of a step before the switch, or later. If there
+    is a function `settle`, it computes all values but the noise.
     """
     later = settles(declared, changing)
     head = f"def at_time(count, step_size, {given}):\n"
@@ -99,8 +101,8 @@ def at_time(declared: Declaration, changing: Sequence[Schedule], given: str) -> 
 def settle(declared: Declaration, changing: Sequence[Schedule], given: str) -> str:
     """The function settle(count, step_size, parts, gg, scalars, ..) -> (step_size, scalars, (..)) before a step.
 
-    Memories move by the batch's squared gradients gg (students,), then values are taken at the new memories and the old
-    Gram matrix (n, n), or those (L, n, n) of the parts of vectors.  Memories stand last among the scalars.
+    Memories are updated with the squared gradients gg (students,) of the batch. Values are then computed at the new
+    memories and the old Gram matrix (n, n), or (L, n, n) for the eigenspaces. Memories are the last scalars.
     """
     count = len(declared.memories)
     tick = "step_size" if declared.limit == "flow" else "1.0 / dimension[0]"
@@ -132,7 +134,7 @@ def _shared(declared: Declaration) -> str:
 
 
 def _moment(declared: Declaration, changing: Sequence[Schedule], values: bool = True) -> list[str]:
-    """The time and the switches of a step, and what depends on them alone."""
+    """The time and the switches of a step, and the values that depend only on them."""
     online = declared.limit != "flow"
     lines = [
         "t = count / dimension[0]" if online else "t = count * step_size",
@@ -145,19 +147,19 @@ def _moment(declared: Declaration, changing: Sequence[Schedule], values: bool = 
 
 
 def _placed(declared: Declaration, changing: Sequence[Schedule], name: str, argument: str = "") -> list[str]:
-    """The value of an argument that changes; it is called like its parameter, if no other name is given."""
+    """The value of an argument that changes; by default its name is that of its parameter."""
     argument = argument or name
     return [f"{argument} = 0.0 * {argument} + now[{k}]" for k, one in enumerate(changing) if one.name == name]
 
 
 def _step(changing: Sequence[Schedule]) -> str:
-    """The size of a step, times the value of `step` where it changes."""
+    """The step size, times the value of `step` if it changes."""
     k = next((k for k, one in enumerate(changing) if one.name == "step"), None)
     return "step_size" if k is None else f"step_size * now[{k}]"
 
 
 def _scaled(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
-    """The factors of vectors and of numbers, each times the value that is its rate."""
+    """The factors of vectors and of numbers, each times the value of its rate."""
     place = {one.name: k for k, one in enumerate(changing)}
     counts = [f"K_{k}" for k in range(len(declared.students))]
     sides = {"moving": [group.slots for group in declared.students], "learning": [g.own for g in declared.students]}
@@ -184,7 +186,7 @@ def _start(declared: Declaration, number: int, slot: str) -> str:
 
 
 def _state(declared: Declaration, names: Sequence[str]) -> list[str]:
-    """What each of `seen` is, of the Gram matrix and the scalars."""
+    """The state variables of `seen` as expressions of the Gram matrix and the scalars."""
     found = Rows(declared, tuple(group.units for group in declared.kinds))
     kinds = list(found.starts)
     blocks = {found.block_of(one, two).name: (one, two) for i, one in enumerate(kinds) for two in kinds[i:]}
@@ -214,7 +216,7 @@ def _state(declared: Declaration, names: Sequence[str]) -> list[str]:
 
 
 def _scalar_place(declared: Declaration, parameter: str) -> tuple[str, str]:
-    """Where a readout or a number of the units begins among the scalars, and how many there are."""
+    """The index of the first number of a readout or a parameter of units among the scalars, and their count."""
     begin = "0"
     for k, group in enumerate(declared.students):
         for word in group.own:
@@ -235,7 +237,7 @@ def _square(declared: Declaration, name: str) -> str:
 
 
 def _python(tree: Tree, places: dict[str, str]) -> str:
-    """A tree as Python, names by their places."""
+    """A syntax tree as Python source, with names replaced by `places`."""
     if tree.kind == "number":
         return repr(tree.value)
     if tree.kind == "name":

@@ -1,14 +1,14 @@
-"""Values of training that change: an expression in the time t and the state, or pairs of a time and what holds from it.
+"""Schedules: training parameters that are expressions in the time t and the state, or lists of [time, value] pairs.
 
-A value may jump or have a kink, but at known times alone: `step`, `sign`, `relu` and `abs` take an expression of first
-degree in t.  Each of them, and each pair, is a switch s(t) = 1 where its argument is above 0 (from the moment on at
-which it is 0 and rises), else 0:
+A value may have jumps and kinks, but only at known times: `step`, `sign`, `relu` and `abs` take an argument that is
+linear in t. Each of them, and each pair, is a switch s(t): 1 if its argument is positive (and from the moment at which
+the argument is 0 and rises), else 0.
 
     sign(x) = 2 s - 1,   relu(x) = s x,   abs(x) = (2 s - 1) x,   value = (1 - s) before + s after
 
-Between two switches a value is smooth.  Integrators end a step at every switch, and SGD looks at the number of a step.
-An expression may also name entries and means of order parameters, M_ww[1,1] and mean(Q_ww), and memories (`memory`).
-What it then is can be known where there is a state alone.
+A value is smooth between two switches. Integrators end a step at every switch, and SGD compares step numbers. An
+expression may also contain entries and means of order parameters, M_ww[1,1] and mean(Q_ww), and memories (`memory`).
+Its value then needs a state.
 """
 
 import dataclasses
@@ -30,30 +30,30 @@ SWITCHING = ("step", "sign", "relu", "abs")
 SMOOTH = ("sqrt", "log", "exp", "tanh", "cos", "sin", "logistic")
 """The functions of a value."""
 EARLY = 1e-9
-"""A moment that lies before a switch by less than this part of its time is taken for it: rounding of sums of times."""
+"""Relative tolerance of the time of a switch, for rounding in sums of times."""
 BEFORE = 1e-6
-"""In SGD a switch is thrown at the first step that is not more than this part of a step before it."""
+"""Tolerance in steps: in SGD a switch changes at the first step later than the switch less this part of a step."""
 NOTHING = 1e-6
-"""A value that has fallen to this when a run ends has fallen to 0: an integrator comes so near."""
+"""A value below this at the end of a run counts as 0, because integrators come so close."""
 LOOKED_AT = 1000
-"""Times at which a value is looked at before a run begins, beside those of its switches."""
+"""Number of times, beside those of switches, at which a value is checked before a run."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Names:
-    """Return the names that a value may contain besides the time and order parameters: shared numbers and memories."""
+    """The names in a value besides the time and order parameters: shared numbers and memories."""
 
     numbers: Mapping[str, float]
     memories: tuple[str, ...] = ()
 
     def seen(self, tree: Tree) -> list[str]:
-        """The names of the state in an expression."""
+        """The names of state variables in an expression."""
         return [name for name in tree.names() if entry(name) or name in self.memories]
 
 
 @dataclasses.dataclass(frozen=True)
 class Switch:
-    """A number that is 1 where `argument`, of first degree in t, is above 0, else 0."""
+    """A number that is 1 if `argument`, which is linear in t, is positive, else 0."""
 
     name: str
     argument: Tree
@@ -61,14 +61,14 @@ class Switch:
 
 @dataclasses.dataclass(frozen=True)
 class Domain:
-    """The bounds of a shared number, `None` where there is none; a value may be `minimum` but not `above`."""
+    """The bounds of a shared number, or `None`; a value may equal `minimum` but not `above`."""
 
     minimum: float | None = None
     maximum: float | None = None
     above: float | None = None
 
     def broken(self, value: float) -> str:
-        """The bound that a value breaks, in words; "" for one that keeps all."""
+        """The violated bound in words; "" if a value satisfies all bounds."""
         if self.minimum is not None and value < self.minimum:
             return f"at least {self.minimum:g}"
         if self.maximum is not None and value > self.maximum:
@@ -78,11 +78,12 @@ class Domain:
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """The value of the parameter `name`: the last of `pieces` whose switch in `starts` is 1, the first before all.
+    """The value of the parameter `name`: the last of `pieces` whose switch in `starts` is 1, the first before all
+    switches.
 
-    `switches` are all that occur, those of `starts` first; functions that jump or bend are written by them.  `text` is
-    what the user wrote, and `above` whether the value must begin above 0 and not only be at least 0.  `seen` are the
-    names of the state that it reads.  `domain` is that of a shared number of [parameters]; other values have none.
+    `switches` are all switches, those of `starts` first; functions with jumps or kinks are written by them. `text` is
+    the user's text. `above` is True if the value must begin above 0, False if it may begin at 0. `seen` are the names
+    of the state variables in the value. `domain` is that of a shared number of [parameters], else `None`.
     """
 
     name: str
@@ -96,20 +97,20 @@ class Schedule:
 
     @property
     def kinks(self) -> bool:
-        """Return True if it bends where the state passes a value."""
+        """Return True if the value has a kink at some value of the state."""
         return any(piece.calls("relu", "abs") for piece in self.pieces)
 
     def value(self, known: Mapping[str, float]) -> float:
-        """The value where the time, the switches and the shared numbers are known.
+        """The value at known time, switches and shared numbers.
 
-        Raises `UsageError` where it is no finite number.
+        Raises `UsageError` if it is not a finite number.
         """
         last = max((k + 1 for k, name in enumerate(self.starts) if known[name] > 0.5), default=0)
         return number(self.pieces[last], known)
 
 
 def affine(tree: Tree, known: Mapping[str, float]) -> tuple[float, float] | None:
-    """(slope, offset) of an expression of first degree in t; None for any other.
+    """(slope, offset) of an expression that is linear in t; None for any other.
 
     >>> from derivations.declare.grammar import read
     >>> affine(read("2*(t - 5)/4"), {}), affine(read("t*t"), {})
@@ -137,7 +138,7 @@ def affine(tree: Tree, known: Mapping[str, float]) -> tuple[float, float] | None
 
 @dataclasses.dataclass(frozen=True)
 class Turn:
-    """A switch at given numbers: it changes from `before` to `after` at a time (infinite where it never does)."""
+    """A switch at given numbers: it changes from `before` to `after` at a time (infinite if it never changes)."""
 
     name: str
     time: float
@@ -145,18 +146,18 @@ class Turn:
     after: float
 
     def at(self, t: float) -> float:
-        """Its value at a moment, and from the next switch of any value on."""
+        """Its value at a moment and until the next switch of any value."""
         return self.after if t >= self.time - EARLY * abs(self.time) else self.before
 
 
 def active(parameters: Any) -> tuple[Schedule, ...]:
-    """The schedules in force: those that no number of the user has replaced."""
+    """The schedules in use: those that the user did not replace by a number."""
     declared = parameters.declaration.schedules
     return tuple(schedule for schedule in declared if getattr(parameters, schedule.name) is None)
 
 
 def shared(parameters: Any) -> dict[str, float]:
-    """The user's shared numbers by name; those that change in time as they are when the stage begins."""
+    """The user's shared numbers by name; schedules have their values at the start of the stage."""
     declared = parameters.declaration
     known = {name: getattr(parameters, name) for name in declared.names}
     found = {name: float(value) for name, value in known.items() if value is not None}
@@ -167,7 +168,7 @@ def shared(parameters: Any) -> dict[str, float]:
 
 @functools.lru_cache(maxsize=64)
 def turns(parameters: Any) -> tuple[Turn, ...]:
-    """All switches in force at the parameters' numbers."""
+    """All switches of the schedules in use, at the parameters' numbers."""
     known = shared(parameters)
     return tuple(_turn(schedule, switch, known) for schedule in active(parameters) for switch in schedule.switches)
 
@@ -186,7 +187,7 @@ def _turn(schedule: Schedule, switch: Switch, known: Mapping[str, float]) -> Tur
 
 
 def breaks(parameters: Any) -> tuple[float, ...]:
-    """The times after 0 at which a value may jump or bend; of several that rounding alone parts, the last."""
+    """The times after 0 of possible jumps and kinks; of times that differ only by rounding, the last one."""
     times = sorted({turn.time for turn in turns(parameters) if 0.0 < turn.time < math.inf})
     return tuple(time for time, later in itertools.pairwise([*times, math.inf]) if later - time > EARLY * time)
 
@@ -197,11 +198,10 @@ def switched(parameters: Any, t: float) -> dict[str, float]:
 
 
 def at(parameters: Any, t: float, seen: Mapping[str, float] | None = None) -> Any:
-    """The parameters with numbers in the place of schedules: their values at a moment.
+    """The parameters with schedules replaced by their values at a moment.
 
-    `seen` are the numbers of the state by their names.  Without them a value that depends on the state stands as 1,
-    which what takes its place is a factor of.  Raises `UsageError` for a value that is no finite number, or out of its
-    domain.
+    `seen` are the numbers of the state by their names. Without them a value that depends on the state is 1, because it
+    is a factor elsewhere. Raises `UsageError` for a value that is not a finite number, or is out of its domain.
     """
     changing = active(parameters)
     if not changing:
@@ -212,19 +212,19 @@ def at(parameters: Any, t: float, seen: Mapping[str, float] | None = None) -> An
 
 
 def begun(parameters: Any) -> Any:
-    """The same at the beginning of the stage that the parameters are of."""
+    """The parameters with schedules replaced by their values at the start of the parameters' stage."""
     return at(parameters, parameters.declaration.begin)
 
 
 def now(initial: Any) -> Any:
-    """The parameters of an initial condition with their values at its time and state."""
+    """The parameters of an initial condition with schedules replaced by their values at its time and state."""
     return at(initial.parameters, float(initial.state.get(TIME, 0.0)), seen_of(initial))
 
 
 def seen_of(initial: Any) -> dict[str, float]:
-    """The numbers of a state that the schedules in force read, by their names.
+    """The state variables in the schedules in use, by name.
 
-    Raises `UsageError` for an index beyond the units.
+    Raises `UsageError` for an index beyond the number of units.
     """
     every = dict.fromkeys(name for schedule in active(initial.parameters) for name in schedule.seen)
     state = {**initial.constants, **initial.state}
@@ -232,7 +232,7 @@ def seen_of(initial: Any) -> dict[str, float]:
 
 
 def ended(initial: Any) -> str:
-    """Which value falls below 0 at the end of a run; "" where none does."""
+    """The name of a value that is negative at the end of a run; "" if there is none."""
     seen, t = seen_of(initial), float(initial.state[TIME])
     known = {**shared(initial.parameters), **switched(initial.parameters, t), TIME: t, **seen}
     for schedule in active(initial.parameters):
@@ -247,15 +247,15 @@ def ended(initial: Any) -> str:
 
 
 def kinked(parameters: Any) -> bool:
-    """Return True if a value in force, or the rate of a memory, bends where the state passes a number."""
+    """Return True if a schedule in use, or the rate of a memory, has a kink at some value of the state."""
     memories = parameters.declaration.memories
     return any(one.kinks for one in active(parameters)) or any(one.rate.calls("relu", "abs") for one in memories)
 
 
 def entry_of(state: Mapping[str, Any], name: str) -> float:
-    """The number of a state that a name such as M_ww[1,2], mean(Q_ww) or b2 stands for.
+    """The number of a state with a name such as M_ww[1,2], mean(Q_ww) or b2.
 
-    Order parameters by eigenspace (L, ..) are summed over these, unless a third index, in front, names one.
+    Order parameters by eigenspace (L, ..) are summed over eigenspaces, unless a third index, in front, selects one.
     """
     found = entry(name)
     if found is None:
@@ -284,9 +284,9 @@ def _checked(schedule: Schedule, known: Mapping[str, float]) -> float:
 
 
 def first(schedule: Schedule, known: Mapping[str, float], begin: float = 0.0) -> float:
-    """The value at the `begin` where the user's numbers are `known`; 1 of one that depends on the state.
+    """The value at time `begin` with the user's numbers `known`; 1 if it depends on the state.
 
-    Raises `fields.Mistake` for one that is none.
+    Raises `fields.Mistake` if it is not a finite number.
     """
     if schedule.seen:
         return 1.0
@@ -297,14 +297,14 @@ def first(schedule: Schedule, known: Mapping[str, float], begin: float = 0.0) ->
 
 
 def require(parameters: Any, until: float, begin: float = 0.0) -> None:
-    """Raise `UsageError` where a value leaves its domain between two times; it is looked at before a run begins."""
+    """Raise `UsageError` if a value leaves its domain between two times; it is checked before a run begins."""
     if active(parameters):
         for t in moments(parameters, until, begin):
             at(parameters, t)
 
 
 def moments(parameters: Any, until: float, begin: float = 0.0) -> Iterator[float]:
-    """The times between two at which values are looked at before a run begins."""
+    """The times between two times at which values are checked before a run."""
     for t in [*(begin + (until - begin) * k / LOOKED_AT for k in range(LOOKED_AT + 1)), *breaks(parameters)]:
         if begin <= t <= until:
             yield t

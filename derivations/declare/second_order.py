@@ -1,10 +1,10 @@
-"""E[c_a c_b] of the online limit: sums over quadruples of units, or arcsines where all units are erf.
+"""E[c_a c_b] of the online limit: sums over quadruples of units, or arcsines if all units are erf.
 
 E[c_i c_j] = w_i w_j (sum over units k, l of w_k w_l E[phi'_i phi'_j phi_k phi_l] + noise^2 E[phi'_i phi'_j])
 
-With several heads it is a sum over two of them, h and g, of w_hi w_gj w_hk w_gl E[..], and the noise of a label is one
-of each head (`quadruples_of_heads`).  Of a rule its psi and factor stand for phi' and w (`ruled`).  A label y of a
-cluster in the place of a teacher adds y^2 to noise^2 and -2 y sum over k of w_k E[phi'_i phi'_j phi_k].
+With several heads h and g the weights are w_hi w_gj w_hk w_gl, and each head has a noise (`quadruples_of_heads`). A
+rule has its psi and factor in place of phi' and w (`ruled`). A cluster's label y in place of a teacher adds y^2 to
+noise^2, and -2 y sum over k of w_k E[phi'_i phi'_j phi_k].
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,14 +24,14 @@ NOISE = sp.Symbol("noise")
 
 
 def entry(symbols: Algebra, one: Vector, i: Any, two: Vector, j: Any) -> Any:
-    """E[c_i c_j] of two vectors; each pair of them is held once."""
+    """E[c_i c_j] of two vectors; each unordered pair is stored once."""
     if symbols.vectors.index(one) > symbols.vectors.index(two):
         one, i, two, j = two, j, one, i
     return Base(f"E_{symbols.label(one, two)}")[(*symbols.cluster, i, j)]
 
 
 def definitions(motion: "Motion") -> Iterator[Definition]:
-    """E[c_i c_j] of all pairs of vectors that are trained, and what they are made of."""
+    """E[c_i c_j] of all pairs of trained vectors, and the definitions in it."""
     symbols, kernels, squared = motion.algebra, motion.kernels, motion.squared
     factors = erf_factors(symbols.shapes, met_by(symbols.declared))
     if factors:
@@ -62,7 +62,9 @@ def definitions(motion: "Motion") -> Iterator[Definition]:
 
 
 def quadruples(symbols: Algebra, kernels: Kernels, places: tuple[Vector, Any, Vector, Any], squared: bool) -> Any:
-    """E[psi_i psi_j X_i X_j] of units that are polynomials, X = sum_k w_k phi_k + noise, or 1 of a rule without it."""
+    """E[psi_i psi_j X_i X_j] of polynomial units, with X = sum_k w_k phi_k + noise, or X = 1 for a rule without the
+    loss.
+    """
     one, i, two, j = places
     slopes = [ruled.slope(symbols, v) for v in (one, two)]
     first, second = (ruled.met(symbols, v, squared) for v in (one, two))
@@ -89,10 +91,10 @@ def quadruples(symbols: Algebra, kernels: Kernels, places: tuple[Vector, Any, Ve
 def quadruples_of_heads(
     symbols: Algebra, kernels: Kernels, places: tuple[Vector, Any, Vector, Any], squared: bool
 ) -> Any:  # fmt: skip
-    """E[c_i c_j] of several heads and units that are polynomials, c_i = phi'_i sum_h w_hi (sum_k w_hk phi_k + noise_h).
+    """E[c_i c_j] of several heads and polynomial units, c_i = phi'_i sum_h w_hi (sum_k w_hk phi_k + noise_h).
 
-    With w_ik = sum_h w_hi w_hk over the heads in force it is the sum over units k and l of
-    w_ik w_jl E[phi'_i phi'_j phi_k phi_l], and noise^2 w_ij E[phi'_i phi'_j].
+    With w_ik = sum_h w_hi w_hk over the heads in use it is the sum over units k and l of w_ik w_jl E[phi'_i phi'_j
+    phi_k phi_l], plus noise^2 w_ij E[phi'_i phi'_j].
     """
     one, i, two, j = places
     slopes = [ruled.slope(symbols, v) for v in (one, two)]
@@ -127,6 +129,6 @@ def _triples(
 def mean(
     symbols: Algebra, kernels: Kernels, kinds: Sequence[int], parts: Sequence[Part], indices: Sequence[Any]
 ) -> Any:
-    """The mean of a product of parts, one of each unit."""
+    """The mean of a product of parts, one part of each unit."""
     _, (name,) = kernels.kernel(kinds, [tuple(parts)])
     return function(name)(*symbols.arguments(kinds, indices)) if name else sp.Integer(0)

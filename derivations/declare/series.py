@@ -1,4 +1,4 @@
-"""The series in the correlation that means of gates are: S_ab(rho) of gates at unit variance, and their means."""
+"""Means of gates as power series in the correlation rho: S_ab(rho) of gates at unit variance."""
 
 import functools
 from typing import TYPE_CHECKING, Any
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from hermite.correlation import CorrelationTable
 
 TOLERANCE = 1e-13
-"""Of every S_ab on [-1, 1], relative to its largest value."""
+"""Tolerance of every S_ab on [-1, 1], relative to its largest value."""
 Entries = tuple[tuple[str, str, int, str, str, int], ...]
 FIRST, LARGEST = 65, 1200
-"""Orders of the expansions tried."""
+"""Lowest and highest order of the expansions."""
 
 
 def means_of(tables: "Tables", known: dict[str, float]) -> list[float]:
-    """E[F^(a)(z)] at unit variance of the gates that a program needs."""
+    """The means E[F^(a)(z)] at unit variance of the gates of a program."""
     plain = [plain_gate(gate, order) for gate, order in tables.means]
     sizes = [(kind, grammar.number(grammar.read(slope), known), order) for kind, slope, order in plain]
     return [float(_expansion(kind, size, FIRST).derivative_means[order]) for kind, size, order in sizes]
 
 
 def series_of(tables: "Tables", known: dict[str, float]) -> list[dict[str, np.ndarray]]:
-    """The power series of all S_ab of a program: one row of coefficients, or an even one and an odd one."""
+    """The power series of all S_ab of a program: one row of coefficients, or one row of even and one of odd terms."""
     if not tables.pairs:
         return []
     entries = tuple((*plain_gate(one, a), *plain_gate(two, b)) for one, a, two, b in tables.pairs)
@@ -57,14 +57,14 @@ def bound(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -> 
 
 
 def _table(entries: Entries, known: dict[str, float]) -> "CorrelationTable":
-    """The series of one program, all of one pair of gates."""
+    """The series of one program, all for one pair of gates."""
     _, slope, _, _, steep, _ = entries[0]
     return _made(entries, *(grammar.number(grammar.read(text), known) for text in (slope, steep)))
 
 
 @functools.lru_cache(maxsize=64)
 def _made(entries: Entries, one: float, two: float) -> "CorrelationTable":
-    """The series at given slopes, the expansions as long as they need to be."""
+    """The series at given slopes, with expansions of the necessary length."""
     from hermite.correlation import Correlations, NotReached
 
     kind, _, _, other, _, _ = entries[0]

@@ -1,12 +1,12 @@
-"""The blocks of the inputs of a run: their eigenvalues, shares and dimensions, and the teacher's part in each of them.
+"""The blocks of the inputs of a run: their eigenvalues, shares and dimensions, and the teacher's part in each block.
 
-A spectrum lam_1 >= .. >= lam_d stands in blocks by bins of the index, even in its logarithm, each with two blocks of
-whole dimensions m_1 + m_2 = m at
+A spectrum lam_1 >= .. >= lam_d is approximated by bins of the index, uniform in its logarithm. Each bin has two blocks
+of whole dimensions m_1 + m_2 = m at
 
     lam = mu + sqrt(var m_2/m_1),  mu - sqrt(var m_1/m_2)
 
-which keep sum lam and sum lam^2 of the bin, and nearly sum lam^3 (two nodes of Gauss's rule).  The teacher's squared
-coordinates w_j^2 are parted so that sum w^2 and sum lam w^2 are kept.
+which preserve sum lam and sum lam^2 of the bin exactly, and sum lam^3 approximately (Gauss quadrature with two nodes).
+The teacher's squared coordinates w_j^2 are divided so that sum w^2 and sum lam w^2 are preserved.
 """
 
 import dataclasses
@@ -27,11 +27,11 @@ from derivations.declare.grammar import OF_NUMBERS, Tree, number
 from derivations.declare.rows import SPACE
 
 WHOLE = 100_000
-"""Up to this dimension all eigenvalues are evaluated; above it sums over long bins are integrals."""
+"""Up to this dimension all eigenvalues are evaluated; above it, sums over long bins are integrals."""
 FIRST = 1000
-"""The index from which on a long sum is an integral over log j, by 20 nodes a decade: its error is below 1e-6."""
+"""Index from which a long sum is an integral over log j with 20 nodes per decade: its error is below 1e-6."""
 REFERENCE = 800
-"""Blocks that stand for the eigenvalues where there are too many to evaluate."""
+"""Blocks of the reference solution if there are too many eigenvalues to evaluate."""
 TIMES = 200
 """Times at which the error of blocks is measured."""
 NODES = np.polynomial.legendre.leggauss(20)
@@ -42,11 +42,11 @@ Total = Callable[[int, int, Values], float]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Blocks:
-    """The blocks that stand for a covariance: their eigenvalues, shares of the coordinates and dimensions, (L,) each.
+    """The blocks of a covariance: their eigenvalues, shares of the coordinates and dimensions, (L,) each.
 
-    `content` (L,) is the part of the squared norm of a teacher's vector in every block, or None where directions are
-    drawn; `error` the largest relative error of the linear flow that blocks in place of all eigenvalues make; `scale`
-    the factor by which a trace that was asked for has multiplied all eigenvalues.
+    `content` (L,) is the part of the squared norm of a teacher's vector in every block, or None for random directions.
+    `error` is the largest relative error of the linear flow if blocks replace all eigenvalues. `scale` is the factor of
+    all eigenvalues that gives the declared trace.
     """
 
     eigenvalue: np.ndarray
@@ -58,7 +58,10 @@ class Blocks:
 
 
 def blocks(parameters: Any) -> Blocks | None:
-    """Return the blocks of a run; None for isotropic inputs.  Raises `UsageError` for what is no covariance."""
+    """Return the blocks of a run; None for isotropic inputs.
+
+    Raises `UsageError` for numbers that do not define a covariance.
+    """
     declared: Declaration = parameters.declaration
     if declared.inputs is None:
         return None
@@ -80,7 +83,7 @@ def _blocks(inputs: Inputs, values: tuple[tuple[str, float], ...], d: int) -> Bl
 
 
 def labelled(parameters: Any) -> Labelled:
-    """Eigenvalue, share and dimension of every block of the inputs; nothing of isotropic ones."""
+    """Eigenvalue, share and dimension of every block of the inputs; empty for isotropic inputs."""
     found = blocks(parameters)
     if found is None:
         return {}
@@ -99,19 +102,19 @@ def variances(parameters: Any) -> np.ndarray:
     if declared.inputs.blocks:
         return np.repeat(found.eigenvalue, found.dimension)
     every = _eigenvalues(declared.inputs, {**schedules.shared(parameters), "d": float(parameters.d)}, parameters.d)
-    # Blocks keep the trace of the spectrum, so that theirs says by what all eigenvalues were multiplied.
+    # The ratio of the blocks' trace to that of the spectrum is the factor of all eigenvalues.
     return every * float(found.eigenvalue @ found.dimension / every.sum())
 
 
 def samples(parameters: Any) -> np.ndarray:
-    """Return the samples (N, d) that a file gives, in the eigenbasis and with the variances of a run."""
+    """Return the samples (N, d) of a file, in the eigenbasis and with the variances of a run."""
     found, inputs = blocks(parameters), parameters.declaration.inputs
     assert found is not None
     return np.sqrt(found.scale) * data.coordinates(inputs.data, inputs.label, inputs.centre)
 
 
 def _eigenvalues(inputs: Inputs, known: Mapping[str, float], d: int) -> np.ndarray:
-    """The eigenvalues (d,) of a spectrum or a file, from the largest on."""
+    """The eigenvalues (d,) of a spectrum or a file, in decreasing order."""
     given = data.eigenvalues(inputs)
     if given is not None:
         return given
@@ -120,7 +123,7 @@ def _eigenvalues(inputs: Inputs, known: Mapping[str, float], d: int) -> np.ndarr
 
 
 def _stated(inputs: Inputs, known: Mapping[str, float], d: int) -> Blocks:
-    """Blocks as they are declared."""
+    """The declared blocks."""
     eigenvalue = np.array([number(value, known) for value, _ in inputs.blocks])
     share = np.array([np.nan if part is None else number(part, known) for _, part in inputs.blocks])
     rest = 1 - np.nansum(share)
@@ -172,21 +175,21 @@ def _content(inputs: Inputs, known: Mapping[str, float], share: np.ndarray, dime
             raise UsageError(f"spread has {len(inputs.spread)} shares, but the inputs have {len(share)} blocks")
         return np.array(inputs.spread)
     if isinstance(inputs.spread, ArrayFile):
-        return None  # every vector has parts of its own
+        return None  # every vector has its individual parts
     ends = np.concatenate([[0], np.cumsum(dimension)]).tolist()
     sums = [_sum(a, b, _squares(inputs.spread, known)) for a, b in itertools.pairwise(ends)]
     return np.array(sums) / sum(sums)
 
 
 def _of_spectrum(inputs: Inputs, known: Mapping[str, float], d: int) -> Blocks:
-    """The blocks that stand for a spectrum, and their error."""
+    """The blocks that approximate a spectrum, and their error."""
     if isinstance(inputs.spread, tuple):
         raise UsageError("spread = [..] has a share for every block; for a spectrum give 'even', 'random', or an "
                          "expression in j such as 'j^(-0.5)'")  # fmt: skip
     value, weight, total = _by_coordinate(inputs, known, d)
     rows = np.array(list(_paired(d, inputs.bins, value, weight, total)))
     eigenvalue, dimension, weights = rows.T
-    if isinstance(inputs.spread, ArrayFile) or inputs.classes:  # what is given has the parts of its coordinates
+    if isinstance(inputs.spread, ArrayFile) or inputs.classes:  # a given teacher has the parts of its coordinates
         starts = np.concatenate([[0], np.cumsum(dimension)[:-1]]).astype(np.int64)
         rows[:, 2] = np.add.reduceat(weight(np.arange(1.0, d + 1)), starts)
     content = None if isinstance(inputs.spread, ArrayFile) or inputs.spread == "random" else weights / weights.sum()
@@ -198,9 +201,9 @@ def _of_spectrum(inputs: Inputs, known: Mapping[str, float], d: int) -> Blocks:
 
 
 def _by_coordinate(inputs: Inputs, known: Mapping[str, float], d: int) -> tuple[Values, Values, Total]:
-    """Eigenvalues from the largest on, the teacher's weights of the same coordinates, and how they are summed.
+    """Eigenvalues in decreasing order, the teacher's weights of the same coordinates, and the function for their sums.
 
-    What a file gives is summed term by term.
+    Spectra from a file are summed term by term.
     """
     if inputs.spectrum is None or isinstance(inputs.spread, ArrayFile):
         vectors = classes.named_means(inputs) if inputs.classes else data.teacher(inputs)
@@ -218,7 +221,7 @@ def _by_coordinate(inputs: Inputs, known: Mapping[str, float], d: int) -> tuple[
 
 
 def _require_size(largest: float, least: float) -> None:
-    """Raise `UsageError` for a spectrum of numbers whose powers are none."""
+    """Raise `UsageError` for spectra with numbers so large or small that their powers overflow or underflow."""
     if not (largest <= MOST and least >= 1 / MOST):
         raise UsageError(
             f"all values of a spectrum must lie between {1 / MOST:g} and {MOST:g}, but the largest and "
@@ -227,7 +230,7 @@ def _require_size(largest: float, least: float) -> None:
 
 
 def _squares(spread: Any, known: Mapping[str, float]) -> Values:
-    """The teacher's squared coordinates, but for a factor, where they are an expression; else 1."""
+    """The teacher's squared coordinates, up to a factor, if they are an expression; else 1."""
     if not isinstance(spread, Tree):
         return lambda j: np.ones(len(j))
     size = _values(spread, known)
@@ -235,9 +238,9 @@ def _squares(spread: Any, known: Mapping[str, float]) -> Values:
 
 
 def _in_order(value: Values, weight: Values, d: int) -> tuple[Values, Values]:
-    """Eigenvalues from the largest on, and the teacher's weights of the same coordinates.
+    """Eigenvalues in decreasing order, and the teacher's weights of the same coordinates.
 
-    Raises `UsageError` where there are too many to sort, and they do not fall.
+    Raises `UsageError` for a spectrum that does not decrease and is too long to be sorted.
     """
     if d > WHOLE:
         if (np.diff(value(np.geomspace(1, d, FIRST))) > 0).any():
@@ -287,7 +290,7 @@ def _values(tree: Tree, known: Mapping[str, float]) -> Values:
 
 
 def _edges(d: int, most: int) -> np.ndarray:
-    """Edges 0 = e_0 < .. < e_K = d of at most so many bins of whole numbers, even in log j but for the first."""
+    """Edges 0 = e_0 < .. < e_K = d of at most `most` bins of whole numbers, uniform in log j except the first ones."""
     low, high = 1, 64 * max(most, 1)
 
     def made(count: int) -> np.ndarray:
@@ -300,9 +303,9 @@ def _edges(d: int, most: int) -> np.ndarray:
 
 
 def _bins(d: int, most: int) -> np.ndarray:
-    """Edges of bins that have at most so many blocks: one of one index, two of any other."""
+    """Edges of bins with at most `most` blocks: one block for a bin of one index, two for any other."""
     edges, count = _edges(d, most), most
-    for _ in range(60):  # what bins of one index leave goes to the others
+    for _ in range(60):  # the other bins share the blocks that bins of one index save
         ones = int((np.diff(edges) == 1).sum())
         count = ones + (most - ones) // 2
         finer = _edges(d, count)
@@ -371,9 +374,9 @@ def _sum(a: int, b: int, f: Values) -> float:
 
 
 def _error(found: np.ndarray, true: np.ndarray) -> float:
-    """The largest relative error over time of sum w lam exp(-2 lam t), w the shares, and w the teacher's content.
+    """The largest relative error over time of sum w lam exp(-2 lam t), for w the shares, and w the teacher's content.
 
-    Rows are (eigenvalue, dimension, weight) of blocks, and of what they stand for.
+    Rows are (eigenvalue, dimension, weight) of the blocks and of the exact spectrum.
     """
     above = true[true[:, 0] > 0, 0]  # samples can have eigenvalues of 0, along which nothing moves
     times = np.concatenate([[0.0], np.geomspace(0.01 / above.max(), 1 / above.min(), TIMES)])

@@ -1,4 +1,4 @@
-"""The picture of a run on inputs with several eigenvalues: learning block by block, alignment, and the spectrum."""
+"""The figure of a run on inputs with several eigenvalues: learning block by block, alignment, and the spectrum."""
 
 from typing import Any
 
@@ -8,21 +8,21 @@ from derivations.declare.rows import SPACE
 from derivations.drawing import BLACK, COLUMN, GREY, colours, log_time
 
 FEW = 2
-"""Up to so many blocks a legend names their eigenvalues; of more, the smallest and the largest."""
+"""Up to this number of blocks a legend lists all eigenvalues; otherwise the smallest and the largest."""
 
 
 def is_drawn(run: Any) -> bool:
-    """Return True for a run with blocks whose units have one kind of vector, along time."""
+    """Return True for a time series of a run with blocks whose units have one kind of vector."""
     names = [name for name in run.data_vars if name.startswith("M_") and SPACE in run[name].dims]
     return len(names) == 1 and f"P_{names[0][2:]}" in run and run[names[0]].ndim == 4
 
 
 def by_eigenvalue(run: Any, decades: bool, online: bool) -> Any:
-    """Return the figure `blocks`: the teacher found in every block, alignment of the whole vectors, the spectrum.
+    """Return the figure `blocks`: learned part of the teacher in every block, alignment of whole vectors, the spectrum.
 
-    The part that is found is sum_j u_i(j) . u*_j / sum_j |u*_j|^2 in the block, in the colour of its eigenvalue, where
-    i(j) is the unit that ends nearest to teacher j as a whole.  Alignments are the largest cosine and the largest
-    correlation of fields that a unit has with each teacher.
+    The learned part is sum_j u_i(j) . u*_j / sum_j |u*_j|^2 in the block, in the colour of its eigenvalue. Here i(j) is
+    the unit with the largest final overlap with teacher j. Alignments are the largest cosine and the largest
+    correlation of fields between a unit and each teacher.
     """
     from matplotlib.figure import Figure
 
@@ -56,12 +56,12 @@ def by_eigenvalue(run: Any, decades: bool, online: bool) -> Any:
 
 
 def _is_aligned(run: Any) -> bool:
-    """Return True for a run that holds cosines and correlations with the teachers."""
+    """Return True for a run that contains cosines and correlations with the teachers."""
     return all(name in run and "time" in run[name].dims for name in ("best_cosine", "best_correlation"))
 
 
 def _alignment(axis: Any, run: Any) -> None:
-    """Draw correlations of fields, which weigh coordinates by eigenvalues, and beside them cosines, which do not."""
+    """Draw correlations of fields, which weigh coordinates by eigenvalues, and cosines, which do not."""
     names = {"best_correlation": ("-", "correlation of fields"), "best_cosine": ((0, (4, 1.5)), "cosine")}
     count = run["best_cosine"].shape[1]
     shades = colours(count) if count > 1 else (BLACK,)
@@ -74,7 +74,7 @@ def _alignment(axis: Any, run: Any) -> None:
 
 
 def parts(run: Any) -> np.ndarray:
-    """The part of the teacher (time, block) that is found."""
+    """The learned part of the teacher (time, block)."""
     overlaps = run[_overlaps(run)].values
     whole = overlaps[-1].sum(0)
     best = np.abs(whole).argmax(axis=0)
@@ -84,7 +84,7 @@ def parts(run: Any) -> np.ndarray:
 
 
 def eigenvalues(run: Any) -> np.ndarray:
-    """The eigenvalue (block,) of every block, of clusters the mean over their probabilities."""
+    """The eigenvalue (block,) of every block; for clusters, the mean over their probabilities."""
     value = run["eigenvalue"].values
     return value if value.ndim == 1 else run["probability"].values @ value
 
@@ -101,7 +101,7 @@ def _overlaps(run: Any) -> str:
 
 
 def colours_of(value: np.ndarray) -> list[Any]:
-    """A colour for every eigenvalue, even in its logarithm, dark for the largest."""
+    """A colour for every eigenvalue, uniform in its logarithm, dark for the largest."""
     from matplotlib import colormaps
 
     size = np.log(np.maximum(value, 1e-300))
@@ -110,7 +110,7 @@ def colours_of(value: np.ndarray) -> list[Any]:
 
 
 def _spectrum(axis: Any, value: np.ndarray, dimension: np.ndarray, shades: list[Any]) -> None:
-    """The eigenvalues over the number of the coordinate, largest first: every block a line as long as it has some."""
+    """The eigenvalues over the coordinate number in decreasing order: each block is a line as long as its dimension."""
     ends = np.concatenate([[0], np.cumsum(dimension)])
     for lam, low, high, shade in zip(value, ends[:-1] + 1, ends[1:], shades, strict=True):
         axis.plot([low, high], [lam, lam], color=shade, marker="." if low == high else "", markersize=3)

@@ -1,4 +1,4 @@
-"""The factors by which trained vectors and numbers move: 0 for what is frozen, the declared rate, else 1."""
+"""The rate factors of vectors and numbers: 0 for frozen ones, the declared rate, else 1."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from derivations.declare.system import rows
 
 
 def speed(parameters: Any, group: Group, word: str) -> float:
-    """The factor of a slot, of the readout "a" or of a scalar of a group of students, without a schedule of its own."""
+    """The rate factor of a slot, of the readout "a" or of a scalar of a group of students, without its schedule."""
     declared: Declaration = parameters.declaration
     name = declared.rate(group, word)
     factor = getattr(parameters, name) if name else 1.0
@@ -18,12 +18,12 @@ def speed(parameters: Any, group: Group, word: str) -> float:
 
 
 def of_vectors(parameters: Any) -> np.ndarray:
-    """The factors (S,) of the students' rows of the Gram matrix in flow and online limit."""
+    """The rate factors (S,) of the students' rows of the Gram matrix in flow and online limit."""
     return momentum.acceleration(parameters) * of_steps(parameters)
 
 
 def of_steps(parameters: Any) -> np.ndarray:
-    """The factors (S,) of a step of the students' rows of the Gram matrix."""
+    """The step factors (S,) of the students' rows of the Gram matrix."""
     at = rows(parameters)
     found = np.zeros(at.students)
     for number, group in enumerate(at.declaration.students):
@@ -33,11 +33,11 @@ def of_steps(parameters: Any) -> np.ndarray:
 
 
 def of_scalars(parameters: Any) -> np.ndarray:
-    """The factors of readouts and scalars in flow and online limit, in the order of `Rows.scalars`."""
+    """The rate factors of readouts and scalars in flow and online limit, in the order of `Rows.scalars`."""
     return momentum.acceleration(parameters) * of_scalar_steps(parameters)
 
 
 def of_scalar_steps(parameters: Any) -> np.ndarray:
-    """The factors of a step of readouts and scalars, in the order of `Rows.scalars`."""
+    """The step factors of readouts and scalars, in the order of `Rows.scalars`."""
     at = rows(parameters)
     return np.array([speed(parameters, at.declaration.students[k], word) for k, word, _ in at.scalars])

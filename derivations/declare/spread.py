@@ -1,7 +1,8 @@
-"""Starts on inputs with eigenspaces or clusters: a Gram matrix for the parts of all vectors in each eigenspace.
+"""Starts on inputs with eigenspaces or clusters: one Gram matrix of all vectors for each eigenspace.
 
-A named mean of norm nu and cosines c with the teacher's vectors w_j is m = nu (sum_j a_j w_j + b e), P a = c |w| with
-their Gram matrix P, b^2 = 1 - a.P a, and e a unit vector that is orthogonal to all teachers and to that of other means.
+A named mean of norm nu and cosines c with the teacher's vectors w_j is m = nu (sum_j a_j w_j + b e), with P a = c |w|,
+their Gram matrix P, b^2 = 1 - a.P a, and a unit vector e orthogonal to all teachers and to the vectors e of other
+means.
 """
 
 from collections.abc import Mapping
@@ -22,9 +23,9 @@ ROUNDING = 1e-9
 def fixed_blocks(parameters: Any, gram: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return the Gram matrices (L, t + N, t + N) of the parts of the teacher's vectors and the named means.
 
-    Those of the teacher sum to `gram` (t, t).  They are parts of it as the declaration spreads them, or those of
-    directions drawn with `rng`.  Means of a user's samples have the overlaps that their coordinates have, with a
-    teacher from a file or in random directions too; any other teacher is orthogonal to them in every block.
+    Those of the teacher sum to `gram` (t, t). They are divided as the declaration states, or are those of directions
+    drawn with `rng`. Means of a user's samples have overlaps by their coordinates with a teacher from a file or in
+    random directions. Any other teacher is orthogonal to them in every block.
     """
     blocks, inputs = spectra.blocks(parameters), parameters.declaration.inputs
     assert blocks is not None
@@ -46,7 +47,7 @@ def fixed_blocks(parameters: Any, gram: np.ndarray, rng: np.random.Generator) ->
 def _teachers(
     blocks: spectra.Blocks, gram: np.ndarray, given: np.ndarray | None, rng: np.random.Generator
 ) -> np.ndarray:
-    """The Gram matrices (L, t, t) of the parts of the teacher's vectors, of which `given` (t, d) may be known."""
+    """The Gram matrices (L, t, t) of the parts of the teacher's vectors; `given` (t, d) may contain the vectors."""
     if len(blocks.share) == 1:
         return gram[None]
     if given is not None:
@@ -57,9 +58,9 @@ def _teachers(
 
 
 def _drawn(gram: np.ndarray, beside: np.ndarray, dimension: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Gram matrices (L, t + N, t + N) of the parts of random vectors with Gram matrix (t, t), and of N that are known.
+    """Gram matrices (L, t + N, t + N) of the parts of random vectors with Gram matrix (t, t), and of N known vectors.
 
-    `beside` (L, N, N) are those of the known ones.
+    `beside` (L, N, N) are those of the known vectors.
     """
     t, n = len(gram), beside.shape[-1]
     parts = []
@@ -75,9 +76,9 @@ def _drawn(gram: np.ndarray, beside: np.ndarray, dimension: np.ndarray, rng: np.
 
 
 def with_given(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the weights of an initial file, with the teacher and the means of files where they have none.
+    """Return the weights of an initial file, completed with the teacher and the means of other files.
 
-    All are in the coordinates of the file, of which `data.rotated` makes those of theory.
+    All are in the coordinates of the file; `data.rotated` converts them to those of theory.
     """
     completed, inputs = dict(arrays), declared.inputs
     held = any(group.named(slot) in completed for group in declared.students for slot in group.slots)
@@ -96,9 +97,9 @@ def with_given(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> dict[
 
 
 def _with_means(parameters: Any, teachers: np.ndarray) -> np.ndarray:
-    """The Gram matrices (L, t + N, t + N) of the parts of teachers, of which (L, t, t) are given, and means.
+    """The Gram matrices (L, t + N, t + N) of the parts of means and of teachers, whose matrices are (L, t, t).
 
-    Raises `UsageError` for cosines or shares that belong to no vectors.
+    Raises `UsageError` for cosines or shares that no vectors can have.
     """
     blocks, found = spectra.blocks(parameters), mixture.mixture(parameters)
     assert blocks is not None and found is not None
@@ -131,7 +132,7 @@ def _coefficients(mean: Mean, gram: np.ndarray) -> np.ndarray:
 
 
 def _outside(mean: Mean, inside: np.ndarray, left: float, share: np.ndarray) -> np.ndarray:
-    """The squared length of a mean of norm 1 in every block that is not along the teachers, (L,)."""
+    """The squared length (L,) of a mean of norm 1 in every block, orthogonal to the teachers."""
     if not mean.spread:
         return max(left, 0.0) * share
     if len(mean.spread) != len(share):
@@ -148,10 +149,10 @@ def _outside(mean: Mean, inside: np.ndarray, left: float, share: np.ndarray) -> 
 def draw(
     parameters: Any, teachers: np.ndarray, norms: np.ndarray, partners: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return Gram matrices (L, n, n) of students, teachers and means, in dimensions d_l without a d-vector.
+    """Return Gram matrices (L, n, n) of students, teachers and means in dimensions d_l, without vectors of dimension d.
 
-    Students are random directions of the given `norms`, or have the declared overlap with the teachers numbered by
-    `partners`, and a rest that is orthogonal to all else and spread in proportion to the shares.
+    Students are random directions with the given `norms`, or have the declared overlap with the teachers numbered by
+    `partners`. The rest of such a student is orthogonal to all other vectors and divided in proportion to the shares.
     """
     blocks = spectra.blocks(parameters)
     assert blocks is not None
@@ -179,9 +180,9 @@ def draw(
 
 
 def _random(s: int, rank: int, m: int, rng: np.random.Generator) -> np.ndarray:
-    """Standard normal vectors (s, rank + ..) of dimension m: along `rank` axes, then what is outside of these.
+    """Standard normal vectors (s, rank + ..) of dimension m: first along `rank` axes, then outside their span.
 
-    Where m is below the rank (vectors that stand for an average over signs) the mean squared length is m all the same.
+    If m is below the rank (vectors that represent an average over signs) the mean squared length is still m.
     """
     along = rng.normal(size=(s, rank)) * np.sqrt(min(1.0, m / max(rank, 1)))
     return np.hstack([along, _below(s, max(m - rank, 0), rng)])

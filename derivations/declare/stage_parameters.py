@@ -1,11 +1,12 @@
-"""The parameters of a model of several stages, and those by which one stage of it computes.
+"""The parameters of a model with several stages, and of each stage.
 
-A user sees one class: the numbers of [training], and of every stage those that it has for itself, with its name in
-front, `second_step`.  A stage computes by a class of the same values in which its own numbers have their plain names:
+The user has one class: the numbers of [training], and those of every stage with the stage's name in front,
+`second_step`. A stage computes with a class of the same values that has the plain names:
 
     the model: step, second_step   <->   stage second: hidden_step, step
 
-Both ways are renamings, so that nothing is lost.  A number that every stage has for itself is none of the model.
+Both conversions are renamings and lose no values. A number that every stage replaces is not a parameter of the
+model.
 """
 
 import dataclasses
@@ -17,16 +18,16 @@ from derivations.contract import Dynamics, UsageError
 from derivations.declare.declaration import Declaration
 
 HIDDEN = "hidden"
-"""In front of the number of [training] that a stage has another in the place of."""
+"""Prefix of a number of [training] that a stage replaces."""
 BEGIN = "derivations.declare.beginnings:begin"
 Field = tuple[str, Any, Any]
 """Name, type and `dataclasses.field` of a parameter."""
 Plain = Callable[[Declaration], list[Field]]
-"""gives the fields of a declaration without stages."""
+"""Function that returns the fields of a declaration without stages."""
 
 
 def fields_of(declared: Declaration, plain: Plain) -> list[Field]:
-    """The fields of a model of several stages: those of [training] that a stage reads, and those of stages."""
+    """The fields of a model with several stages: those of [training] that a stage uses, and those of stages."""
     found = [field for field in plain(declared) if field[0] not in _replaced(declared)]
     for stage in declared.stages:
         known = {name: (kind, field) for name, kind, field in plain(stage)}
@@ -37,7 +38,7 @@ def fields_of(declared: Declaration, plain: Plain) -> list[Field]:
 
 
 def of_stage(stage: Declaration, model: list[Field]) -> list[Field]:
-    """The fields of the model as those by which a stage computes."""
+    """The fields of the model under their names in a stage."""
     names, found = renamed(stage, [name for name, _, _ in model]), []
     for name, kind, field in model:
         _add(stage, found, (names.get(name, name), kind, field))
@@ -45,13 +46,13 @@ def of_stage(stage: Declaration, model: list[Field]) -> list[Field]:
 
 
 def renamed(stage: Declaration, every: list[str]) -> dict[str, str]:
-    """The parameters of the model that have another name in a stage, and that name."""
+    """The parameters of the model that have another name in a stage, with that name."""
     found = {name: f"{HIDDEN}_{name}" for name in stage.own if name in every}
     return found | {named(stage.stage, name): name for name in stage.own}
 
 
 def named(stage: str, name: str) -> str:
-    """The name of a stage's own parameter.
+    """The full name of a parameter of a stage.
 
     >>> named("second", "step")
     'second_step'
@@ -60,15 +61,15 @@ def named(stage: str, name: str) -> str:
 
 
 def values(parameters: Any, names: Mapping[str, str]) -> dict[str, Any]:
-    """The values of parameters by their names, some of which have new ones."""
+    """The values of parameters by name; `names` lists renamed ones."""
     return {names.get(f.name, f.name): getattr(parameters, f.name) for f in dataclasses.fields(parameters)}
 
 
 @dataclasses.dataclass(frozen=True)
 class Between:
-    """The ways between the parameters of a model and those of one of its stages; `model` and `own` are the classes.
+    """Conversions between the parameters of a model, class `model`, and those of one of its stages, class `own`.
 
-    Parameters are told apart by the declaration that they carry: equal declarations may have several classes.
+    Parameters are recognised by their declaration, because equal declarations may have several classes.
     """
 
     stage: Declaration
@@ -81,24 +82,24 @@ class Between:
         return renamed(self.stage, [field.name for field in dataclasses.fields(self.model)])
 
     def adapt(self, parameters: Any) -> Any:
-        """The parameters of the model as those of the stage; those of a stage as they are."""
+        """The parameters of the model converted to the stage; those of a stage unchanged."""
         return parameters if parameters.declaration.stage else self.own(**values(parameters, self.names))
 
     def stated(self, parameters: Any) -> Any:
-        """The parameters of the stage as those of the model, as the user states them."""
+        """The parameters of the stage converted to the model, as the user writes them."""
         if not parameters.declaration.stage:
             return parameters
         return self.model(**values(parameters, {one: other for other, one in self.names.items()}))
 
     def explicit(self, names: frozenset[str]) -> frozenset[str]:
-        """Names of parameters that the user gave, as the stage calls them."""
+        """Names of the user's explicit parameters, converted to the stage."""
         return frozenset(self.names.get(name, name) for name in names)
 
 
 def dynamics(train: Dynamics, between: Between, step_symbol: str) -> Dynamics:
-    """A stage of a model, made of the one stage of a model without any.
+    """A stage of a model, derived from the single stage of a model without stages.
 
-    Its horizon is its duration, as that of every stage.
+    Its horizon is its duration.
     """
     stage = between.stage
 
@@ -118,19 +119,19 @@ def dynamics(train: Dynamics, between: Between, step_symbol: str) -> Dynamics:
 
 
 def steps(declared: Declaration) -> dict[str, str]:
-    """The steps of an online limit and their symbols: of all stages, and those that stages have for themselves."""
+    """The steps of an online limit and their symbols: the common one, and those of stages."""
     own = [stage.stage for stage in declared.stages if "step" in stage.own]
     common = {} if own and len(own) == len(declared.stages) else {"step": "eta"}
     return common | {named(name, "step"): f"eta_{name}" for name in own}
 
 
 def _replaced(declared: Declaration) -> set[str]:
-    """The parameters that every stage has for itself."""
+    """The parameters that every stage replaces."""
     return set.intersection(*(set(stage.own) for stage in declared.stages))
 
 
 def _said(field: Any, stage: str) -> Any:
-    """A field whose meaning names the stage."""
+    """A field whose description names the stage."""
     metadata = {**field.metadata, "meaning": f"stage {stage}: {field.metadata['meaning']}"}
     return dataclasses.field(default=field.default, metadata=metadata)
 

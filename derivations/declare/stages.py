@@ -1,7 +1,7 @@
-"""The tables [[stage]] of a declaration: one declaration for every stage, in which its keys take the place of others.
+"""The tables [[stage]] of a declaration: one declaration for each stage, with the stage's keys in place of others.
 
-A stage ends at `until`, a time on the clock that all stages share.  What it does not say is said by [training], and
-by [teacher] noise.  Units, sizes, inputs and start belong to the model, and so do the keys of `ONE`.
+A stage ends at `until`, a time on a clock common to all stages. Missing keys are those of [training], and of [teacher]
+noise. Units, sizes, inputs and start belong to the model, and so do the keys of `ONE`.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from derivations.declare import copies, fields, rates
 from derivations.declare.declaration import Declaration
 
 TRAINING = ("trained", "loss", "rule", "step", "batch", "decay", "rates", "teacher", "head", "look", "until")
-"""The keys that take the place of those of [training]."""
+"""The keys of a stage that replace those of [training]."""
 KEYS = ("name", *TRAINING, "noise", "begin")
 ONE = (
     "weights",
@@ -30,13 +30,13 @@ ONE = (
 )
 MOST = 20
 Read = Callable[[Mapping[str, Any], tuple[str, float]], Declaration]
-"""reads the tables of one stage, which has a name and begins at a time."""
+"""Function that parses the tables of one stage, given its name and start time."""
 
 
 def with_stages(made: Declaration, tables: Mapping[str, Any], read: Read) -> Declaration:
-    """The declaration with its stages, if it has any.  Raises `fields.Mistake` for one that cannot be.
+    """The declaration with its stages, if there are any. Raises `fields.Mistake` for invalid stages.
 
-    `made` is what the tables say without them.
+    `made` is the declaration without them.
     """
     if "stage" not in tables:
         return made
@@ -53,7 +53,7 @@ def with_stages(made: Declaration, tables: Mapping[str, Any], read: Read) -> Dec
             stage = dataclasses.replace(stage, changes=copies.changes(entry, stage))
             copies.require(stage)
         if stage.until <= begin:
-            where = "where it begins" if stage.until == begin else f"but begins at {begin:g}"
+            where = "its start" if stage.until == begin else f"but begins at {begin:g}"
             raise fields.Mistake(f"stage {name} ends at {stage.until:g}, {where}", "stage", "until", number)
         found.append(dataclasses.replace(stage, own=_own(made, stage, entry)))
     _require_velocities(made, found)
@@ -65,7 +65,9 @@ def with_stages(made: Declaration, tables: Mapping[str, Any], read: Read) -> Dec
 
 
 def _require_velocities(made: Declaration, stages: list[Declaration]) -> None:
-    """Refuse velocities in the state where stages train different things: those of a state are those of one."""
+    """Raise an error for velocities in the state if stages train different parameters, because each state has its own
+    velocities.
+    """
     moving = {
         tuple(
             group.named(word) for group in one.students for word in (*group.slots, *group.own) if one.moves(group, word)
@@ -83,10 +85,10 @@ def _require_velocities(made: Declaration, stages: list[Declaration]) -> None:
 
 
 def _name(entry: Mapping[str, Any], taken: list[str]) -> str:
-    """The name of a stage, which is that of no other."""
+    """The name of a stage, which no other stage has."""
     name = entry.get("name")
     if name is None:
-        raise fields.Mistake("every table [[stage]] needs its own name", "stage")
+        raise fields.Mistake("every table [[stage]] needs a unique name", "stage")
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{0,19}", name) or name == "all":
         said = "a stage's name is made of at most 20 letters and digits, and is not 'all'"
         said += f", but {fields.shown(name)} was given"
@@ -105,7 +107,7 @@ def _name(entry: Mapping[str, Any], taken: list[str]) -> str:
 
 @contextlib.contextmanager
 def _of_stage(name: str, number: int, entry: Mapping[str, Any]) -> Iterator[None]:
-    """Every mistake in what a stage says of training belongs to its table."""
+    """Assign every mistake in the training keys of a stage to its table."""
     try:
         yield
     except fields.Mistake as mistake:
@@ -117,7 +119,7 @@ def _of_stage(name: str, number: int, entry: Mapping[str, Any]) -> Iterator[None
 
 
 def _tables(made: Declaration, tables: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables that state a stage: those of the model with the keys of the stage in their places."""
+    """The tables of a stage: those of the model with the stage's keys in place of others."""
     left = {key: table for key, table in tables.items() if key not in ("stage", "preset", "claim")}
     training = {**fields.table(tables, "training")}
     trained, force = entry.get("trained", list(made.trained)), entry.get("head", list(made.head))
@@ -138,7 +140,7 @@ def _tables(made: Declaration, tables: Mapping[str, Any], entry: Mapping[str, An
 
 
 def _restrict(training: dict[str, Any], key: str, moving: set[str]) -> None:
-    """Leave of the rates or rules of [training] those of what moves in a stage."""
+    """Keep only the rates or rules of [training] for parameters that move in a stage."""
     given = training.get(key)
     if isinstance(given, Mapping):
         training[key] = {name: value for name, value in given.items() if name in moving}
@@ -147,7 +149,7 @@ def _restrict(training: dict[str, Any], key: str, moving: set[str]) -> None:
 
 
 def _own(made: Declaration, stage: Declaration, entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """The parameters that a stage has for itself: of its own keys, and rates of what only this stage trains."""
+    """The additional parameters of a stage: those of its keys, and rates of parameters that only this stage trains."""
     found = [key for key in ("step", "batch", "noise", "decay") if key in entry]
     found += ["look_size"] if "look" in entry else []
     return (*found, *(name for name in stage.rate_names if "rates" in entry or name not in made.rate_names))

@@ -1,4 +1,4 @@
-"""The table [start] of a declaration: norms, overlaps, readouts, and order parameters given outright."""
+"""The table [start] of a declaration: norms, overlaps, readouts, and explicit order parameters."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from derivations.declare.declaration import Group, Start
 
 
 def start(table: Mapping[str, Any], students: tuple[Group, ...], weights: str) -> Start:
-    """Norms by parameter name (`norm`, or `norm_v` with several slots), overlap, readout, and arrays given outright."""
+    """Norms by parameter name (`norm`, or `norm_v` with several slots), overlap, readout, and explicit arrays."""
     slots = [(group, slot) for group in students for slot in group.slots]
     given = table.get("norm", 1.0 if weights != "free" else 0.5)
     norms = []
@@ -51,7 +51,7 @@ def start(table: Mapping[str, Any], students: tuple[Group, ...], weights: str) -
 def _of_heads(
     table: Mapping[str, Any], students: tuple[Group, ...], listed: list[str]
 ) -> tuple[tuple[str, float], ...]:  # fmt: skip
-    """The numbers at which all readouts of a head start, by the name of the readouts in a run."""
+    """The initial values of all readouts of a head, by the name of the readouts in a run."""
     found = []
     for group in students:
         for word in group.trained_readouts if group.heads else ():
@@ -65,7 +65,7 @@ def _of_heads(
 
 
 def _readouts(table: Mapping[str, Any], students: tuple[Group, ...]) -> tuple[list[tuple[str, Any]], list[str]]:
-    """The trained readouts that [start] gives one by one, by their names in a run, and the keys that do."""
+    """The trained readouts that [start] lists one by one, by their names in a run, and the keys for them."""
     found, keys = [], []
     every = [(group, group.named(word)) for group in students for word in group.trained_readouts]
     for group, name in every:
@@ -80,6 +80,6 @@ def _readouts(table: Mapping[str, Any], students: tuple[Group, ...]) -> tuple[li
 
 
 def norm_name(students: tuple[Group, ...], group: Group, slot: str) -> str:
-    """The parameter with the norm of a slot: `norm` where there is one slot in all."""
+    """The parameter with the norm of a slot: `norm` if there is only one slot."""
     alone = sum(len(g.slots) for g in students) == 1
     return "norm" if alone else group.named(f"norm_{slot}")

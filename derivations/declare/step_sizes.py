@@ -1,4 +1,4 @@
-"""Steps of SGD of a declared model: their size, batch and time, by limit."""
+"""SGD steps of a declared model: their size, batch and time, by limit."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -10,22 +10,22 @@ from derivations.declare.momentum import require_step
 
 
 def tick(parameters: Any, step_size: float) -> float:
-    """The time of one SGD step: 1/d in the online limit, 1 of giant steps, else the step size."""
+    """The time of one SGD step: 1/d in the online limit, 1 for giant steps, else the step size."""
     limit = parameters.declaration.limit
     return {"online": 1.0 / parameters.d, "batch": 1.0}.get(limit, step_size)
 
 
 def usual(parameters: Any) -> tuple[float, int | None]:
-    """The step size and batch of SGD where none is given: eta/d or the step, and the declared batch (none of "inf")."""
+    """The default step size and batch of SGD: eta/d or the step, and the declared batch (none for "inf")."""
     online = parameters.declaration.limit == "online"
     step = 1.0 if parameters.step is None else parameters.step  # a schedule is the factor of a step of 1/d
     return (step / parameters.d if online else step), batches.usual(parameters)
 
 
 def stepped(parameters: Any, step_size: float, explicit: frozenset[str]) -> Any:
-    """The parameters that a step size implies: eta = step size x d in the online limit, the step of giant steps.
+    """The parameters that follow from a step size: eta = step size x d in the online limit, or the giant step.
 
-    Raises `UsageError` where `step` was given too and is another.
+    Raises `UsageError` if `step` was also given with another value.
     """
     require_step(parameters, step_size)
     limit = parameters.declaration.limit
@@ -48,13 +48,14 @@ def stepped(parameters: Any, step_size: float, explicit: frozenset[str]) -> Any:
 
 
 def finite(parameters: Any, step_size: float, batch: int) -> tuple[System, Mapping[str, Any], float] | None:
-    """Return the online limit at eta = step size x d of the training of a flow, which keeps the size of a step.
+    """Return the online limit at eta = step size x d for the training of a flow, with finite steps in place of the
+    limit.
 
     SGD with step h in dimension d is the online limit at eta = h d: its clock of steps/d is slower by the factor eta.
 
     Returns:
-        The system, the parameters by name that it needs beside those of the flow, and the time of the flow in a unit of
-        its time; None for a model of another limit, of several stages, or with values that change in time.
+        The system, its parameters by name that differ from those of the flow, and the time of the flow in a unit of
+        its time. None for a model of another limit, of several stages, or with schedules.
     """
     declared = parameters.declaration
     if declared.limit != "flow" or declared.stages or schedules.active(parameters) or declared.memories:

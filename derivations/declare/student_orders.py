@@ -1,11 +1,11 @@
-"""Orders at which the gradient of a student sees its label: those at which both have a Hermite tensor.
+"""Orders at which the gradient of a student depends on its label: those with a Hermite tensor of both.
 
 At small overlaps with the teacher the correlation of a student unit with the label is
 
-    E[y phi(u . x)] = sum_k <S_k of the label, S_k of the unit>,
+    E[y phi(u . x)] = sum_k <S_k of the label, S_k of the unit>.
 
-S_k of the unit being of degree k in the overlaps, so that its gradient is of order k - 1 in them, for the least k at
-which neither vanishes.  Tier `leading` has the same order, with its rate, for one group of units of one vector.
+S_k of the unit has degree k in the overlaps, so the gradient has order k - 1 in them, for the smallest k at which
+neither tensor vanishes. Tier `leading` has the same order, with its rate, for one group of units of one vector.
 """
 
 import dataclasses
@@ -20,19 +20,19 @@ from derivations.declare.system import rows
 from derivations.declare.teacher_label import start
 
 UNITS = 16
-"""The most units of a group that are looked at, where they differ in norms or biases."""
+"""Maximal number of units of a group that are checked if they differ in norms or biases."""
 
 
 @dataclasses.dataclass(frozen=True)
 class StudentOrder:
-    """Least order that the gradient of the student sees, or None with the reason."""
+    """Smallest order in the gradient of the student, or None with the reason."""
 
     order: int | None
     reason: str = ""
 
 
 def student_order(parameters: Any, head: str, label: Tensors, zero: float) -> StudentOrder:
-    """Return the least order at which the label of a head and a moving vector of the student both have a tensor.
+    """Return the smallest order with a tensor of both the label of a head and a moving vector of the student.
 
     Arguments: label, the tensors of the label; zero, the size up to which they count as 0.
     """
@@ -56,23 +56,21 @@ def student_order(parameters: Any, head: str, label: Tensors, zero: float) -> St
             orders |= _orders(declared, group, sizes, known)
     shared = [k for k in sorted(orders) if k <= label.order and float(np.linalg.norm(label.arrays[k])) > zero]
     if not shared:
-        said = f"student and teacher share no order up to {label.order}, so that the gradient sees nothing"
+        said = f"student and teacher share no order up to {label.order}, so the gradient does not depend on the label"
         return StudentOrder(None, said)
     return StudentOrder(shared[0])
 
 
 def _reason(declared: Declaration, head: str) -> str:
-    """Why the order that a student sees is not that of its tensors; "" where it is."""
+    """The reason that tensors do not give the order of a student; "" if they give it."""
     if declared.look is not None:
-        return (
-            "a sample is looked at more than once, so that the generative exponent stands in the place of information"
-        )
+        return "a sample is used more than once, so the generative exponent replaces the information exponent"
     if declared.rules:
-        return "students move by rules in the place of the gradient, which may see other orders"
+        return "students move by rules in place of the gradient, which may depend on other orders"
     if any(group.share for group in declared.students):
-        return "a unit has a share among all units of its group, and no tensors of its own"
+        return "a unit has a share among all units of its group, and no separate tensors"
     if declared.prediction(True, head) is not None:
-        return "the answer is an expression in the outputs of groups, and no sum of units"
+        return "the answer is an expression in the outputs of groups, not a sum of units"
     moving = any(
         declared.readout(k, head) is not None and any(declared.moves(group, slot) for slot in group.slots)
         for k, group in enumerate(declared.students)
@@ -81,13 +79,13 @@ def _reason(declared: Declaration, head: str) -> str:
 
 
 def _norm(declared: Declaration, size: float) -> float:
-    """The norm by which a unit sees its field."""
+    """The factor between the field of a unit and its normalised field."""
     size = 1.0 if declared.weights == "normalised" else size
     return float(round(size)) if abs(size - round(size)) < 1e-9 else size
 
 
 def _orders(declared: Declaration, group: Group, norms: tuple[float, ...], known: dict[str, float]) -> set[int]:
-    """The orders at which a unit has a tensor along a vector that moves, the vectors of a unit being orthogonal."""
+    """The orders with a tensor of a unit along a moving vector, if the vectors of a unit are orthogonal."""
     sizes = dict(zip(group.slots, norms, strict=True))
     tree = array_values.with_norms(group.unit, sizes)
     order = HIGHEST[len(norms)]

@@ -15,7 +15,9 @@ from derivations.declare.system import rows
 
 
 def conventions(parameters: Any) -> dict[str, str]:
-    """Those on which such codes disagree (factors of loss and output, clock), and the vectors of a unit, if several."""
+    """Conventions on which such codes differ (factors of loss and output, clock), and the vectors of a unit, if
+    several.
+    """
     declared: Declaration = parameters.declaration
     made = {
         "squared": "(f - y)^2 / 2", "correlation": "-f y", "logistic": "log(1 + exp(-f sign(y)))",
@@ -32,7 +34,7 @@ def conventions(parameters: Any) -> dict[str, str]:
     clocks = {"online": "steps / d, step eta / d", "batch": "steps, of size eta"}
     clock = clocks.get(declared.limit, "steps x step size")
     slots = list(dict.fromkeys(slot for group in declared.students for slot in group.slots))
-    several = {"vectors": ", ".join(slots)} if len(slots) > 1 else {}  # a number that is declared nowhere is seen here
+    several = {"vectors": ", ".join(slots)} if len(slots) > 1 else {}  # a number without a declaration appears here
     inputs = {} if declared.inputs is None else {"inputs": f"{data.convention(declared.inputs)}; norms are Euclidean"}
     if declared.moved:
         stated = declared.inputs is not None and declared.inputs.data is None
@@ -53,7 +55,7 @@ def conventions(parameters: Any) -> dict[str, str]:
         rates["batch"] = f"{declared.batch_size.text}, {count}" if declared.noisy else "inf, the mean over all samples"
     law = in_force(parameters).law
     if law is not None:
-        heavy = ", without a variance, which the loss leaves out" if law.heavy else ""
+        heavy = ", without a variance, which the loss omits" if law.heavy else ""
         rates["noise"] = f"{law.text}, xi ~ N(0, 1){heavy}"
     rates |= {f"rule of {rule.name}": rule.text for rule in declared.rules}
     said = ", ".join(declared.force) + ("" if declared.force == declared.heads else f" of {', '.join(declared.heads)}")
@@ -79,7 +81,7 @@ def gradient_note(declared: Declaration) -> str:
 
 
 def critical_step(parameters: Any) -> float | None:
-    """Return the step of the online limit from which the loss grows, where it is known: linear units.
+    """Return the step of the online limit above which the loss grows; it is known for linear units.
 
     With f = sum_i w_i . x of K units and the squared loss, u = sum_i w_i - u* has for a batch of B
 
@@ -102,7 +104,7 @@ def critical_step(parameters: Any) -> float | None:
 
 
 LARGEST_STEP = 0.05
-"""Of eta lam_1/d: where it is larger, the loss of the online limit misses that of SGD by per cents."""
+"""Threshold of eta lam_1/d: above it the loss of the online limit differs from that of SGD by a few per cent."""
 
 
 def of_inputs(parameters: Any) -> dict[str, Any]:
@@ -130,7 +132,7 @@ def of_inputs(parameters: Any) -> dict[str, Any]:
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
-    """The largest cosine of a student's vector with any teacher's of the same slot, along a run."""
+    """The largest cosine along a run between a vector of any student and any teacher's vector of the same slot."""
     found = rows(initial.parameters)
     gram = found.gram({**initial.constants, **state})
     values = cosines(found, found.whole(gram))

@@ -1,4 +1,4 @@
-"""Slots that enter a unit only through one sum: two names of what is one weight vector."""
+"""Slots that appear in a unit only through one sum: two names for one weight vector."""
 
 import random
 from collections.abc import Collection, Iterator
@@ -7,14 +7,14 @@ from derivations.contract import UsageError
 from derivations.declare.grammar import Tree, number
 
 DIGITS = 1e-9
-"""Ratios of coefficients equal to so many digits are equal."""
+"""Number of significant digits to which ratios of coefficients are compared."""
 
 
 def together(unit: Tree, slots: Collection[str], moving: Collection[str]) -> tuple[str, str] | None:
     """Return the first two slots that enter `unit` only through one linear combination, or `None`.
 
-    `moving` are the names of numbers of a unit, which may change in time, so that their products are no fixed
-    combination; other numbers are fixed, and stand here for themselves by a value drawn at random.
+    `moving` are the names of parameters of a unit that may change in time, so that products with them are not a
+    constant combination. Other parameters are constant; each is replaced by a random value.
 
     >>> from derivations.declare.grammar import read
     >>> together(read("relu(w + b)"), ["w", "b"], []), together(read("v*erf(w + v)"), ["w", "v"], [])
@@ -41,7 +41,7 @@ def _proportional(forms: "list[dict[str, float] | None]", first: str, second: st
 
 
 def _forms(node: Tree, slots: frozenset[str], values: dict[str, float]) -> "Iterator[dict[str, float] | None]":
-    """Yield the linear forms of largest extent in slots; `None` for a slot's norm, which `wick` depends on."""
+    """Yield the maximal linear forms in slots; `None` for a slot's norm, which `wick` depends on."""
     if not slots & set(node.names()):
         return
     form = _linear(node, slots, values)
@@ -75,7 +75,7 @@ def _terms(node: Tree, sign: float) -> Iterator[tuple[float, Tree]]:
 
 
 def _linear(node: Tree, slots: frozenset[str], values: dict[str, float]) -> dict[str, float] | None:
-    """Return the coefficients of the slots where `node` is linear in them up to a constant, else `None`."""
+    """Return the coefficients of the slots if `node` is linear in them up to a constant, else `None`."""
     if not slots & set(node.names()):
         return {}
     if node.kind == "name":
@@ -93,7 +93,7 @@ def _linear(node: Tree, slots: frozenset[str], values: dict[str, float]) -> dict
             return None
         try:
             size = number(factor, values)
-        except UsageError:  # it holds a number that moves
+        except UsageError:  # it contains a number that moves
             return None
         if node.kind == "/" and size == 0:
             return None

@@ -1,7 +1,7 @@
 """The SymPy form of an expression, with the functions that SymPy lacks, and its text for numba, NumPy and JAX.
 
-Slots become z_s, their squared norms q_s (which `wick` depends on), the share of a unit p, its scalars and the user's
-numbers keep their names.
+Slots become z_s and their squared norms q_s (which `wick` depends on). The share of a unit is p. Scalars of the unit
+and the user's numbers have the same names.
 """
 
 import functools
@@ -57,7 +57,7 @@ def own() -> dict[str, Any]:
 
 
 SOURCE = {
-    # A root of what rounding may leave below 0 on the diagonal; where it divides, a zero of the numerator wins.
+    # Root of a diagonal entry that rounding may make negative; if it is a denominator, a zero of the numerator wins.
     "root": "def root(x):\n    return np.sqrt(np.maximum(x, 1e-290))\n",
     "angle": "def angle(t, r):\n    return np.arctan2(t, r)\n",
     "step": "def step(x):\n    return 1.0 * (x > 0.0)\n",
@@ -72,9 +72,9 @@ SOURCE = {
     "clip": "def clip(x, k):\n    return np.minimum(np.maximum(x, -k), k)\n",
     "gelu": "def gelu(x):\n    return x * (0.5 + 0.5 * erf(0.7071067811865476 * x))\n",
 }
-"""The functions of generated text, in operations that numba, NumPy and JAX have, for scalars and arrays alike."""
+"""The functions of generated text, in operations that numba, NumPy and JAX have, for scalars and arrays."""
 PLAIN = (*SOURCE, "erf", "orthant")
-"""What generated text calls by its name alone; `orthant` is that of `orthants`."""
+"""Functions that generated text calls without a prefix; `orthant` is that of `orthants`."""
 
 
 def slot(name: str) -> Any:
@@ -92,14 +92,14 @@ def square(name: str) -> Any:
 
 
 def share() -> Any:
-    """The share p of a unit among those of its group."""
+    """The share p of a unit among all units of its group."""
     import sympy
 
     return sympy.Symbol("p", real=True)
 
 
 def build(tree: Tree, slots: Sequence[str], numbers: Mapping[str, float] | None = None) -> Any:
-    """The SymPy expression of a tree; names among `slots` become fields, those of `numbers` their values, others stay.
+    """The SymPy expression of a tree; names in `slots` become fields, names in `numbers` their values, others stay.
 
     >>> build(__import__("derivations.declare.grammar", fromlist=["read"]).read("wick(2, w)"), ("w",))
     -q_w + z_w**2
@@ -136,7 +136,7 @@ def build(tree: Tree, slots: Sequence[str], numbers: Mapping[str, float] | None 
 
 
 def exact(value: float) -> Any:
-    """A number as SymPy's: a whole number or short fraction exactly, anything else as a float of all its digits."""
+    """A number in SymPy: a whole number or short fraction exactly, any other number as a float with all its digits."""
     import sympy
 
     short = sympy.nsimplify(value, rational=True)
@@ -156,9 +156,9 @@ def hermite(k: int, value: Any, variance: Any) -> Any:
 
 
 def function(name: str, arguments: Sequence[Any], outputs: Sequence[Any], prefix: str = "np.") -> str:
-    """A Python function of some expressions, common parts shared, as text; elementary functions are `prefix`'s.
+    """A Python function of some expressions, with common parts shared, as text; elementary functions have `prefix`.
 
-    `erf` and the functions of `SOURCE` are called by their plain names.
+    `erf` and the functions of `SOURCE` have no prefix.
     """
     import sympy
 
@@ -171,12 +171,12 @@ def function(name: str, arguments: Sequence[Any], outputs: Sequence[Any], prefix
 
 
 def text(expression: Any, prefix: str = "np.", root: str = "") -> str:
-    """One expression as text; `root` names the function that stands for square roots."""
+    """One expression as text; `root` is the name of the function for square roots."""
     return _printer(prefix, root).doprint(expression)
 
 
 def plain(expression: Any) -> str:
-    """One expression in the numbers of a declaration as its own grammar writes it."""
+    """One expression in the numbers of a declaration, in the grammar of declarations."""
     return str(expression).replace("**", "^")
 
 
@@ -190,7 +190,7 @@ def _printer(prefix: str, root_name: str = "") -> Any:
 
     class Printer(PythonCodePrinter):
         def _print_Function(self, expr: Any) -> str:
-            if expr.is_number:  # numba's erf takes arrays alone
+            if expr.is_number:  # numba's erf takes only arrays
                 return repr(float(expr.evalf(17)))
             name = type(expr).__name__
             plain = {"abs": "absolute", "Abs": "absolute"}.get(name, name)

@@ -1,7 +1,7 @@
-"""From a declaration to a `System`: its parameters with domains, its one stage, and where everything else is found.
+"""The `System` of a declaration: its parameters with domains, its stages, and the modules with its functions.
 
-The class of the parameters carries the declaration, so that functions found by name (`equations`, `enter`, ..) need
-nothing else to know which model they serve.
+The class of the parameters carries the declaration. Functions found by name (`equations`, `enter`, ..) therefore know
+the model.
 """
 
 import dataclasses
@@ -37,17 +37,17 @@ from derivations.declare.stage_parameters import Between, dynamics, fields_of, o
 from derivations.declare.step_sizes import stepped, tick, usual
 
 TIERS = ("exact", "mixed", "sampled", "leading")
-"""Of a declared model; "auto" settles on exact where it exists, else mixed, else sampled."""
+"""The tiers of a declared model; "auto" selects the first of exact, mixed and sampled that exists."""
 HERE = "derivations.declare"
 LARGEST = 10_000
-"""Most vectors: their Gram matrix takes 800 MB."""
+"""Maximal number of vectors: their Gram matrix takes 800 MB."""
 
 
 def of_file(path: Path, content: bytes, reference: str) -> System:
-    """Return the system that a file declares, known as `reference`.
+    """Return the system of a declaration file, under the name `reference`.
 
-    `content` is what the file holds: it is part of the key of the cache, as is the time of change of the arrays that
-    it names, so that files that were edited are read anew.
+    `content` is the text of the file. It is part of the key of the cache, and so are the times of change of the arrays
+    that the text names. Edited files are therefore read again.
     """
     return _of_file(path, content, reference, array_files.stamps(path.parent, content))
 
@@ -59,9 +59,9 @@ def _of_file(path: Path, content: bytes, reference: str, stamps: tuple[tuple[str
 
 @functools.lru_cache(maxsize=256)
 def of_text(text: str, reference: str) -> System:
-    """Return the system of a normalised declaration (`Declaration.text`), known as `reference`.
+    """Return the system of a normalised declaration (`Declaration.text`), under the name `reference`.
 
-    Raises `UsageError` for a text that states no model.
+    Raises `UsageError` for a text that declares no model.
     """
     return system(stated(text), reference)
 
@@ -75,7 +75,7 @@ def stated(text: str) -> Declaration:
 
 
 def system(declared: Declaration, reference: str = "") -> System:
-    """Return the system of a declaration; `reference` is the text by which it was asked for, if there was one."""
+    """Return the system of a declaration; `reference` is the user's name for it, if there is one."""
     paper = declared.paper or declared.title
     source = Source(declared.source or "declared by the user", paper, "", 0, link=declared.link)
     return System(
@@ -101,7 +101,7 @@ def system(declared: Declaration, reference: str = "") -> System:
 
 
 def _stages(declared: Declaration) -> tuple[Dynamics, ...]:
-    """The stages of a model: `train`, where it declares none."""
+    """The stages of a model: `train` if it declares none."""
     train = Dynamics(
         name="train",
         tiers=TIERS,
@@ -133,14 +133,14 @@ def _require_within(parameters: Any, until: float, begin: float) -> None:
 
 
 def _step_symbol(declared: Declaration) -> str:
-    """The symbol of a step size; none where the step changes."""
+    """The symbol of a step size; none if the step changes."""
     if any(schedule.name == "step" for schedule in declared.schedules):
         return ""
     return "eta/d" if declared.limit == "online" else "eta"
 
 
 def sizes_of(declared: Declaration) -> dict[str, str]:
-    """The numbers that a title names: dimension, units of every group, and eta of an online limit (a flow has no step).
+    """The numbers in a title: dimension, units of every group, and eta of an online limit (a flow has no step).
 
     The symbols are m for students and m* for teachers, with the name of their group.
     """
@@ -160,16 +160,17 @@ def clock(declared: Declaration) -> str:
 
 
 def parameters_of(declared: Declaration) -> type:
-    """Return the dataclass of all numbers of a declaration, its own first, each with domain and meaning.
+    """Return the dataclass of all numbers of a declaration, each with domain and meaning; the user's numbers come
+    first.
 
-    Declarations of one text share one class, so that parameters that were pickled come back as equal ones.
+    Declarations with one text share one class, so that unpickled parameters equal the pickled ones.
     """
     return _parameters_of(declared, declared.text)
 
 
 @functools.lru_cache(maxsize=256)
 def _parameters_of(declared: Declaration, text: str) -> type:
-    """Return the class; `text` is part of the key because claims do not take part in comparisons of declarations."""
+    """Return the class; `text` is part of the key because comparisons of declarations ignore claims."""
     found = fields_of(declared, _fields) if declared.stages else _fields(declared)
     return _class(declared, found)
 
@@ -197,7 +198,7 @@ def _class(declared: Declaration, fields: list[tuple[str, Any, Any]]) -> type:
 
 
 def between(declared: Declaration, stage: Declaration) -> Between:
-    """The ways between the parameters of a model and those of one of its stages."""
+    """The conversions between the parameters of a model and those of one of its stages."""
     return _between(declared, stage, declared.text)
 
 
@@ -238,7 +239,7 @@ def _add_training(declared: Declaration, add: Callable[..., None]) -> None:
 def _add_value(
     declared: Declaration, add: Callable[..., None], name: str, value: float, meaning: str, **domain: float
 ) -> None:
-    """Add a number of training; one that is declared to change in time is none, until a number takes its place."""
+    """Add a number of training; for a schedule the default is `None`, until a number replaces it."""
     changing: Any = next((schedule for schedule in declared.schedules if schedule.name == name), None)
     if name == "noise" and declared.law is not None:
         changing = declared.law
@@ -249,7 +250,7 @@ def _add_value(
 
 
 def _add_start(declared: Declaration, add: Callable[..., None]) -> None:
-    """Add what is read at the start of a run only."""
+    """Add the parameters that only the start of a run depends on."""
     for name, value in declared.start.norms:
         which = name.rpartition("norm")[2].strip("_")
         text = f"norm of the student vectors {which} at the start".replace("  ", " ")
@@ -272,7 +273,7 @@ def _add_start(declared: Declaration, add: Callable[..., None]) -> None:
 
 
 def _add_numbers(declared: Declaration, add: Callable[..., None]) -> None:
-    """Add the numbers of the model itself, and of its tier."""
+    """Add the parameters of the model, and of its tier."""
     for number in declared.numbers:
         domain = {"minimum": number.minimum, "maximum": number.maximum, "above": number.above}
         text = number.meaning or ("number of every unit at the start" if number.per_unit else "number of the model")
@@ -305,21 +306,23 @@ def _add_numbers(declared: Declaration, add: Callable[..., None]) -> None:
 
 
 def _pickled(parameters: Any) -> tuple[Any, ...]:
-    """Return how parameters are pickled: the class has no name to import, so its declaration goes along."""
+    """Return the pickled form of parameters: it contains the declaration, because the class has no name to import."""
     values = {field.name: getattr(parameters, field.name) for field in dataclasses.fields(parameters)}
     declared = parameters.declaration
     return _unpickled, (declared.text, values, *([declared.stage] if declared.stage else []))
 
 
 def _unpickled(text: str, values: dict[str, Any], stage: str = "") -> Any:
-    """Return the parameters with the given values, of the class of the declaration in `text`, or of a stage of it."""
+    """Return the parameters with the given values, of the class of the declaration in `text` or of one of its
+    stages.
+    """
     declared = stated(text)
     own = next((one for one in declared.stages if one.stage == stage), None)
     return (parameters_of(declared) if own is None else between(declared, own).own)(**values)
 
 
 def sizes(parameters: Any) -> tuple[int, ...]:
-    """How many units every group has, students first, and how many named means there are where there are any."""
+    """The number of units of every group, students first, and of named means if there are any."""
     declared: Declaration = parameters.declaration
     students = [getattr(parameters, group.named("units")) for group in declared.students]
     teachers = [getattr(parameters, group.named("teachers")) for group in copies.stated(declared)]
@@ -344,14 +347,14 @@ def numbers(parameters: Any) -> tuple[float, ...]:
 
 
 def require_room(parameters: Any) -> None:
-    """Raise `UsageError` for more vectors than a Gram matrix has room for."""
+    """Raise `UsageError` for more vectors than a Gram matrix can contain."""
     total = rows(parameters).total
     if total > LARGEST:
         raise UsageError(f"at most {LARGEST} vectors of students and teachers are supported, but there are {total}")
 
 
 def check(parameters: Any, drawn: bool = True) -> None:
-    """Raise `UsageError` when the parameters do not fit together: vectors in general position need d of them."""
+    """Raise `UsageError` for parameters that do not fit together: m vectors in general position need d >= m."""
     for stage in parameters.declaration.stages:
         check(between(parameters.declaration, stage).adapt(parameters), drawn)
     if parameters.declaration.stages:
@@ -368,7 +371,7 @@ def check(parameters: Any, drawn: bool = True) -> None:
             raise UsageError(f"parameter {field.name} is at most {MOST:g} in size, but {value:g} was given")
     for name, _ in parameters.declaration.start.norms:
         if getattr(parameters, name) < 1 / MOST:
-            raise UsageError(f"parameter {name} must be at least {1 / MOST:g}, for its square to be a number")
+            raise UsageError(f"parameter {name} must be at least {1 / MOST:g}, because smaller squares underflow")
     names = parameters.declaration.names
     size = 1.0 if noisy else parameters.noise
     growth.require(noise.in_force(parameters), dict(zip(names, numbers(parameters), strict=True)), size)

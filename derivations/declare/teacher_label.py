@@ -2,9 +2,9 @@
 
     y = f*(x) = F(z_1, .., z_r),   z = frame . x ~ N(0, I_r)
 
-The frame is orthonormal, by Gram-Schmidt from the teacher's vectors in their order, so that orthonormal vectors are
-their own frame.  A loss that takes the sign of the label (logistic, hinge) has the gradient -s/2 or -s at an answer of
-0; its label is therefore E[s | x] = sign(F), or erf(F/(sigma sqrt 2)) under label noise sigma.
+The frame is orthonormal, by Gram-Schmidt from the teacher's vectors in their order; for orthonormal vectors it consists
+of these vectors. A loss that depends on the sign of the label (logistic, hinge) has the gradient -s/2 or -s at an
+answer of 0. Its label is therefore E[s | x] = sign(F), or erf(F/(sigma sqrt 2)) under label noise sigma.
 """
 
 import dataclasses
@@ -27,11 +27,11 @@ from derivations.declare.system import rows
 from derivations.special import scipy_special
 
 MOST = 4
-"""The most directions for which tensors are computed."""
+"""Maximal number of directions for which tensors are computed."""
 ALIGNED = 1e-9
-"""Coordinates of a vector that differ from a whole number by less are that number."""
+"""Tolerance within which a coordinate of a vector counts as a whole number."""
 DEPENDENT = 1e-6
-"""A vector whose remainder is shorter depends on those before: a Gram matrix knows norms to half its digits."""
+"""A vector with a shorter remainder is linearly dependent: a Gram matrix determines norms to half its digits."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -48,13 +48,13 @@ class Summand:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Label:
-    """The label of one head in r directions: its function of r arrays, and all that quadrature has to know of it.
+    """The label of one head in r directions: its function of r arrays, and the properties that quadrature needs.
 
-    `names` are those of the teacher's vectors and `frame` (n, R) their coordinates.  The rows of `basis` (r, R) are the
-    directions of z_1 .. z_r: all R axes, but for a linear label, which has one direction.  `breaks` are the places of
-    kinks along each axis, `degree` is that of a polynomial, or None.  `summands` is empty where the label is no sum of
-    units (shares among units, predictions, signs), `polynomial` is that of a label of one direction.  `binary` is True
-    for the mean of a sign, of which every function is a multiple and a constant.
+    `names` are those of the teacher's vectors and `frame` (n, R) their coordinates. The rows of `basis` (r, R) are the
+    directions of z_1 .. z_r: all R axes, or one direction for a linear label. `breaks` are the places of kinks along
+    each axis. `degree` is that of a polynomial, or None. `summands` is empty if the label is not a sum of units (shares
+    among units, predictions, signs). `polynomial` is that of a label of one direction. `binary` is True for the mean of
+    a sign, of which every function is a multiple plus a constant.
     """
 
     head: str
@@ -75,16 +75,15 @@ class Label:
 
 
 def start(parameters: Any) -> Initial:
-    """Return the start of a run, of which norms, biases, readouts and the teacher's Gram matrix are read."""
+    """Return the start of a run, which contains norms, biases, readouts and the teacher's Gram matrix."""
     return enter(parameters, None, np.random.default_rng(0))
 
 
 def labels(parameters: Any) -> tuple[Label, ...]:
-    """Return the label of every head in force.
+    """Return the label of every head in use.
 
-    Raises `UsageError` where the teacher is none that tensors are computed for: inputs that are not isotropic, copies
-    of students, a loss that compares heads or is an expression, numbers that change in time, or more than four
-    directions.
+    Raises `UsageError` for a teacher without computed tensors: inputs that are not isotropic, copies of students, a
+    loss that compares heads or is an expression, time-dependent numbers, or more than four directions.
     """
     declared: Declaration = parameters.declaration
     _require(declared)
@@ -101,8 +100,8 @@ def _require(declared: Declaration) -> None:
     """Raise `UsageError` for a model whose label has no tensors here."""
     if declared.inputs is not None:
         raise UsageError(
-            "exponents are those of isotropic inputs x ~ N(0, I): on [inputs] directions of large variance are found "
-            "first, whatever their order; leave [inputs] out"
+            "exponents are those of isotropic inputs x ~ N(0, I): on [inputs] directions of large variance are "
+            "found first, independently of their order; leave [inputs] out"
         )
     if not declared.teachers:
         raise UsageError("exponents belong to a teacher, but this model has none; declare a [teacher]")
@@ -155,7 +154,7 @@ def _label(parameters: Any, initial: Initial, head: str) -> Label:
 
 
 def _require_few(declared: Declaration, directions: int) -> None:
-    """Raise `UsageError` for more directions than tensors are computed for."""
+    """Raise `UsageError` for more than `MOST` directions."""
     if directions > MOST:
         alone = len(declared.teachers) == 1
         example = f", as in -p teachers={MOST // len(declared.teachers[0].slots)}" if alone else ""
@@ -168,7 +167,7 @@ def _require_few(declared: Declaration, directions: int) -> None:
 def _vectors(
     declared: Declaration, at: Rows, initial: Initial, numbers: Sequence[int]
 ) -> tuple[tuple[str, ...], np.ndarray, dict[tuple[int, str], slice]]:
-    """The names of the vectors of some groups of teachers, their Gram matrix, and the place of each slot in it."""
+    """The names of the vectors of some groups of teachers, their Gram matrix, and the index of each slot in it."""
     gram = at.gram({**initial.constants, **initial.state})
     places: dict[tuple[int, str], slice] = {}
     names: list[str] = []
@@ -184,7 +183,7 @@ def _vectors(
 
 
 def gram_schmidt(gram: np.ndarray) -> np.ndarray:
-    """Return coordinates (n, r) of vectors with a Gram matrix (n, n) of rank r, by Gram-Schmidt in their order.
+    """Return coordinates (n, r) of vectors with a Gram matrix (n, n) of rank r, by Gram-Schmidt in the given order.
 
     >>> gram_schmidt(np.array([[1.0, 0.6], [0.6, 1.0]]))
     array([[1. , 0. ],
@@ -196,7 +195,7 @@ def gram_schmidt(gram: np.ndarray) -> np.ndarray:
     axes: list[np.ndarray] = []
     for row in rooted:
         rest = row.copy()
-        for _ in range(2):  # the second pass takes away what rounding left
+        for _ in range(2):  # the second pass removes rounding errors
             for axis in axes:
                 rest -= (rest @ axis) * axis
         size = float(np.linalg.norm(rest))
@@ -208,7 +207,7 @@ def gram_schmidt(gram: np.ndarray) -> np.ndarray:
 
 
 class _GroupOfUnits:
-    """A group of teachers on arrays of the frame's numbers."""
+    """A group of teachers on arrays of the frame's coordinates."""
 
     def __init__(
         self, declared: Declaration, initial: Initial, number: int, head: str, coordinates: Mapping[str, np.ndarray],
@@ -226,7 +225,7 @@ class _GroupOfUnits:
         ]
 
     def summands(self) -> list[Summand]:
-        """Its units as terms of a sum."""
+        """The units of the group as terms of a sum."""
         slots = self.group.slots
         units = []
         for j, weight in enumerate(self.weights):
@@ -237,7 +236,7 @@ class _GroupOfUnits:
         return units
 
     def __call__(self, *z: Any) -> Any:
-        """The weighted sum of its units at arrays z_1 .. z_r."""
+        """The weighted sum of the units of the group at arrays z_1 .. z_r."""
         fields = [
             {slot: _field(each[j], z) for slot, each in self.coordinates.items()} for j in range(len(self.weights))
         ]
@@ -266,7 +265,7 @@ def _rounded(size: float) -> float:
 
 
 def _field(row: np.ndarray, z: Sequence[Any]) -> Any:
-    """The field of a vector with these coordinates.  Axes without a share in it are left out: arrays stay small."""
+    """The field of a vector with these coordinates. Axes with coordinate 0 are omitted, so that arrays stay small."""
     return sum((c * x for c, x in zip(row, z, strict=True) if c), 0.0)
 
 
@@ -284,12 +283,12 @@ def _outputs(groups: Sequence[_GroupOfUnits], *z: Any) -> dict[str, Any]:
 
 
 def _degree(polynomial: tuple[Polynomial, bool] | None) -> int | None:
-    """The total degree; None of what is no polynomial."""
+    """The total degree; None unless it is a polynomial."""
     return None if polynomial is None else max(map(sum, polynomial[0]), default=0)
 
 
 def _total_degree(groups: Sequence[_GroupOfUnits], prediction: Any, known: Mapping[str, float]) -> int | None:
-    """The degree of the whole label as a polynomial; None where it is none."""
+    """The degree of the whole label as a polynomial; None unless it is one."""
     degrees = [_degree(unit.polynomial) for group in groups for unit in group.summands()]
     inner = max((d for d in degrees if d is not None), default=0)
     if None in degrees:
@@ -304,7 +303,7 @@ def _total_degree(groups: Sequence[_GroupOfUnits], prediction: Any, known: Mappi
 def _along_the_sum(
     basis: np.ndarray, groups: list[_GroupOfUnits], summands: tuple[Summand, ...]
 ) -> tuple[np.ndarray, tuple[Summand, ...]]:
-    """The one direction sum_j b_j u*_j of a linear label, on which all vectors are then projected."""
+    """The direction sum_j b_j u*_j of a linear label; all vectors are then projected on it."""
     total = np.zeros(len(basis))
     for unit in summands:
         slopes = {powers.index(1): float(c) for powers, c in (unit.polynomial or ({}, True))[0].items() if sum(powers)}
@@ -322,7 +321,7 @@ def _along_the_sum(
 def _breaks(
     groups: Sequence[_GroupOfUnits], directions: int, prediction: Tree | None, known: Mapping[str, float]
 ) -> tuple[tuple[float, ...], ...]:
-    """The kinks along each axis of the units whose vector lies along it; along one axis those of a prediction, too."""
+    """The kinks along each axis of the units whose vector lies along it; for one axis, also those of a prediction."""
     places: list[set[float]] = [set() for _ in range(directions)]
     for group in groups:
         for unit in group.summands():
@@ -354,13 +353,13 @@ def _of_one_direction(summands: Sequence[Summand]) -> tuple[Polynomial, bool] | 
 
 
 def _fraction(number: float) -> tuple[Fraction, bool]:
-    """A number as a fraction, and True if it is the double nearest to a simple one such as 1/3."""
+    """A number as a fraction, and True if the number is the double nearest to a simple fraction such as 1/3."""
     simple = Fraction(number).limit_denominator(10_000)
     return (simple, True) if float(simple) == number else (Fraction(number), False)
 
 
 def _sign(parameters: Any, label: Label) -> Label:
-    """The label that a logistic or hinge loss sees, E[sign(y) | x]."""
+    """The label in a logistic or hinge loss, E[sign(y) | x]."""
     if noise.in_force(parameters).law is not None or getattr(parameters, "noise", 0.0) is None:
         raise UsageError(
             "the loss depends on the sign of the label, so its noise must be a constant number, as in -p noise=0.1"

@@ -9,9 +9,9 @@ from derivations.declare.system import numbers
 
 
 def equations(parameters: Any, tier: str | None) -> Equations:
-    """The equations of a tier; without one, of that which the model settles on.
+    """The equations of a tier; by default, of the tier that `settled` selects.
 
-    Raises `UsageError` for a tier that does not exist for this model, with the reason and the tier to take.
+    Raises `UsageError` for a tier that does not exist for this model, with the reason and a tier that exists.
     """
     asked = settled(parameters) if tier is None else tier
     if asked == "exact":
@@ -30,7 +30,7 @@ def equations(parameters: Any, tier: str | None) -> Equations:
 
 
 def settled(parameters: Any) -> str:
-    """The tier of a run that names none: exact where it exists, else mixed, else sampled."""
+    """The default tier of a run: the first of exact, mixed and sampled that exists."""
     found = kernels(parameters.declaration, numbers(parameters))
     if population.open_here(parameters):
         return "sampled"
@@ -43,7 +43,9 @@ def settled(parameters: Any) -> str:
 
 
 def require_within(parameters: Any, until: float, begin: float) -> None:
-    """Raise `UsageError` where a value leaves its domain between two times, or a slope the sign it was derived for."""
+    """Raise `UsageError` if a value leaves its domain between two times, or a slope changes the sign assumed in the
+    derivation.
+    """
     schedules.require(parameters, until, begin)
     tier = settled(parameters) if parameters.tier == "auto" else parameters.tier
     if tier in ("exact", "mixed") and not on_grid(parameters):
@@ -53,6 +55,6 @@ def require_within(parameters: Any, until: float, begin: float) -> None:
 def on_grid(parameters: Any) -> bool:
     """Return True if tier exact computes its means over a grid: exact for rules that are polynomials but not products.
 
-    It has no statement then.
+    The tier then has no statement.
     """
     return bool(kernels(parameters.declaration, numbers(parameters)).closed) and quadrature.exists(parameters)

@@ -1,4 +1,4 @@
-"""The kernels of units that a statement needs: means of products of units and of their derivatives, as functions."""
+"""The kernels of units for a statement: means of products of units and of their derivatives, as functions."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,20 +17,20 @@ from derivations.statement import AtLeast, Base, Definition, Indicator, Kernel, 
 DEGREE = sp.Idx("degree", (0, sp.oo))
 """The degree of a term of a series in a correlation."""
 LEAST = sp.Float("1e-290")
-"""What stands for a determinant that vanishes."""
+"""Replacement for a determinant that vanishes."""
 
 
 class Mean(NamedTuple):
-    """A mean over units, one or a pair: the array that holds it, and the parts whose product it is the mean of."""
+    """A mean over units, one or a pair: the array that contains it, and the parts of the product."""
 
     name: str
     parts: tuple[Part, ...]
 
 
 class Kernels:
-    """The kernels of units that a statement needs, with the constants that their series and means are.
+    """The kernels of units for a statement, with the constants of their series and means.
 
-    Kernels of units of the same shapes are one, whatever groups these belong to.
+    Kernels of units of the same shapes are shared, even between groups.
     """
 
     def __init__(self, algebra: Algebra) -> None:
@@ -43,9 +43,9 @@ class Kernels:
     def kernel(
         self, kinds: Sequence[int], parts: Sequence[tuple[Part, ...]], same: bool = False
     ) -> tuple[Kernel, list[str]]:
-        """The kernel of the means of some products of parts, one part of each unit; with `same` of one unit twice.
+        """The kernel of the means of some products of parts, one part of each unit; `same` is True for one unit twice.
 
-        Its functions are named beside it in the order of the parts: "" stands for a mean that vanishes.
+        The functions are listed in the order of the parts, with "" for a mean that vanishes.
         """
         algebra = self.algebra
         shapes = [algebra.shapes[g] for g in kinds]
@@ -70,7 +70,9 @@ class Kernels:
     def definitions(
         self, kinds: Sequence[int], indices: Sequence[Any], means: Sequence[Mean], meaning: str
     ) -> Iterator[Definition]:
-        """The arrays of some means over units with these indices, one index twice for one unit; `zero` are others."""
+        """The arrays of some means over units with these indices, one index twice for one unit; other means are in
+        `zero`.
+        """
         same = len(indices) == 2 and indices[0] == indices[1]
         kernel, names = self.kernel(kinds, [mean.parts for mean in means], same)
         axes = (*self.algebra.of_fields, *dict.fromkeys(indices))
@@ -80,7 +82,7 @@ class Kernels:
             yield Definition(targets, self.algebra.arguments(kinds, indices), meaning, kernel)
 
     def _looked_up(self, number: int, tables: Tables, program: Program) -> dict[Any, Any]:
-        """What stands for the series S[k] and the means m[k]: functions of a correlation, and constants."""
+        """The functions of a correlation and the constants for the series S[k] and the means m[k]."""
         places: dict[Any, Any] = {}
         values = means_of(tables, self.algebra.values)
         for k, value in enumerate(values):
@@ -98,7 +100,7 @@ class Kernels:
         return places
 
     def _series(self, place: str, coefficients: np.ndarray, rho: Any) -> Any:
-        """A power series in a correlation, as a function of its own."""
+        """A power series in a correlation, as a separate function."""
         name, x = f"series{place}", sp.Symbol("rho")
         self.constants[f"c{place}"] = coefficients
         total = sp.Sum(Base(f"c{place}")[DEGREE] * x**DEGREE, DEGREE)
@@ -122,7 +124,7 @@ class Kernels:
         return {DEGREE.name: max(lengths)} if lengths else {}
 
     def numbers(self) -> dict[str, Any]:
-        """The values of the constants; series of fewer terms end in zeros."""
+        """The values of the constants; shorter series end in zeros."""
         count = max(self.terms.values(), default=0)
         return {
             name: np.pad(value, (0, count - np.size(value))) if np.ndim(value) else value
@@ -131,13 +133,15 @@ class Kernels:
 
 
 def compilable(value: Any) -> Any:
-    """A mean in functions that every back end has: roots of what rounding may leave below 0, angles, orthants."""
+    """A mean in functions of every back end: roots of arguments that rounding may make negative, angles, orthants."""
     value = value.replace(sp.Function("orthant"), Orthant).replace(sp.Function("angle"), sp.atan2)
     value = value.replace(symbols.own()["step"], lambda x: Indicator(sp.Gt(x, 0)))
     return value.replace(lambda e: e.is_Pow and e.exp.is_Rational and e.exp.q == 2 and e.base.is_Add, _floored)
 
 
 def _floored(root: Any) -> Any:
-    """A root of x y - t^2, which rounding leaves below 0 at t^2 = x y: where it divides, a zero above it wins."""
+    """A root of x y - t^2, which rounding may make negative at t^2 = x y; as a denominator, it is replaced by a
+    positive floor.
+    """
     same = {s: sp.Integer(1) for s in root.base.free_symbols if re.fullmatch(r"c\d+_\d+", s.name)}
     return AtLeast(root.base, LEAST) ** root.exp if root.base.xreplace(same) == 0 else root

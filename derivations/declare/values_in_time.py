@@ -1,4 +1,4 @@
-"""Values of training that change, and the rates of memories, at a flat state (`arrays`)."""
+"""Schedules, and the rates of memories, at a flat state (`arrays`)."""
 
 import contextlib
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from derivations.declare.schedules import Schedule
 
 
 class ValuesInTime:
-    """The schedules in force and the memories of a declaration, as functions of arrays of one library, `xp`.
+    """The schedules in use and the memories of a declaration, as functions of arrays of one library, `xp`.
 
-    The time is the last entry of a flat state, and memories stand before it.
+    The time is the last entry of a flat state, after the memories.
     """
 
     def __init__(self, xp: Any, declared: Declaration, changing: tuple[Schedule, ...]) -> None:
@@ -33,14 +33,14 @@ class ValuesInTime:
         return {one.name: value + 0.0 * y[-1] for one, value in zip(self.changing, found, strict=True)}
 
     def arguments(self, y: Any, a: Arguments, view: View) -> Arguments:
-        """The arguments with the values at a state in the place of those of the beginning."""
+        """The arguments with the values at a state in place of those at the start."""
         if not self.changing:
             return a
         xp, declared, now = self.xp, self.declared, self.values(y, a, view)
         step, decay, gain, noise = a.rates[:4]
         if declared.limit == "online":
             gain = gain * now["step"] ** 2 / step**2 if "step" in now else gain
-            gain = gain / now["batch"] if "batch" in now else gain  # that of one sample in the arguments
+            gain = gain / now["batch"] if "batch" in now else gain  # the value of one sample, in the arguments
         step = now.get("step", step)
         rates = xp.stack([step, now.get("decay", decay), gain, now.get("noise", noise), *a.rates[4:]])
         shared = [now.get(name, a.numbers[k]) for k, name in enumerate(declared.names)]
@@ -63,7 +63,7 @@ class ValuesInTime:
         return a._replace(moves=concatenate(moves), moving=concatenate(moving) if moving else a.moving)
 
     def state(self, y: Any, a: Arguments, view: View) -> tuple[Any, ...]:
-        """What values and the rates of memories read of a state (`schedule_text.seen`)."""
+        """The state variables in values and in the rates of memories (`schedule_text.seen`)."""
         if not self.names:
             return ()
         at = rows_of(self.declared, a.sizes)
@@ -83,7 +83,9 @@ class ValuesInTime:
         return tuple(found)
 
     def rates_of_memories(self, y: Any, a: Arguments, view: View, found: Sequence[Means], pull: Any) -> list[Any]:
-        """The rates of the memories; `a` are the arguments before their values are taken, `pull` is the mean drift."""
+        """The rates of the memories; `a` are the arguments before their values are computed, `pull` is the mean
+        drift.
+        """
         xp, declared = self.xp, self.declared
         if not declared.memories:
             return []
@@ -104,7 +106,7 @@ class ValuesInTime:
 
 
 def _own(declared: Declaration, a: Arguments, view: View, parameter: str) -> Any:
-    """A readout or a number of the units of students, by its name in a run."""
+    """A readout or a number of the student units, by its name in a run."""
     unit = row = 0
     for group, count in zip(declared.students, a.sizes, strict=False):
         for one in group.readouts:

@@ -1,7 +1,7 @@
-"""Velocities in array operations, for tiers whose means are sampled (`velocity_equations` has the formulas).
+"""Velocities in array operations, for tiers with sampled means (`velocity_equations` has the formulas).
 
-A velocity has no field of its own.  From the mean gradient D_ab = E[c_a x] . u_b on the rows that have one follows that
-on a velocity, D_av = sum_rs D_ar (G^+)_rs u_s . v, because E[c_a x] lies in the span of the rows (Stein).
+A velocity has no field. Its mean gradient follows from D_ab = E[c_a x] . u_b of the rows of vectors: D_av = sum_rs D_ar
+(G^+)_rs u_s . v, because E[c_a x] lies in the span of the rows (Stein).
 """
 
 import functools
@@ -19,7 +19,7 @@ from derivations.declare.rows import Rows
 
 @functools.lru_cache(maxsize=16)
 def _places(at: Rows) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """Places of v . u (S, n), v . v (S, S) and of the velocities of numbers in a state; its end where there is none."""
+    """Places of v . u (S, n), v . v (S, S) and of the velocities of numbers in a state; its end if there are none."""
     size = at.layout.least
     index = at.layout.unpack(np.arange(float(size)))
     along, among = np.full((at.students, at.total), size), np.full((at.students, at.students), size)
@@ -44,7 +44,7 @@ def packed(
     xp: Any, declared: Declaration, y: Any, a: Arguments, view: View, means: Means, memories: Sequence[Any],
     only_noise: bool,
 ) -> Any:  # fmt: skip
-    """dy/dt of the flat state; `only_noise` is what that of batches adds to a motion in closed form.
+    """dy/dt of the flat state; `only_noise` selects only the noise of batches, for a motion in closed form.
 
     `memories` are their rates.
     """
@@ -62,7 +62,7 @@ def packed(
 
 
 def _motion(xp: Any, at: Rows, y: Any, a: Arguments, view: View, means: Means) -> tuple[Any, ...]:
-    """The motion without noise: of vectors, of v . u and v . v, the velocities of numbers, and the rates of these."""
+    """The motion without noise: of vectors, of v . u and v . v, of velocities of numbers, and of the numbers."""
     V, VV, pushes = held(xp, at, y)
     S, step, decay, tau = at.students, a.rates[0], a.rates[1], a.rates[4]
     on_rows = (means.drift + decay * view.G[:S] - V) / tau
@@ -74,7 +74,7 @@ def _motion(xp: Any, at: Rows, y: Any, a: Arguments, view: View, means: Means) -
 
 
 def flat(at: Rows, on_rows: Any, between: Any, slopes: Sequence[Any]) -> list[Any]:
-    """The entries of the state that velocities are, in the order of the layout."""
+    """The entries of velocities in the state, in the order of the layout."""
     found = []
     for block in at.velocities:
         table = between if block.letter == "VV" else on_rows

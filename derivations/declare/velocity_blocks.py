@@ -1,7 +1,7 @@
-"""The order parameters of velocities, where momentum has a time: VV_ww, VQ_ww, VM_ww, and velocity_a of numbers.
+"""The order parameters of velocities, for momentum with a time scale: VV_ww, VQ_ww, VM_ww, and velocity_a of numbers.
 
-VV_rs are overlaps of the velocities of the slots r and s, VQ_rs those of the velocity of r (first index) with the
-student's slot s, VM_rs those with the teacher's.  What is not trained has no velocity.
+VV_rs are overlaps of the velocities of the slots r and s. VQ_rs are those of the velocity of r (first index) with the
+student's slot s, VM_rs those with the teacher's. Only trained vectors and numbers have velocities.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ Place = tuple[int, str]
 VELOCITY = "velocity_"
 """Prefix of the velocity of a number."""
 ROUGH = 1e-5
-"""An eigenvalue of the Gram matrix of a state may be this part of the largest below 0: runs have errors."""
+"""Tolerance of a negative eigenvalue of the Gram matrix of a state, relative to the largest: runs have errors."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ class VelocityBlock:
 
 
 def blocks(at: "Rows") -> tuple[VelocityBlock, ...]:
-    """All blocks that are order parameters, VV, then VQ, then VM; none where momentum has no time."""
+    """All blocks that are order parameters, VV, then VQ, then VM; empty unless momentum has a time scale."""
     if not at.declaration.inertial:
         return ()
     kinds = at.declaration.kinds
@@ -60,9 +60,9 @@ def blocks(at: "Rows") -> tuple[VelocityBlock, ...]:
 
 
 def hidden(at: "Rows") -> tuple[VelocityBlock, ...]:
-    """The blocks of velocities that SGD alone has, of a fixed beta: of all students, since stages may move others.
+    """The blocks of velocities that only SGD has, for a constant beta: of all students, since stages may move others.
 
-    With several eigenspaces of the inputs there is one for each, as of all overlaps.
+    With several eigenspaces of the inputs there is one for each, as for all overlaps.
     """
     if at.declaration.momentum is None or at.declaration.inertial:
         return ()
@@ -94,7 +94,7 @@ def _block(at: "Rows", letter: str, one: Place, two: Place) -> VelocityBlock:
 
 
 def pushes(at: "Rows") -> tuple[tuple[int, str, int], ...]:
-    """The numbers of the students' units that have velocities, (group, word, count)."""
+    """The numbers of student units that have velocities, (group, word, count)."""
     if not at.declaration.inertial:
         return ()
     students = at.declaration.students
@@ -107,7 +107,7 @@ def push_name(at: "Rows", number: int, word: str) -> str:
 
 
 def parts(at: "Rows") -> list[Dense | Symmetric]:
-    """The parts of the layout, behind readouts and numbers."""
+    """The parts of the layout, after readouts and numbers."""
     found: list[Dense | Symmetric] = [block.part for block in at.velocities]
     return [*found, *(Dense(push_name(at, g, word), (count,)) for g, word, count in pushes(at))]
 
@@ -123,7 +123,7 @@ def described(at: "Rows") -> Iterator[tuple[str, tuple[str, ...], str]]:
 
 
 def of_sgd(at: "Rows", arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The velocities of a fixed beta that a run of SGD left.  Raises `UsageError` for arrays of other shapes."""
+    """The final velocities of an SGD run with a constant beta. Raises `UsageError` for arrays of other shapes."""
     shapes: dict[str, tuple[int, ...]] = {block.name: (*at.stack, *block.shape) for block in hidden(at)}
     shapes |= {push_name(at, g, word): (count,) for g, word, count in at.scalars} if shapes else {}
     found = {name: np.asarray(arrays[name], float) for name in shapes if name in arrays}
@@ -134,7 +134,7 @@ def of_sgd(at: "Rows", arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def start(at: "Rows", arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The velocities at the start: those of an earlier run, else 0.  Raises `UsageError` for arrays of other shapes."""
+    """The velocities at the start: those of an earlier run, else 0. Raises `UsageError` for arrays of other shapes."""
     found = {}
     for part in parts(at):
         values = np.asarray(arrays.get(part.name, np.zeros(part.shape)), float)
@@ -147,7 +147,7 @@ def start(at: "Rows", arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def require(at: "Rows", initial: Initial) -> None:
-    """Raise `UsageError` for velocities that belong to no vectors, to the digits that a run has."""
+    """Raise `UsageError` for velocities that no vectors can have, to the accuracy of a run."""
     if not at.velocities:
         return
     gram = extended(at, at.gram({**initial.state, **initial.constants}), initial.state)
@@ -160,7 +160,9 @@ def require(at: "Rows", initial: Initial) -> None:
 
 
 def extended(at: "Rows", gram: np.ndarray, state: Mapping[str, Any]) -> np.ndarray:
-    """The Gram matrix (.., n + S, n + S) of all rows with the students' velocities behind them, 0 without a state."""
+    """The Gram matrix (.., n + S, n + S) of all rows followed by the students' velocities; these are 0 without a
+    state.
+    """
     n, S = at.total, at.students
     found = np.zeros((*gram.shape[:-2], n + S, n + S))
     found[..., :n, :n] = gram
@@ -177,7 +179,7 @@ def extended(at: "Rows", gram: np.ndarray, state: Mapping[str, Any]) -> np.ndarr
 def components(
     at: "Rows", gram: np.ndarray, those: tuple[VelocityBlock, ...] | None = None
 ) -> dict[str, np.ndarray]:  # fmt: skip
-    """The blocks of velocities (.., *shape) of Gram matrices (.., n + S, n + S); order parameters, or `those`."""
+    """The blocks of velocities (.., *shape) from Gram matrices (.., n + S, n + S); order parameters, or `those`."""
     n, found = at.total, {}
     for block in at.velocities if those is None else those:
         shift = n if block.letter == "VV" else 0

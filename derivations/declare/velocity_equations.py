@@ -5,8 +5,8 @@
     D_a v           = E[c_a x] . v + lambda u_a . v
     d(u_a . b)/dt   = -eta_a v_a . b + the motion of b,   d v_s/dt = (E[dl/ds] - v_s)/tau,   ds/dt = -eta_s v_s
 
-A step of SGD moves u by eta/d times v, which has no noise of its own, so that no term of second order acts on u . u.  A
-flow has no noise at all.  E[c_a x] = sum_r C_ar u_r has the product sum_r C_ar u_r . v_b with a velocity.
+A step of SGD moves u by eta/d times v, which has no additional noise, so that u . u has no term of second order. A flow
+has no noise at all. E[c_a x] = sum_r C_ar u_r has the product sum_r C_ar u_r . v_b with a velocity.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ BETA, TIME, DECAY, BATCH = sp.symbols("momentum momentum_time decay batch")
 
 
 def acceleration(declared: Declaration) -> Any:
-    """The factor of all speeds by a fixed momentum beta: that of the step, 1/(1 - beta)."""
+    """The factor of all rates for a constant momentum beta: that of the step, 1/(1 - beta)."""
     return 1 if declared.momentum is None or declared.inertial else 1 / (1 - BETA)
 
 
@@ -37,7 +37,7 @@ def constants(declared: Declaration) -> tuple[Named, ...]:
 
 
 def state(symbols: Algebra) -> Iterator[Named]:
-    """The velocities, behind readouts and biases."""
+    """The velocities, after readouts and biases."""
     at, blocks = symbols.rows, {block.name: block for block in symbols.rows.velocities}
     numbers = {velocity_blocks.push_name(at, g, word): (g, word) for g, word, _ in velocity_blocks.pushes(at)}
     for name, dims, text in velocity_blocks.described(at):
@@ -60,7 +60,7 @@ def product(symbols: Algebra, one: Vector, i: Any, two: Vector, j: Any) -> Any:
 
 
 def square(symbols: Algebra, one: Vector, i: Any, two: Vector, j: Any) -> Any:
-    """v_i . v_j of two velocities; each pair of slots is held once."""
+    """v_i . v_j of two velocities; each unordered pair of slots is stored once."""
     if symbols.vectors.index(one) > symbols.vectors.index(two):
         one, i, two, j = two, j, one, i
     return Base(_name(symbols, "VV", one, two))[i, j]
@@ -72,7 +72,7 @@ def push(symbols: Algebra, number: int, word: str, i: Any) -> Any:
 
 
 def pace(motion: "Motion", number: int, word: str, i: Any) -> Any:
-    """Return the motion of a number of unit i over its rate: its velocity, or the slope of the loss."""
+    """Return the rate of a number of unit i over its step factor: its velocity, or the slope of the loss."""
     return push(motion.algebra, number, word, i) if motion.declared.timed else motion.slope(number, word, i)
 
 
@@ -82,12 +82,12 @@ def _pairs(symbols: Algebra) -> Iterator[tuple[Vector, Vector]]:
 
 
 def seen(motion: "Motion", one: Vector, i: Any, two: Vector, j: Any) -> Any:
-    """E[c_i x] . v_j, the mean gradient of u_i seen from the velocity of u_j."""
+    """E[c_i x] . v_j, the inner product of the mean gradient of u_i with the velocity of u_j."""
     return Base(f"D_{_name(motion.algebra, 'VQ', two, one)}")[i, j]
 
 
 def definitions(motion: "Motion") -> Iterator[Definition]:
-    """The mean gradients seen from velocities."""
+    """The inner products of the mean gradients with velocities."""
     if not motion.declared.inertial:
         return
     symbols = motion.algebra

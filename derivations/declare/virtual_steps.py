@@ -2,7 +2,7 @@
 
     z^(k+1)_a = z^(k)_a - rho_a c_a(z^(k)),   c~ = c(z^(times)), or the sum of all c(z^(k))
 
-The length |x|^2/d of a sample is 1 in the limits that a tier describes.
+The length |x|^2/d of a sample is 1 in the limits of the tiers.
 """
 
 from collections.abc import Callable
@@ -11,13 +11,14 @@ from typing import Any
 from derivations.declare.looks import Look
 
 Moves = tuple[Any, Any, list[Any]]
-"""Coefficients c (S, N) of vectors, E[e] (S,) along these, and the means of what numbers move by."""
+"""Coefficients c (S, N) of vectors, E[e] (S,) along these, and the mean slopes of numbers."""
 
 
 def looked(look: Look | None, first: Moves, of: Callable[[Any], Moves], z: Any, steps: Any) -> Moves:
     """Return the motion of vectors and numbers after all looks.
 
-    `first` is what they move by at the students' fields z (S, N), `of` gives it at others, and `steps` (S,) are rho_a.
+    `first` is the motion at the students' fields z (S, N), `of` computes it at other fields, and `steps` (S,) are
+    rho_a.
 
     >>> import numpy as np
     >>> def of(z):  # the loss z^2/2

@@ -1,10 +1,10 @@
-"""One step of SGD of a declaration, written as text: coefficients of a sample, label noise, update of a `ScalarModel`.
+"""One step of SGD of a declaration as source text: coefficients of a sample, label noise, update of a `ScalarModel`.
 
     f = sum_i a_i phi(z_i, q_i, p_i),  z = fields, q = squared norms, p = shares of the units of a group
     dl/dz_i = l'(f) (a_i dphi_i/dz + df/dl_i dl_i/dz),   df/dl_j = p_j (A_j - sum_i p_i A_i),  A_i = a_i dphi_i/dp
 
-The text depends on the declaration alone, never on sizes or values: arrays carry the units first and the samples, if
-there is more than one, last.
+The text depends only on the declaration, not on sizes or values: the first axis of arrays is the unit, and the last is
+the sample if there are several.
 """
 
 from collections.abc import Iterator, Sequence
@@ -68,8 +68,8 @@ HEAD += "from scipy.special import erf, erfc\n"
 def arguments(declared: Declaration, changing: Sequence[Schedule] = ()) -> list[str]:
     """The run-time arguments of all functions, in order: sizes K_k, the user's numbers n_.., arrays, readouts.
 
-    Where values are `changing` in time, the clock and the switches come before the readouts.  After these come the
-    numbers of units that rules alone read.
+    If values are `changing` in time, the clock and the switches come before the readouts. The numbers of units that
+    only rules contain come last.
     """
     sizes = [f"K_{k}" for k in range(len(declared.groups))]
     fixed = [written_name(k, one.head) for k, one in declared.fixed_readouts()]
@@ -89,7 +89,7 @@ def norms(declared: Declaration) -> bool:
 
 
 def module(declared: Declaration, changing: Sequence[Schedule] = ()) -> str:
-    """The text of the module that holds all of them, with what is `changing` in time."""
+    """The text of the module with all functions, including the values `changing` in time."""
     given = ", ".join(arguments(declared, changing))
     texts = [HEAD, *_parts(declared, changing), _coefficients(declared, given)]
     texts += [_draw(declared, given), _update(declared, given)]
@@ -100,7 +100,7 @@ def module(declared: Declaration, changing: Sequence[Schedule] = ()) -> str:
 
 
 def _parts(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
-    """Helpers, units, logits, loss, and the values that change in time."""
+    """Helpers, units, logits, loss, and the schedules."""
     students = len(declared.students)
     texts = [text for k in range(students) for text in responses.unit(declared, k)]
     texts += [text for k in declared.answering[students:] for text in _values(declared, k)]
@@ -114,7 +114,7 @@ def _parts(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
 
 
 def _values(declared: Declaration, k: int) -> list[str]:
-    """`unit_k` and, where there is a share, `logit_k` of a teacher: values without derivatives."""
+    """`unit_k` and, with a share, `logit_k` of a teacher: values without derivatives."""
     import sympy
 
     group = declared.groups[k]
@@ -129,7 +129,9 @@ def _values(declared: Declaration, k: int) -> list[str]:
 
 
 def _rows(counts: list[int], k: int, place: int) -> str:
-    """A slice over the units of group k, after `counts` blocks of units of the groups before and `place` of its own."""
+    """A slice over the units of group k: after `counts` blocks of units of earlier groups and `place` blocks of group
+    k.
+    """
     terms = [(f"{count} * " if count > 1 else "") + f"K_{i}" for i, count in enumerate([*counts, place]) if count]
     if not terms:
         return f":K_{k}"
@@ -163,7 +165,7 @@ def _coefficients(declared: Declaration, given: str) -> str:
 
 
 def _answers(declared: Declaration) -> Iterator[str]:
-    """The answers f and labels y of the heads in force, and the derivatives of the loss in the answers."""
+    """The answers f and labels y of the heads in use, and the derivatives of the loss with respect to the answers."""
     students = len(declared.students)
     sides = declared.answering[:students], declared.answering[students:]
     for place, head in enumerate(declared.force):
@@ -182,7 +184,7 @@ def _answers(declared: Declaration) -> Iterator[str]:
 
 
 def _predicted(declared: Declaration, head: str, place: int) -> Iterator[str]:
-    """The answer and the label of a head where these are predictions, and the derivatives of the answer by group."""
+    """The answer and the label of a head that are predictions, and the derivatives of the answer by group."""
     for student, letter in ((True, "f"), (False, "y")):
         if declared.prediction(student, head) is None:
             continue
@@ -195,12 +197,12 @@ def _predicted(declared: Declaration, head: str, place: int) -> Iterator[str]:
 
 
 def _output(k: int, head: str) -> str:
-    """Return the output of a group, which adds to an answer or a label."""
+    """Return the output of a group, a term of an answer or a label."""
     return f"total({_named('a', k, head)} * phi_{k})"
 
 
 def _slope(declared: Declaration, k: int, head: str) -> str:
-    """The derivative of the loss in the output of a group for a head."""
+    """The derivative of the loss with respect to the output of a group for a head."""
     slope = word_of(head, "slope")
     return slope if declared.prediction(True, head) is None else f"{slope} * {_named('by', k, head)}"
 
@@ -211,7 +213,7 @@ def _named(letter: str, k: int, head: str) -> str:
 
 
 def _read(declared: Declaration, k: int) -> Iterator[str]:
-    """Fields z, squared norms q, readouts and scalars of a group."""
+    """Load fields z, squared norms q, readouts and scalars of a group."""
     students, group = len(declared.students), declared.groups[k]
     begin = 0 if k < students else students
     for place, slot in enumerate(group.slots):
@@ -234,7 +236,7 @@ def _read(declared: Declaration, k: int) -> Iterator[str]:
 
 
 def _value(declared: Declaration, k: int) -> Iterator[str]:
-    """phi of a group and its derivatives, where it is one of students; the share before it."""
+    """phi of a group and its derivatives for students; the share before it."""
     students, group = len(declared.students), declared.groups[k]
     unit = k < students and declared.weights == "normalised"
     z = [f"z_{k}_{slot}" for slot in group.slots]
@@ -256,7 +258,7 @@ def _value(declared: Declaration, k: int) -> Iterator[str]:
 
 
 def _derivatives(declared: Declaration, k: int) -> Iterator[str]:
-    """The rows c, e and d of what moves by the loss in a group of students."""
+    """The rows c, e and d of the gradient of a group of students."""
     group, ruled = declared.groups[k], declared.ruled(declared.groups[k])
     mixed = group.share is not None and group.share.word == "softmax"  # top1 has the derivative 0 almost everywhere
     fed = [head for head in declared.force if declared.readout(k, head)]
@@ -293,14 +295,14 @@ def _derivatives(declared: Declaration, k: int) -> Iterator[str]:
 
 
 def _gradient(declared: Declaration, k: int, kind: str) -> str:
-    """The derivative of the loss in a field, squared norm or number of the units of a group."""
+    """The derivative of the loss with respect to a field, squared norm or number of the units of a group."""
     share = declared.groups[k].share
     mixed = share is not None and share.word == "softmax"
     return f"weight_{k} * u_{k}_{kind}" + (f" + h_{k} * l_{k}_{kind}" if mixed else "")
 
 
 def _ruled(declared: Declaration, k: int) -> Iterator[str]:
-    """The rows of what moves by rules."""
+    """The rows of vectors and numbers that move by rules."""
     group = declared.groups[k]
     slots = [f"z_{k}_{slot}" for slot in group.slots]
     own = [f"s_{k}_{word}" for word in group.scalars]

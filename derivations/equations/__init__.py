@@ -1,1 +1,1 @@
-"""From the equations of a tier as a reader writes them to the form in which they are evaluated."""
+"""From the equations of a tier, as a reader writes them, to the form for evaluation."""

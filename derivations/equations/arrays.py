@@ -1,7 +1,7 @@
 """Evaluation of a program by whole arrays, with NumPy or with JAX.
 
-Every index of a formula is one axis of an array, and formulas broadcast.  NumPy evaluates the set-up of a program and
-checks what the compiled engine does; under `jax.jit` the same functions are a traceable right-hand side.
+Every index of a formula is one axis of an array, and formulas broadcast. NumPy evaluates the set-up of a program and
+checks the compiled engine. Under `jax.jit` the same functions are a traceable right-hand side.
 """
 
 import functools
@@ -54,9 +54,9 @@ class Arrays:
         self.special = special or scipy_special()
 
     def run(self, item: Item) -> None:
-        """Evaluate an item and keep its arrays."""
+        """Evaluate an item and store its arrays."""
         if isinstance(item, Apply):
-            assert isinstance(item.rule, Rule), f"{item.rule.name} is for the compiled engine alone"
+            assert isinstance(item.rule, Rule), f"{item.rule.name} is only for the compiled engine"
             made = with_library(item.rule.code, self.xp)(*(self.values[name] for name in item.arguments))
             made = made if len(item.targets) > 1 else (made,)
             self.values.update({name: value for (name, _), value in zip(item.targets, made, strict=True)})
@@ -69,7 +69,7 @@ class Arrays:
             self.values[item.name] = self._placed(item, self.define(item))
 
     def _multiply(self, product: Product) -> None:
-        """The sums of a product, one after the other."""
+        """Compute the sums of a product, one after the other."""
         for rows in product.rows:
             for k, (name, j) in enumerate(zip(rows.names, product.columns, strict=True)):
                 parts = [
@@ -80,7 +80,7 @@ class Arrays:
                 self.values[name] = functools.reduce(operator.add, map(self.define, parts))
 
     def _use(self, pairs: Pairs, use: Use) -> None:
-        """The functions of a kernel at all entries; mirrored pairs too, which the engine leaves out."""
+        """The functions of a kernel at all entries, including mirrored pairs, which the engine omits."""
         shape = self._shape(use.axes)
         slots = {s.name: self.value(a, use.axes) for s, a in zip(pairs.slots, use.arguments, strict=True)}
         inner = Arrays(self.ranges, {**self.values, **slots}, self.xp, self.special)
@@ -99,7 +99,7 @@ class Arrays:
         return tuple(map(self.ranges.size, indices))
 
     def _summed(self, term: Any, item: Define) -> Any:
-        """One term of a sum: by `einsum` where it is a product of entries, whose product then takes no room."""
+        """One term of a sum: by `einsum` for a product of entries, which then needs no memory for the product."""
         shape = self._shape(item.axes)
         factors = sp.Mul.make_args(term)
         operands, subscripts, number = [], [], 1.0
@@ -114,7 +114,7 @@ class Arrays:
             subscripts.append("".join(letters[item.domain[k]] for k in present))
         covered = set("".join(subscripts))
         for i in item.over:
-            if letters[i] not in covered:  # nothing depends on it, or it has one value
+            if letters[i] not in covered:  # it is independent of the index, or the index has one value
                 number = number * self.ranges.size(i)
         kept = [i for i in item.axes if letters[i] in covered]
         target = "".join(letters[i] for i in kept)
@@ -130,7 +130,9 @@ class Arrays:
         return self.xp.pad(value, [(start, 0) for start in starts])
 
     def value(self, e: Any, domain: tuple[Any, ...]) -> Any:
-        """A number, or an array with one axis for every index of `domain`, of length 1 where nothing depends on it."""
+        """A number, or an array with one axis for every index of `domain`, of length 1 for an index that does not
+        occur.
+        """
         if isinstance(e, sp.Idx):
             return self._along(np.array(self.ranges.values(e), float), e, domain)
         if isinstance(e, sp.Symbol):
@@ -187,7 +189,7 @@ class Arrays:
         return values.reshape([-1 if i == index else 1 for i in domain])
 
     def _entry(self, e: Any, domain: tuple[Any, ...]) -> Any:
-        """The entries of an array: a view where its subscripts are distinct indices, else gathered."""
+        """The entries of an array: a view if its subscripts are distinct indices, else gathered."""
         array, subscripts = self.values[key_of(e)], e.indices
         plain = all(isinstance(i, sp.Idx) for i in subscripts) and len(set(subscripts)) == len(subscripts)
         if plain:
@@ -220,7 +222,7 @@ def _power(xp: Any, base: Any, exponent: Any, of: Callable[[Any], Any]) -> Any:
 
 
 class Library:
-    """An array library, with what it lacks (Gauss-Legendre nodes) taken from NumPy: the `np` of a rule."""
+    """An array library with functions of NumPy that it lacks (Gauss-Legendre nodes): the `np` of a rule."""
 
     def __init__(self, library: Any) -> None:
         self.library = library
@@ -230,7 +232,7 @@ class Library:
 
 
 def with_library(function: Callable[..., Any], library: Any, erf: Any = None) -> Callable[..., Any]:
-    """A function of a rule with `np` bound to an array library, and `erf` to that of its arrays where it is given."""
+    """A function of a rule with `np` bound to an array library, and optionally `erf` to that of its arrays."""
     if library is np and erf is None:
         return function
     bound = {"np": np if library is np else Library(library)} | ({} if erf is None else {"erf": erf})
@@ -239,7 +241,7 @@ def with_library(function: Callable[..., Any], library: Any, erf: Any = None) ->
 
 @functools.cache
 def scipy_special() -> Any:
-    """Special functions for NumPy arrays; SciPy is imported only where a set-up needs one."""
+    """Special functions for NumPy arrays; SciPy is imported only if a set-up needs one."""
     from scipy import special
 
     return types.SimpleNamespace(
@@ -261,9 +263,10 @@ def gauss_nodes(names: Iterable[str]) -> dict[str, np.ndarray]:
 def evaluate(
     program: Program, numbers: Mapping[str, Any], state: Mapping[str, Any], library: Any = np, special: Any = None
 ) -> dict[str, Any]:
-    """The rates of every component of the state, or the numbers that the program makes, from its constants and a state.
+    """The rates of every component of the state, or the requested numbers of the program, from its constants and a
+    state.
 
-    `numbers` are the constants of the statement, with those of the set-up or without; `jax.jit` may trace them.
+    `numbers` are the constants of the statement, with or without those of the set-up; `jax.jit` may trace them.
     """
     values = {**numbers, **with_unit_diagonals(program, state, library)}
     known = frozenset(numbers)
@@ -292,7 +295,7 @@ def with_unit_diagonals(program: Program, state: Mapping[str, Any], library: Any
 
 
 def collected(program: Program, values: Mapping[str, Any], state: Mapping[str, Any], library: Any) -> dict[str, Any]:
-    """The rates by component from the arrays that hold them, or the numbers that the program makes."""
+    """The rates by component from their arrays, or the requested numbers of the program."""
     numbers = {o.component: values[o.name] for o in program.outputs if o.component not in state}
     if numbers:
         return numbers

@@ -11,9 +11,9 @@ from derivations.statement import Statement
 
 
 def array_functions(statement: Statement, backend: str) -> dict[str, Callable[..., Any]]:
-    """`flow(t, y, *arguments)`, and `loss(y, *arguments)` and `watch(y, *arguments)` where the statement has them.
+    """`flow(t, y, *arguments)`, and `loss(y, *arguments)` and `watch(y, *arguments)` if the statement has them.
 
-    `backend` is "numpy" or "jax".  The statement is lowered once for every set of sizes.
+    `backend` is "numpy" or "jax". The statement is lowered once for every set of sizes.
     """
     library, special = arrays.libraries(backend)
     programs: dict[Any, Any] = {}

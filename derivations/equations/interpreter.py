@@ -1,8 +1,9 @@
 """The numbers of a statement: every index is an axis, a sum adds an axis in front and removes it.
 
-An index at depth p of the scope is arange(n) with p axes behind it, so that X[i, r] is X indexed by two arrays that
-broadcast: no term is ever rearranged, and what does not depend on an index has no axis for it.  This makes the
-evaluation slow (each statement in milliseconds) and an independent check of what is printed and of what is compiled.
+An index at depth p of the scope is arange(n) followed by p axes. X[i, r] is thus X indexed by two arrays that
+broadcast: terms are never rearranged, and an expression that is independent of an index has no axis for it. The
+evaluation is therefore slow (each statement in milliseconds), and an independent check of the printed and of the
+compiled equations.
 """
 
 import dataclasses
@@ -45,7 +46,7 @@ STEP, REACH = 1 / 32, 40.0
 
 @functools.cache
 def _special() -> Any:
-    """SciPy's special functions, which take .3 s to import: most runs evaluate none by the interpreter."""
+    """SciPy's special functions. Their import takes .3 s, and most runs evaluate none by the interpreter."""
     from scipy import special
 
     return special
@@ -86,18 +87,18 @@ class Evaluator:
         return found
 
     def loss(self) -> float:
-        """The loss that the statement gives."""
+        """The loss of the statement."""
         return float(self.value(self.statement.loss))
 
     def watched(self) -> dict[str, np.ndarray]:
-        """The observables that are saved beside the state, by their names."""
+        """The observables that are saved with the state, by their names."""
         return {key_of(w.target): self.at(w.target, w.value) for w in self.statement.watched}
 
     def at(self, target: Any, expression: Any) -> np.ndarray:
         """The array of an expression over the ranges of the indices of its target."""
         indices = indices_of(target)
         shape = tuple(self.span(i).size for i in indices)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # in branches that are not taken
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # in branches that are not used
             values = self.value(expression, tuple(reversed(indices)))
         return np.array(np.broadcast_to(values, shape), float)
 
@@ -106,7 +107,7 @@ class Evaluator:
         return tuple(int(self.span(i)[-1]) + 1 if self.span(i).size else 0 for i in indices_of(target))
 
     def _placed(self, known: Mapping[str, np.ndarray], target: Any, values: np.ndarray) -> np.ndarray:
-        """`values` put at the ranges of the target's indices into the array that is known, or into zeros."""
+        """`values` at the ranges of the target's indices in the known array, or in zeros."""
         if all(i.lower == 0 for i in indices_of(target)) and key_of(target) not in known:
             return values
         old = known.get(key_of(target))
@@ -125,7 +126,7 @@ class Evaluator:
         return int(edge.subs({s: int(self.values[s.name]) for s in edge.free_symbols}))
 
     def rule(self, variable: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The points and weights of an index, of the number behind a `Mean`, or of an integral over (0, oo)."""
+        """The points and weights of an index, of the number of a `Mean`, or of an integral over (0, oo)."""
         if isinstance(variable, sp.Idx):
             points = self.span(variable)
             return points, np.ones(points.size)
@@ -138,13 +139,13 @@ class Evaluator:
         return points, np.full(points.size, STEP)
 
     def total(self, body: Any, variable: Any, depth: int) -> Any:
-        """The weighted sum over the axis in front, or as many times what has no such axis."""
+        """The weighted sum over the first axis, or a multiple of a body without this axis."""
         weights = self.rule(variable)[1]
         body = np.asarray(body, float)
         return np.tensordot(weights, body, 1) if body.ndim > depth else weights.sum() * body
 
     def value(self, e: Any, scope: tuple[Any, ...] = (), frame: int = 0) -> Any:
-        """The number or array of an expression; `frame` numbers the arguments of the kernel it stands in."""
+        """The number or array of an expression; `frame` numbers the arguments of the surrounding kernel."""
         key = (e, scope, frame)
         if key not in self.memory:
             self.memory[key] = self._value(e, scope, frame)
@@ -187,7 +188,7 @@ class Evaluator:
 
 
 def _elementary(e: Any, of: Any) -> Any:
-    """An operation on values alone."""
+    """An elementary operation on values."""
     for kind, operation in FOLDED.items():
         if isinstance(e, kind):
             return functools.reduce(operation, map(of, e.args))
@@ -223,7 +224,7 @@ def evaluate(statement: Statement, values: Mapping[str, Any]) -> dict[str, np.nd
 
 
 def infinite_tables(statement: Statement, numbers: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The values of definitions over an infinite index, cut where the statement says, by their names."""
+    """The values of definitions over an infinite index, truncated as the statement says, by their names."""
     tables = _tables(statement)
     if not tables:
         return {}

@@ -1,4 +1,4 @@
-"""The Jacobian of a statement at a state, by whole arrays: for claims, which take it at a few states.
+"""The Jacobian of a statement at a state, by whole arrays: for claims, which need it at a few states.
 
 `odesim.derivatives` compiles the same derivatives.
 """

@@ -1,9 +1,9 @@
 """The intermediate form between a statement and machine code: a list of array definitions without nested sums.
 
-A `Program` is made by `derivations.equations.lower`.  Its items are `Define`, one array by one formula, `Apply`, arrays
-made by a rule, `Pairs`, a kernel at many index tuples, and `Product`, sums as a product of matrices.  They have three
-readers: `arrays` evaluates them with NumPy or JAX, `odesim.code.tables` makes of them the steps of the compiled engine,
-and `text` prints them.
+`derivations.equations.lower` makes a `Program`. Its items are `Define`, one array by one formula; `Apply`, arrays
+computed by a rule; `Pairs`, a kernel at many index tuples; and `Product`, sums as a product of matrices. Three modules
+use them: `arrays` evaluates them with NumPy or JAX, `odesim.code.tables` converts them to the steps of the compiled
+engine, and `text` prints them.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ NODE_X, NODE_W = "node_x", "node_w"
 class Define:
     """name[axes] = sum (or maximum) of `value` over the indices `over`.
 
-    `value` holds entries of arrays, numbers and elementary functions; it has no sums, kernels or rules inside.
+    `value` contains entries of arrays, numbers and elementary functions, but no sums, kernels or rules.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Define:
 
     @property
     def domain(self) -> tuple[Any, ...]:
-        """All indices that the formula is evaluated at."""
+        """All indices at which the formula is evaluated."""
         return (*self.axes, *self.over)
 
     @property
@@ -47,13 +47,13 @@ class Define:
 
     @property
     def writes(self) -> frozenset[str]:
-        """The name that is defined."""
+        """The name of the defined array."""
         return frozenset([self.name])
 
 
 @dataclasses.dataclass(frozen=True)
 class Apply:
-    """Arrays `targets` (name, axes) made by a `rule`, or by a shortcut, of the whole arrays named in `arguments`."""
+    """Arrays `targets` (name, axes) computed by a `rule`, or by a shortcut, from the whole arrays in `arguments`."""
 
     targets: tuple[tuple[str, tuple[Any, ...]], ...]
     rule: Rule | Shortcut
@@ -62,12 +62,12 @@ class Apply:
 
     @property
     def reads(self) -> frozenset[str]:
-        """Names of the arrays that the rule takes."""
+        """Names of the arguments of the rule."""
         return frozenset(self.arguments)
 
     @property
     def writes(self) -> frozenset[str]:
-        """Names of the arrays that it makes."""
+        """Names of the arrays that the rule computes."""
         return frozenset(name for name, _ in self.targets)
 
 
@@ -75,8 +75,8 @@ class Apply:
 class Use:
     """Evaluation of a `Pairs` kernel: its outputs at all entries of the arrays `targets`.
 
-    `arguments` are leaves in the indices `axes`.  With `mirrored` the last two axes run over pairs i <= j alone: target
-    k at (j, i) is output `mirrored[k]` at (i, j).
+    `arguments` are leaves in the indices `axes`. With `mirrored` the last two axes run only over pairs i <= j: target k
+    at (j, i) is output `mirrored[k]` at (i, j).
     """
 
     targets: tuple[str, ...]
@@ -89,7 +89,7 @@ class Use:
 class Pairs:
     """Several functions of the same arguments, evaluated together: `values` in the symbols `slots`.
 
-    Their brackets are kept where they are to be evaluated `as_written`.
+    If `as_written` is True, their brackets are not rearranged.
     """
 
     name: str
@@ -107,7 +107,7 @@ class Pairs:
 
     @property
     def writes(self) -> frozenset[str]:
-        """Names of the arrays that are filled."""
+        """Names of the filled arrays."""
         return frozenset(name for use in self.uses for name in use.targets)
 
 
@@ -124,9 +124,9 @@ class Rows:
 class Product:
     """Many sums over one index as one product of matrices.
 
-    names[k][i, j] = sum over blocks b and over r of number_b left_b[i, r] right[b][k][r, j], for all `rows`.  An entry
-    of `right` is None where a block does not occur in a sum.  `inner[b]` is the index r of a block, `columns[k]` the j
-    of a sum.
+    names[k][i, j] = sum over blocks b and over r of number_b left_b[i, r] right[b][k][r, j], for all `rows`. An entry
+    of `right` is None if a block does not occur in a sum. `inner[b]` is the index r of a block, `columns[k]` the j of a
+    sum.
     """
 
     rows: tuple[Rows, ...]
@@ -151,7 +151,7 @@ Item = Define | Apply | Pairs | Product
 
 @dataclasses.dataclass(frozen=True)
 class Output:
-    """The array `name` holds the rates of the entries `axes` of a component of the state, or an observable."""
+    """An array `name` with the rates of the entries `axes` of a component of the state, or with an observable."""
 
     component: str
     axes: tuple[Any, ...]
@@ -160,7 +160,7 @@ class Output:
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """Definitions that depend on constants alone (`setup`), and those that depend on the state (`body`), in order."""
+    """Definitions that depend only on constants (`setup`), and those that depend on the state (`body`), in order."""
 
     statement: Statement
     ranges: "Ranges"
@@ -170,12 +170,12 @@ class Program:
 
     @property
     def output_names(self) -> frozenset[str]:
-        """Names of the arrays that are wanted."""
+        """Names of the output arrays."""
         return frozenset(output.name for output in self.outputs)
 
     @property
     def reads(self) -> frozenset[str]:
-        """Names of all arrays that its items read."""
+        """Names of all arrays that its items use."""
         return frozenset().union(*(item.reads for item in (*self.setup, *self.body)))
 
     @property
@@ -199,12 +199,12 @@ class Ranges:
         self._known: dict[Any, range] = {}
 
     def whole(self, bound: Any) -> int:
-        """The whole number that an expression in the constants has."""
+        """The whole number that is the value of an expression in the constants."""
         bound = sp.sympify(bound)
         return int(bound.subs({s: int(self.numbers[s.name]) for s in bound.free_symbols}))
 
     def values(self, index: Any) -> range:
-        """The values of an index; an infinite one ends where the statement cuts it."""
+        """The values of an index; an infinite one is truncated as the statement says."""
         known = self._known.get(index)  # one look-up: SymPy compares equal indices part by part
         if known is None:
             infinite = index.upper == sp.oo
@@ -230,7 +230,7 @@ class Ranges:
 def indices_in(expression: Any) -> frozenset[Any]:
     """The indices in an expression.
 
-    Cached: SymPy's `atoms` walks the whole tree at every call, which was 16 % of the lowering of liao.
+    Cached: SymPy's `atoms` traverses the whole tree at every call, which took 16 % of the lowering of liao.
     """
     if isinstance(expression, sp.Idx):
         return frozenset([expression])
@@ -250,7 +250,7 @@ def names_in(expression: Any) -> frozenset[str]:
 
 
 def operations(expression: Any) -> int:
-    """The number of arithmetic operations of an expression; subscripts are none.
+    """The number of arithmetic operations of an expression without its subscripts.
 
     >>> x, y = sp.symbols("x y")
     >>> operations(x * y + sp.exp(x))
@@ -268,13 +268,13 @@ def is_leaf(expression: Any) -> bool:
 
 
 def is_condition(expression: Any) -> bool:
-    """Return True for a relation or several: SymPy calls a symbol Boolean, and a relation not."""
+    """Return True for one or several relations: SymPy counts a symbol as Boolean, and a relation not."""
     boolalg = sp.logic.boolalg
     return isinstance(expression, (sp.core.relational.Relational, boolalg.BooleanFunction, boolalg.BooleanAtom))
 
 
 def entry(name: str, axes: tuple[Any, ...]) -> Any:
-    """The entry of an array at indices; a number has none.
+    """The entry of an array at indices; the number itself without indices.
 
     >>> entry("x", (sp.Idx("i", 3),)), entry("t", ())
     (x[i], t)

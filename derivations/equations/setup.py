@@ -1,4 +1,4 @@
-"""The set-up of a program: arrays that depend on the constants of a statement alone, such as 1/a^2 of norms a."""
+"""The set-up of a program: arrays that depend only on the constants of a statement, such as 1/a^2 of norms a."""
 
 import functools
 from collections.abc import Iterable, Mapping
@@ -13,15 +13,15 @@ from derivations.statement import Statement
 
 
 def setup(program: Program, numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """The constants of a program and the arrays that depend on them alone, by name."""
+    """The constants of a program and the arrays that depend only on them, by name."""
     return SetUp(program.statement, program.setup, program.reads)(numbers)
 
 
 class SetUp:
-    """The set-up of a program for one set of sizes, which evaluates again only what depends on a changed constant.
+    """The set-up of a program for one set of sizes; it evaluates again only the arrays of a changed constant.
 
-    Many short runs differ in their start alone: their set-up would take longer than their steps.  `reads` are the
-    names of all arrays that the program reads.
+    Many short runs differ only in their start, and their set-up would take longer than their steps. `reads` are the
+    names of all arrays that the program uses.
     """
 
     def __init__(self, statement: Statement, items: tuple[Item, ...], reads: Iterable[str]) -> None:
@@ -30,7 +30,7 @@ class SetUp:
         self._known: dict[str, Any] = {}
 
     def __call__(self, numbers: Mapping[str, Any]) -> dict[str, Any]:
-        """The constants and what depends on them, by name."""
+        """The constants and the arrays that depend on them, by name."""
         old = self._known
         same = {name: old[name] for name, value in numbers.items() if name in old and np.array_equal(old[name], value)}
         fresh = set(numbers) - set(same)
@@ -40,7 +40,7 @@ class SetUp:
             values |= tables
             fresh |= tables.keys()
         arrays = Arrays(Ranges(numbers, self.statement.terms), {**old, **self._nodes, **values})
-        with np.errstate(all="ignore"):  # in cases of a Piecewise that are not taken
+        with np.errstate(all="ignore"):  # in cases of a Piecewise that are not used
             for item in self.items:
                 if item.reads & fresh or not item.writes <= old.keys():
                     arrays.run(item)

@@ -1,9 +1,9 @@
-"""Derivatives of a program: every definition is followed by its change along a direction.
+"""Derivatives of a program: every definition is followed by its derivative along a direction.
 
     x[i] = sum_r w[i, r] y[r]^2    becomes also    v_x[i] = sum_r v_w[i, r] y[r]^2 + 2 w[i, r] y[r] v_y[r]
 
-This is forward-mode differentiation, exact up to rounding.  A direction has a component for every component of the
-state and for every constant that it is asked for; done twice, it gives second derivatives.
+This is forward-mode differentiation, exact up to rounding. A direction has a component for every component of the state
+and for every requested constant. Applied twice, it gives second derivatives.
 """
 
 import dataclasses
@@ -16,11 +16,11 @@ from derivations.statement import Indicator, Named, Statement, indices_of, key_o
 
 
 class NotDifferentiable(Exception):
-    """A program with a rule, of which no derivative is known."""
+    """Error for a program with a rule whose derivative is not known."""
 
 
 def directions(statement: Statement, constants: tuple[str, ...], prefix: str) -> tuple[Named, ...]:
-    """The components of a direction: of every state variable, and of some constants, named with a prefix."""
+    """The components of a direction: of every state variable, and of some constants, with a prefix in their names."""
     asked = [*statement.state, *(c for c in statement.constants if key_of(c.target) in constants)]
     return tuple(Named(renamed(v.target, prefix), f"direction of {key_of(v.target)}") for v in asked)
 
@@ -31,10 +31,10 @@ def renamed(target: Any, prefix: str) -> Any:
 
 
 def tangent(program: Program, constants: tuple[str, ...], prefix: str, fresh: Callable[[str], str]) -> Program:
-    """The program with the changes of all that it makes along a direction, which is a part of the state.
+    """The program with the derivatives of all its arrays along a direction, which is a part of the state.
 
-    The rate of the component `prefix`x is the derivative of the rate of x along the direction.  Raises
-    `NotDifferentiable` for a program with a rule that the direction changes.
+    The rate of the component `prefix`x is the derivative of the rate of x along the direction. Raises
+    `NotDifferentiable` for a program with a rule that depends on the direction.
     """
     moving = {key_of(v.target): key_of(renamed(v.target, prefix)) for v in program.statement.state}
     moving |= {name: f"{prefix}{name}" for name in constants}
@@ -48,7 +48,7 @@ def tangent(program: Program, constants: tuple[str, ...], prefix: str, fresh: Ca
             raise NotDifferentiable(f"the rule {item.rule.name} has no derivative")
         assert isinstance(item, Define)
         if item.reduction == "max":
-            continue  # the largest logit, which is subtracted and added: its changes cancel
+            continue  # the largest logit is subtracted and added, so its derivatives cancel
         name = fresh(f"{prefix}{item.name}")
         value = derivative(item.value, moving, _shifted(setup, program, fresh))
         if value != 0:
@@ -66,7 +66,8 @@ def tangent(program: Program, constants: tuple[str, ...], prefix: str, fresh: Ca
 
 
 def derivative(value: Any, moving: Mapping[str, str], shifted: Callable[[str], str]) -> Any:
-    """The change of a formula, to first order in those of its entries: `moving` maps names to those of their changes.
+    """The derivative of a formula along a direction: `moving` maps the names of its entries to those of their
+    derivatives.
 
     >>> x, y = sp.symbols("x y", real=True)
     >>> derivative(x * y + sp.exp(x), {"x": "v_x"}, str)
@@ -87,7 +88,7 @@ def derivative(value: Any, moving: Mapping[str, str], shifted: Callable[[str], s
 
 
 def _times(slope: Any, change: Any) -> Any:
-    """slope times change, the change inside the cases: where another case holds it need not be a number.
+    """slope times change, with the change inside the cases: outside of its case it may be undefined.
 
     >>> x, y = sp.symbols("x y", real=True)
     >>> _times(2 * sp.Piecewise((0, x > 0), (x, True)), y)
@@ -108,13 +109,13 @@ def _name(x: Any) -> str:
 
 
 def _differentiated(e: Any, by: Any, shifted: Callable[[str], str]) -> Any:
-    """The derivative of a formula by a symbol; SymPy's where it has no series, maximum or minimum."""
+    """The derivative of a formula with respect to a symbol, by SymPy unless it has a series, maximum or minimum."""
     of = functools.partial(_differentiated, by=by, shifted=shifted)
     if not e.has(by) or is_condition(e):
         return sp.Integer(0)
     if isinstance(e, series):
         return series(sp.Symbol(shifted(str(e.args[0]))), e.args[1]) * of(e.args[1])
-    if isinstance(e, (sp.Max, sp.Min)):  # SymPy's has Heaviside functions
+    if isinstance(e, (sp.Max, sp.Min)):  # SymPy's derivative has Heaviside functions
         first, rest = e.args[0], e.func(*e.args[1:])
         kind, other = (sp.Ge, sp.Lt) if isinstance(e, sp.Max) else (sp.Le, sp.Gt)
         return Indicator(kind(first, rest)) * of(first) + Indicator(other(first, rest)) * of(rest)

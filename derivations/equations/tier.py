@@ -1,6 +1,6 @@
-"""A tier from its statement alone: state, layout, events, arguments, and generated functions.
+"""A tier from its statement: state, layout, events, arguments, and generated functions.
 
-The file of a tier has one function `statement(parameters)`; `equations_of(statement)` is what the program integrates.
+The file of a tier has one function `statement(parameters)`; the program integrates `equations_of(statement)`.
 """
 
 import functools
@@ -19,7 +19,7 @@ def equations_of(statement: Statement) -> Equations:
     """
     s = statement
     if not s.tier or s.observables is None:
-        raise ValueError(f"{s.name} does not say how it runs: give the statement a tier and observables")
+        raise ValueError(f"{s.name} cannot be run: give the statement a tier and observables")
     return Equations(
         about=Tier(name=s.tier, validity=s.validity, neglects=s.neglects),
         advance=s.advance,
@@ -48,14 +48,14 @@ def _layout(state: tuple[Named, ...], sizes: tuple[tuple[str, int], ...], rows: 
 
 
 def component(variable: Named | Watched) -> Component:
-    """Return what is saved of a state variable, or of an observable."""
+    """Return the saved component of a state variable, or of an observable."""
     return Component(key_of(variable.target), variable.dims, variable.bounds, variable.symbol, variable.meaning)
 
 
 def part(variable: Named, ranges: Ranges, rows: bool = False) -> Dense | Upper | Symmetric:
     """Return the layout of a state variable in the flat state, or in one of its rows.
 
-    Of a symmetric matrix it is one half, without a diagonal that is 1.
+    For a symmetric matrix it is one half, without a diagonal of ones.
     """
     name, shape = key_of(variable.target), tuple(length(i, ranges) for i in indices_of(variable.target)[rows:])
     if variable.unit:
@@ -64,5 +64,5 @@ def part(variable: Named, ranges: Ranges, rows: bool = False) -> Dense | Upper |
 
 
 def length(index: Any, ranges: Ranges) -> int:
-    """The length of an axis; -1, what is left of the flat state, where the size of its index is known as -1."""
+    """The length of an axis; -1, for the rest of the flat state, if the size of its index is -1."""
     return -1 if ranges.whole(index.upper) == -2 else ranges.end(index)

@@ -22,7 +22,7 @@ CLOCK = "time t of the gradient flow; one SGD step advances it by the step size 
 
 
 def horizon(p: Parameters) -> float:
-    """30 C J M^2 times d^((k*-2)/2) (log d at k* = 2): some times longer than a typical neuron needs in Phase I."""
+    """30 C J M^2 times d^((k*-2)/2) (log d at k* = 2): a few times as long as a typical neuron needs in Phase I."""
     k = exponent(p)
     return 30.0 * p.C * p.J * p.M**2 * (math.log(p.d) if k <= 2 else p.d ** ((k - 2) / 2))
 
@@ -92,7 +92,7 @@ SYSTEM = System(
             clock=CLOCK,
             horizon=lambda p: horizon(p) / p.M**2 * (p.width3 or p.J) / p.J,
             decades=True,
-            meaning="fresh neurons behind the frozen gate: each expert sees the clusters whose score is not negative",
+            meaning="fresh neurons behind the constant gate: each expert gets the clusters with a nonnegative score",
         ),
         Map(
             name="phase4",

@@ -45,7 +45,7 @@ def noise_strength(initial: Initial) -> np.ndarray:
 
 
 def critical_step(initial: Initial) -> np.ndarray:
-    """The step size below which the drift of each neuron's best local task beats its contraction (N,); 0: none grows.
+    """The step size below which the drift of each neuron's best local task beats its contraction (N,); 0 if none grows.
 
     In units of `--step-size`: h = step/(J M) for a routed sample of Phase I.
     """
@@ -65,10 +65,10 @@ def recovery_chance(
     a: float, x: float, k: int, drift: float, F: float, S: float, *, until: float, replicas: int,
     rng: np.random.Generator,
 ) -> float:  # fmt: skip
-    """The share of paths of the critical equation from X = x that have left every bounded set by s = `until`.
+    """The share of paths of the critical equation from X = x that diverge by s = `until`.
 
-    drift = p alpha beta.  Euler-Maruyama with steps that shrink as X grows; a path counts once X^{k-2} a k drift would
-    end it within a hundredth of the time left.
+    drift = p alpha beta. Euler-Maruyama with steps that shrink as X grows; a path counts as soon as X^{k-2} a k drift
+    would make it diverge within a hundredth of the remaining time.
     """
     X, s = np.full(replicas, float(x)), np.zeros(replicas)
     gone = np.zeros(replicas, bool)

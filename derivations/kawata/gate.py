@@ -23,11 +23,11 @@ from derivations.vectors import root
 
 
 def require_all(p: Parameters) -> None:
-    """Refuse a subset of the neurons: the output of an expert needs all of them."""
+    """Raise an error for a subset of the neurons: the output of an expert needs all of them."""
     if p.neurons != p.M * p.J:
         raise UsageError(
-            f"this stage needs the whole experts, M J = {p.M * p.J} neurons, but only {p.neurons} are "
-            "computed: leave out -p neurons in all stages"
+            f"this stage needs the whole experts, M J = {p.M * p.J} neurons, but only {p.neurons} are computed: "
+            "omit -p neurons in all stages"
         )
 
 
@@ -64,7 +64,7 @@ def per_expert(p: Parameters, values: np.ndarray) -> np.ndarray:
 
 
 def population_gradient(initial: Initial) -> np.ndarray:
-    """V_m (M, 2C + 1 + N) as coefficients of the frame and of the neurons; see the head of this file."""
+    """V_m (M, 2C + 1 + N) as coefficients of the frame and of the neurons; see the docstring of this module."""
     p, terms = initial.parameters, neuron_terms(initial)
     N, C = terms["value"].shape
     V = np.zeros((p.M, 2 * C + 1 + N))
@@ -78,9 +78,9 @@ def population_gradient(initial: Initial) -> np.ndarray:
 def sampled_gradient(initial: Initial, gram: np.ndarray, samples: int, rng: np.random.Generator) -> dict[str, Any]:
     """The batch mean of y pi_k (1[k = m] - pi_m) f_k(x) x at the zero gate, k a fair draw.
 
-    `gram` is that of [neurons, frame].  Returns `span` (M, N + 2C + 1), inner products with those vectors, and `gram`
-    (M, M) of the gradients: what lies outside the span is Gaussian given the coefficients, so that its Gram matrix is a
-    Wishart matrix with d - n degrees of freedom, and nothing of length d is drawn.
+    `gram` is that of [neurons, frame]. Returns `span` (M, N + 2C + 1), inner products with those vectors, and `gram`
+    (M, M) of the gradients: the parts outside the span are Gaussian given the coefficients. Their Gram matrix is
+    therefore a Wishart matrix with d - n degrees of freedom, and no array has length d.
     """
     from derivations.kawata import model
 
@@ -116,7 +116,7 @@ def sampled_gradient(initial: Initial, gram: np.ndarray, samples: int, rng: np.r
 
 
 def _wishart_root(size: int, freedom: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows whose Gram matrix is Wishart with `freedom` degrees of freedom (Bartlett's factor where it exists)."""
+    """Rows whose Gram matrix is Wishart with `freedom` degrees of freedom (Bartlett's factor if it exists)."""
     if freedom < size:
         return rng.standard_normal((size, max(freedom, 0)))
     rows = np.tril(rng.standard_normal((size, size)), -1)
@@ -144,24 +144,24 @@ def routing(p: Parameters, theta: np.ndarray, gate_gram: np.ndarray) -> Mapping[
     from scipy.special import ndtr
 
     iota, norm = theta[:, p.C + 1 :], np.sqrt(np.maximum(np.diag(gate_gram), 0.0))
-    # A gate that vanishes (one expert, or equal experts) has score zero on every sample: it is always active.
+    # A zero gate (one expert, or equal experts) has score zero on every sample: it is always active.
     score = np.divide(p.rho * iota, norm[:, None], out=np.full_like(iota, np.inf), where=norm[:, None] > 0)
     return {"iota": iota, "gate_norm": norm, "routing": ndtr(score)}
 
 
 def assigned(p: Parameters, iota: np.ndarray) -> np.ndarray:
-    """The cluster each expert is meant for: that of its largest gate overlap (M,)."""
+    """The cluster of each expert: that of its largest gate overlap (M,)."""
     return iota.argmax(axis=1)
 
 
 def follow_gate(initial: Initial) -> dict[str, Any]:
-    """Many gate steps: the gate overlaps with the means after the time `gate_time`, experts frozen.
+    """Many gate steps: the gate overlaps with the means after the time `gate_time`, with constant experts.
 
         d iota[a, m]/dt = (rho/C) sum_c (v_a . v_c) sum_k P_k(c) pi_k(c) (1[k = m] - pi_m(c)) e[k, c]
 
-    with pi the softmax of the scores rho iota[c, .] and P_k(c) the chance that expert k is chosen when Gumbel noise of
-    scale `gate_noise` is added to them.  The scores are taken at their means given the cluster, and what the gate
-    collects outside the span of the means is left out.
+    with pi the softmax of the scores rho iota[c, .] and P_k(c) the probability that expert k is chosen if Gumbel noise
+    of scale `gate_noise` is added to them. The scores are replaced by their means given the cluster, and the motion of
+    the gate outside the span of the means is neglected.
     """
     from scipy.integrate import solve_ivp
     from scipy.special import softmax

@@ -25,7 +25,7 @@ NO_SERIES = np.zeros(0)
 def smoothed(kind, s, r, row, top, G):
     """Fill G[m] = d^m/ds^m E[sigma(r Z + s)] for m = 0..top: an activation smoothed at width r <= 1.
 
-    A polynomial has the orthonormal coefficients `row`; other kinds do not read it.
+    A polynomial has the orthonormal coefficients `row`; other kinds do not use it.
     """
     if kind == RELU:
         u = s / r
@@ -65,9 +65,9 @@ def smoothed(kind, s, r, row, top, G):
 def decided(kind, row, t, tau, q, B, G):
     """Fill B[m, n] = E[d^m sigma(u + t) d^n 1(v + tau >= 0)], u and v standard normal of correlation q.
 
-    B is (top, top), with zeros for m + n > top; G has room for top + 1 numbers.  B[m, 0] at q is its value at 0 and the
-    integral of dB[m, 0]/dq = B[m + 1, 1], taken in the angle arcsin q; where the indicator is differentiated, v = -tau
-    and the mean is that given v.
+    B is (top, top), with zeros for m + n > top; G has room for top + 1 numbers. B[m, 0] at q is its value at 0 and the
+    integral of dB[m, 0]/dq = B[m + 1, 1], computed in the angle arcsin q. If the indicator is differentiated, v = -tau
+    and the mean is conditional on v.
     """
     top = len(B)
     density = math.exp(-0.5 * tau * tau) / math.sqrt(2.0 * math.pi)

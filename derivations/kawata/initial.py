@@ -1,8 +1,8 @@
-"""Initial conditions of system `kawata`: drawn at any dimension without a d-vector, or read from overlaps.
+"""Initial conditions of system `kawata`: random at any dimension without d-vectors, or from given overlaps.
 
-The state of a neuron w is m = (kappa_1..kappa_C, xi, nu_1..nu_C), its overlaps with the frame
-(w*_1..w*_C, w*_g, v_1..v_C) of Gram matrix G.  Beside it stand the constants of the neurons: a, b, the coefficients of
-a polynomial activation, the share of each cluster's samples that updates it, and the directions outside the frame.
+The state of a neuron w is m = (kappa_1..kappa_C, xi, nu_1..nu_C), its overlaps with the frame (w*_1..w*_C, w*_g,
+v_1..v_C) of Gram matrix G. The neurons also have constants: a, b, the coefficients of a polynomial activation, the
+share of each cluster's samples that updates the neuron, and the direction outside the frame.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ OPTIONAL = ("gram", "theta", "sigma", "gate_gram", "gate_direction", "directions
 UNIT = 1e-8
 """Largest distance of a diagonal entry of a given Gram matrix from 1; vectors stored with eight digits pass."""
 PAIRS = 300
-"""Up to this many neurons their mutual overlaps are drawn with them (SGD and ridge regression need them)."""
+"""Up to this number of neurons their mutual overlaps are drawn too (SGD and ridge regression need them)."""
 
 
 def enter(parameters: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:
@@ -37,12 +37,14 @@ def size_of(p: Parameters) -> int:
 
 
 def expert_of(p: Parameters, neurons: int) -> np.ndarray:
-    """The expert of each neuron: the M experts share those followed as evenly as can be (all: J each, in order)."""
+    """The expert of each neuron: the neurons in the computation are divided as evenly as possible among the M
+    experts.
+    """
     return (np.arange(neurons) * p.M) // max(neurons, 1)
 
 
 def draw(p: Parameters, rng: np.random.Generator) -> Initial:
-    """w uniform on the sphere, a = +-1, b uniform; m = L g / |w| with G = L L^T, so nothing has d entries.
+    """w uniform on the sphere, a = +-1, b uniform; m = L g / |w| with G = L L^T, so no array has d entries.
 
     Source: Kawata et al. 2025, Section 3.1 and Remark 4.2.
     """
@@ -84,7 +86,7 @@ def draw_neurons(p: Parameters, neurons: int, rng: np.random.Generator) -> dict[
 
 
 def draw_series(p: Parameters, neurons: int, rng: np.random.Generator) -> np.ndarray:
-    """Coefficients of a polynomial activation: one row for all neurons, or with random signs a row each."""
+    """Coefficients of a polynomial activation: one row for all neurons, or one row each with random signs."""
     if p.activation != "polynomial":
         return np.zeros((1, 1))
     row = np.array([activation_series(p)], float)
@@ -92,7 +94,7 @@ def draw_series(p: Parameters, neurons: int, rng: np.random.Generator) -> np.nda
 
 
 def draw_directions(neurons: int, d: int, rng: np.random.Generator) -> np.ndarray:
-    """The Gram matrix of independent uniformly random unit vectors in dimension d, at a cost free of d."""
+    """The Gram matrix of independent uniformly random unit vectors in dimension d, at a cost independent of d."""
     if d >= neurons:  # Bartlett's factor of a Wishart matrix
         rows = np.zeros((neurons, neurons))
         rows[np.tril_indices(neurons, -1)] = rng.standard_normal(neurons * (neurons - 1) // 2)
@@ -123,7 +125,7 @@ def outside(state: Mapping[str, Any], gram: np.ndarray) -> np.ndarray:
 
 
 def from_arrays(p: Parameters, arrays: Mapping[str, np.ndarray], share: np.ndarray | None = None) -> Initial:
-    """The initial condition of given overlaps and neurons; without drawn directions those outside are orthogonal."""
+    """The initial condition with given overlaps and neurons; by default directions outside the frame are orthogonal."""
     state = {name: np.array(arrays[name], float) for name in ("kappa", "xi", "nu")}
     neurons = len(state["xi"])
     constants = {name: np.array(arrays[name], float) for name in ("a", "b")}
@@ -146,7 +148,9 @@ def from_arrays(p: Parameters, arrays: Mapping[str, np.ndarray], share: np.ndarr
 
 
 def gates_of(arrays: Mapping[str, np.ndarray], gram: np.ndarray, neurons: int) -> dict[str, np.ndarray]:
-    """Overlaps of the gates with the frame, each other and the neurons' directions; by default inside the frame."""
+    """Overlaps of the gates with the frame, each other and the neurons' directions; by default gates lie in the
+    frame.
+    """
     theta = np.atleast_2d(np.array(arrays["theta"], float))
     inside = theta @ np.linalg.pinv(gram, hermitian=True) @ theta.T
     found = {"theta": theta, "gate_gram": inside, "gate_direction": np.zeros((len(theta), neurons))}
@@ -156,9 +160,9 @@ def gates_of(arrays: Mapping[str, np.ndarray], gram: np.ndarray, neurons: int) -
 def full_gram(state: Mapping[str, Any], constants: Mapping[str, np.ndarray]) -> np.ndarray:
     """The Gram matrix of [neurons, frame, gates].
 
-    A neuron is its part in the frame plus sqrt(q) times a unit vector outside it, which the flow never turns; the
-    inner products of those vectors (`directions`, with the gates `gate_direction`) are constants.  Raises `UsageError`
-    where the neurons are too many for them to be held.
+    A neuron is its part in the frame plus sqrt(q) times a unit vector outside it, which the flow does not change; the
+    inner products of those vectors (`directions`, with the gates `gate_direction`) are constants. Raises `UsageError`
+    for too many neurons to store these products.
     """
     m, frame = join(state), np.asarray(constants["gram"], float)
     if "directions" not in constants:
@@ -178,12 +182,14 @@ def full_gram(state: Mapping[str, Any], constants: Mapping[str, np.ndarray]) -> 
 
 
 def length_outside(m: np.ndarray, inverse: np.ndarray) -> np.ndarray:
-    """sqrt(q); a neuron inside the frame has nothing outside it, up to round-off of either sign."""
+    """sqrt(q); for a neuron inside the frame it is 0 up to rounding errors of either sign."""
     return np.sqrt(np.maximum(1.0 - ((m @ inverse) * m).sum(1), 0.0))
 
 
 def directions_of(overlap: np.ndarray, m: np.ndarray, frame: np.ndarray) -> np.ndarray:
-    """The inner products of the neurons' directions outside the frame, from their mutual overlaps (SGD turns them)."""
+    """The inner products of the neurons' directions outside the frame, from their mutual overlaps (SGD changes
+    them).
+    """
     inverse = np.linalg.pinv(frame, hermitian=True)
     far = np.maximum(length_outside(m, inverse), 1e-12)
     found = (overlap - m @ inverse @ m.T) / (far[:, None] * far)
@@ -218,7 +224,7 @@ def read(
             )
     for name, values in arrays.items():
         if not np.isfinite(values).all():
-            raise UsageError(f"array {name} holds a number that is not finite")
+            raise UsageError(f"array {name} contains a number that is not finite")
     sizes = {"C": C, "neurons": neurons}
     for name, value in sizes.items():
         given = getattr(parameters, name)
@@ -254,6 +260,6 @@ def _check_ball(arrays: Mapping[str, np.ndarray]) -> None:
     worst = int(np.argmax(squares))
     if squares[worst] > 1 + UNIT or off > UNIT:
         raise UsageError(
-            f"the overlaps of neuron {worst} belong to no unit vector: m^T G^-1 m = {squares[worst]:.10g} must be at "
-            "most 1 (and m in the range of the Gram matrix)"
+            f"the overlaps of neuron {worst} are those of no unit vector: m^T G^-1 m = {squares[worst]:.10g} "
+            "must be at most 1 (and m in the range of the Gram matrix)"
         )

@@ -24,7 +24,7 @@ FAIR, GATED, PERFECT = 0, 1, 2
 
 
 class Numbers(NamedTuple):
-    """The run-time arguments but for the neurons' own a, b, sigma: sizes, rho, zeta, kinds of activation and routing,
+    """The run-time arguments except for a, b, sigma of the neurons: sizes, rho, zeta, kinds of activation and routing,
     the edges of the clusters, experts and their selector, the scale of a gradient, the links with the weights s.
     """
 
@@ -45,7 +45,7 @@ class Numbers(NamedTuple):
 
 
 def column(values, like):
-    """A vector as a column beside a batch, and as it is beside a single sample."""
+    """A vector as a column for a batch, and unchanged for a single sample."""
     if like.ndim == 1:
         return values
     return values.reshape((-1, 1))
@@ -134,7 +134,7 @@ def activation(t, sigma, kind):
 
 
 def draw(uniform, normal, p, a, b, sigma):
-    """Labels (C + 2, ...): which cluster (one of C is 1), the number that chooses the expert, the label noise."""
+    """Labels (C + 2, ...): the cluster (one of C is 1), the number that selects the expert, the label noise."""
     C, zeta, low, high = p.C, p.zeta, p.low, p.high
     if uniform.ndim == 1:  # one sample: the same by a loop, without temporary arrays
         labels = np.zeros(C + 2)
@@ -174,7 +174,7 @@ def label(fields, labels, N, C, links, s):
 
 
 def active(fields, labels, N, C, M, gated, expert, selector):
-    """1 for the neurons whose expert the sample reaches."""
+    """1 for the neurons whose expert gets the sample."""
     if gated == 1:
         return selector @ (1.0 * (fields[N + 2 * C + 1 :] >= 0.0))
     if gated == 2:
@@ -183,7 +183,8 @@ def active(fields, labels, N, C, M, gated, expert, selector):
 
 
 def along_one(fields, labels, p, a, b, sigma):
-    """`coefficients` of one sample, neuron by neuron: a step would spend a third of its time on temporary arrays.
+    """`coefficients` of one sample, neuron by neuron, because temporary arrays would take a third of the time of a
+    step.
 
     `sigma` has a row for every neuron, or one for all.
     """
@@ -211,8 +212,8 @@ def along_one(fields, labels, p, a, b, sigma):
 def coefficients(fields, labels, p, a, b, sigma):
     """Along x, the ascent direction of y F(x): scale y a sigma'(w.x + b) for the neurons of the active experts.
 
-    `scale` is 1/J times the weight of an active expert; `selector` (N, M) says which expert a neuron belongs to, or,
-    with perfect routing, (N, C) which cluster its expert sees.
+    `scale` is 1/J times the weight of an active expert; `selector` (N, M) is 1 for the expert of a neuron, or, with
+    perfect routing, (N, C) for the cluster of its expert.
     """
     if fields.ndim == 1:
         return along_one(fields, labels, p, a, b, sigma)
@@ -232,17 +233,17 @@ def update(vv, vg, gg, step_size, p, a, b, sigma):
 
 
 def sizes(parameters: Parameters) -> tuple[int, int]:
-    """The neurons followed; 2C + 1 fixed vectors."""
+    """The number of neurons in the state, and of the 2C + 1 fixed vectors."""
     return count(parameters), 2 * parameters.C + 1
 
 
 def sizes3(parameters: Parameters) -> tuple[int, int]:
-    """The neurons followed; 2C + 1 fixed vectors and, where gates route, M of them."""
+    """The number of neurons in the state, and of fixed vectors: 2C + 1 and, if gates route, M more."""
     return count(parameters), 2 * parameters.C + 1 + (parameters.M if parameters.routing == "gate" else 0)
 
 
 def numbers(parameters: Parameters, gram: np.ndarray, gated: int = FAIR) -> tuple[object, ...]:
-    """Run-time arguments of the functions above, but for the neurons' own a, b, sigma."""
+    """Run-time arguments of the functions above, except for a, b, sigma of the neurons."""
     p, N = parameters, count(parameters)
     expert = expert_of(p, N)
     edges = np.arange(p.C + 1) / p.C
@@ -284,7 +285,7 @@ def observe(parameters: Parameters, gram: np.ndarray) -> Labelled:
 
 
 SHOWN = 64
-"""Up to this many neurons their mutual overlaps are kept with a run, from which a later phase can start."""
+"""Up to this number of neurons their mutual overlaps are stored with a run, so that a later phase can start from it."""
 HELPERS = ("column", "evaluate", "slope", "slope_of_one", "label", "active", "along_one")
 CONSTANTS = ("a", "b", "sigma")
 MODEL = Model(

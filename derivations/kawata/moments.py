@@ -1,20 +1,21 @@
-"""The moments of the gradient of one sample, and what a finite step takes from the flow.
+"""The moments of the gradient of one sample, and the corrections of a finite step to the flow.
 
 A step of a routed sample moves w by h g, g = y a sigma'(w.x + b)(x - (w.x) w), and divides by the length, so that on
-average an overlap changes by h (drift) - (h^2/2) D m with D = E|g|^2, and spreads by h sqrt(S) with
-S_ab = E[(u_a.g)(u_b.g)] for the frame vectors u_a.  On the clock (time = eta steps, h = eta pi/J) that is
+average an overlap changes by h (drift) - (h^2/2) D m with D = E|g|^2, and spreads by h sqrt(S) with S_ab =
+E[(u_a.g)(u_b.g)] for the frame vectors u_a. On the clock (time = eta steps, h = eta pi/J) that is
 
     dm/dt = F(m) - (eta/2) (1/J^2) sum_c (P_c pi^2 / C) D_c(m) m
 
-with P_c the chance that a sample of cluster c reaches the expert, and pi its softmax weight (1/M in Phase I, 1 after).
+with P_c the probability that a sample of cluster c reaches the expert, and pi its softmax weight (1/M in Phase I, 1
+after).
 
-Means given the cluster: with z0 = w.z and an orthonormal pair e1, e2 of (w*_c, w*_g) off w,
-v_c = nu w + al1 e1 + al2 e2 + v', P u_a = A_a (e1, e2) + r_a and Q = (z1 + rho al1, z2 + rho al2) the fields,
+Means given the cluster: with z0 = w.z and an orthonormal pair e1, e2 of (w*_c, w*_g) off w, v_c = nu w + al1 e1 + al2
+e2 + v', P u_a = A_a (e1, e2) + r_a and Q = (z1 + rho al1, z2 + rho al2) the fields,
 
     D = M2_11 + M2_22 + M0 (rho^2 |v'|^2 + d - 3),    M0, M1, M2 = E[(y a sigma')^2 (1, Q, Q Q')]
     S_ab = A_a M2 A_b' + rho (A_a M1 (r_b.v') + A_b M1 (r_a.v')) + M0 (rho^2 (r_a.v')(r_b.v') + r_a.r_b)
 
-which is exact.  Source: Kawata et al. 2025, Lemma C.7, whose noise terms these are; the closed forms are ours.
+which is exact. Source: Kawata et al. 2025, Lemma C.7, whose noise terms these are; the closed forms are ours.
 """
 
 import dataclasses
@@ -33,13 +34,13 @@ from derivations.kawata.shifted import hermite_functions
 OUTER = 60
 """Nodes in z0: a polynomial of degree 2 p* + 2 times sigma'^2 and the density, on one side of the kink for relu."""
 CHUNK = 128
-"""Neurons whose moments are taken at once; bounds the memory."""
+"""Number of neurons whose moments are computed together; it limits the memory."""
 TINY = 1e-8
 
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """Constants on which the moments of one sample depend, besides the overlaps.
+    """Constants of the moments of one sample, besides the overlaps.
 
     These are sizes, the kind of activation, length of the means, second layer `a` and biases `b` (N,), coefficients of
     the activation `series` (1 or N, degrees), the frame's Gram matrix, dimension, variance of the label noise, the
@@ -103,12 +104,12 @@ def evaluate(coefficients: Any, u: Any) -> Any:
 
 
 def quotient(top: Any, bottom: Any) -> Any:
-    """top/bottom, 0 where the direction divided by has no length."""
+    """top/bottom, and 0 if bottom is 0."""
     return np.where(bottom > TINY, top / np.where(bottom > TINY, bottom, 1.0), 0.0)
 
 
 def root(square: Any) -> Any:
-    """The square root of what is negative only by rounding."""
+    """The square root of a number that only rounding can make negative."""
     return np.sqrt(np.maximum(square, 0.0))
 
 
@@ -120,7 +121,7 @@ def given_cluster(m: Any, c: int, p: Sample) -> tuple[Any, Any]:
     one = root(1 - k * k)
     low = quotient(gram[c, C] - k * x, one)
     two = root(1 - x * x - low * low)
-    # Coordinates of every frame vector along e1, e2; what remains of it is orthogonal to w, e1 and e2.
+    # Coordinates of every frame vector along e1, e2; the rest of it is orthogonal to w, e1 and e2.
     first = quotient(gram[c] - k[:, None] * m, one[:, None])
     second = quotient(gram[C] - x[:, None] * m - low[:, None] * first, two[:, None])
     rest = gram - m[:, :, None] * m[:, None] - first[:, :, None] * first[:, None] - second[:, :, None] * second[:, None]
@@ -159,7 +160,7 @@ def one_sample(m: Any, weight: Any, p: Sample) -> tuple[Any, Any]:
 
 
 def moments(initial: Initial, state: Mapping[str, np.ndarray] | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """D (..., N) and S (..., N, 2C + 1, 2C + 1) of one routed sample, at a state (the start unless given).
+    """D (..., N) and S (..., N, 2C + 1, 2C + 1) of one routed sample, at a state (by default the start).
 
     Clusters are averaged with the weights with which they reach the neuron's expert: equally, or behind a gate or with
     perfect routing by its shares.

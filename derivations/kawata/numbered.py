@@ -1,4 +1,4 @@
-"""The numbered statements of the paper, and why those have no claim that have none."""
+"""The numbered statements of the paper, and the reasons for those without a claim."""
 
 STATEMENTS: dict[str, str] = {
     "Definition 3.1": "",

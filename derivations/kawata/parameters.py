@@ -1,4 +1,4 @@
-"""The parameters of system `kawata`, with their domains; `check` holds what no single domain can say."""
+"""The parameters of system `kawata`, with their domains; `check` contains conditions on several parameters."""
 
 import dataclasses
 import math
@@ -80,7 +80,7 @@ def links(p: Parameters) -> tuple[tuple[float, ...], ...]:
 
 
 def weights_of_global(p: Parameters) -> tuple[float, ...]:
-    """The weights s_c: those given, or (1, -1, 0, ...); 0 for a single cluster, whose sum must vanish."""
+    """The weights s_c: those of the user, or (1, -1, 0, ...); 0 for a single cluster, because their sum must vanish."""
     if p.s:
         return p.s
     return (0.0,) if p.C == 1 else (1.0, -1.0) + (0.0,) * (p.C - 2)
@@ -92,7 +92,7 @@ def information_exponent(coefficients: tuple[float, ...]) -> int | None:
 
 
 def exponent(p: Parameters) -> int:
-    """The information exponent: the one stated, or the smallest of the links that are not zero."""
+    """The information exponent: that of the user, or the smallest of the nonzero links."""
     if p.k_star is not None:
         return p.k_star
     found = [k for k in map(information_exponent, links(p)) if k is not None]
@@ -105,12 +105,12 @@ def degree(p: Parameters) -> int:
 
 
 def table_degree(p: Parameters) -> int:
-    """The degree up to which the flow's tables reach: one compiled module serves all links up to degree 6."""
+    """The degree of the flow's tables: one compiled module serves all links up to degree 6."""
     return 6 if degree(p) <= 6 else MOST_DEGREE
 
 
 def activation_series(p: Parameters) -> tuple[float, ...]:
-    """The orthonormal coefficients of a polynomial activation: those given, or ones from k* to p*."""
+    """The orthonormal coefficients of a polynomial activation: those of the user, or ones from k* to p*."""
     if p.sigma:
         return p.sigma
     low, high = exponent(p), degree(p)
@@ -123,9 +123,9 @@ def count(p: Parameters) -> int:
 
 
 def check(p: Parameters, drawn: bool = True) -> None:
-    """Raise `UsageError` when the parameters do not fit together.
+    """Raise `UsageError` for parameters that do not fit together.
 
-    An initial condition that is `drawn` needs room for the 2C + 1 fixed vectors and one neuron: d >= 2C + 2.
+    A random initial condition (`drawn`) needs dimensions for the 2C + 1 fixed vectors and one neuron: d >= 2C + 2.
     """
     if len(weights_of_global(p)) != p.C:
         raise UsageError(f"s must have one weight for each of the C = {p.C} clusters, but has {len(p.s)}")
@@ -137,13 +137,15 @@ def check(p: Parameters, drawn: bool = True) -> None:
                 f"{name} must be one number, or the two ends of an interval in increasing order, but is {list(law)}"
             )
     if p.sigma and p.activation != "polynomial":
-        raise UsageError(f"sigma holds the coefficients of activation=polynomial, but the activation is {p.activation}")
+        raise UsageError(
+            f"sigma contains the coefficients of activation=polynomial, but the activation is {p.activation}"
+        )
     if p.signs and p.activation != "polynomial":
         raise UsageError(f"signs belong to activation=polynomial, but the activation is {p.activation}")
     if len(p.sigma) > MOST_DEGREE + 4:
         raise UsageError(f"sigma may reach degree {MOST_DEGREE + 3}, but has degree {len(p.sigma) - 1}")
     if p.gate_time and p.gate_samples:
-        raise UsageError("gate_time follows the population equation of many steps: leave gate_samples out")
+        raise UsageError("gate_time follows the population equation of many steps: omit gate_samples")
     _check_links(p)
     _check_tier(p)
     if count(p) > MOST_NEURONS:
@@ -160,8 +162,8 @@ def check(p: Parameters, drawn: bool = True) -> None:
 def _check_links(p: Parameters) -> None:
     if p.link and len(p.link) != p.C + 1:
         raise UsageError(
-            f"link must hold C + 1 = {p.C + 1} lists (f_1, .., f_C, g), but holds {len(p.link)}: "
-            "write them as 0,0,0,1;0,0,0,1;0,0,0,1"
+            f"link must contain C + 1 = {p.C + 1} lists (f_1, .., f_C, g), but contains {len(p.link)}: write "
+            "them as 0,0,0,1;0,0,0,1;0,0,0,1"
         )
     rows = links(p)
     if len(rows[0]) - 1 > MOST_DEGREE:
@@ -184,6 +186,6 @@ def _check_tier(p: Parameters) -> None:
     if p.tier == "R3" and (p.C != 2 or weights_of_global(p)[0] != -weights_of_global(p)[1]):
         raise UsageError("tier R3 describes a pair of clusters with s = (s, -s): give C = 2 and such weights")
     if p.tier in ("R1", "R2", "R3", "R4") and not p.orthogonal:
-        raise UsageError(f"tier {p.tier} is for an orthonormal frame: leave out orthogonal=no")
+        raise UsageError(f"tier {p.tier} is for an orthonormal frame: omit orthogonal=no")
     if p.tier == "effective" and p.eta == 0:
         raise UsageError("tier effective is the flow of steps of a given size: give it with -p eta=")

@@ -30,13 +30,13 @@ CARRIED = ("iota", "strength", "routing", "gate_norm")
 
 
 def enter_gate(p: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:
-    """The neurons at the end of Phase I, their directions drawn in law where there were too many to keep them."""
+    """The neurons at the end of Phase I; their directions are drawn at random if they were too many to store."""
     if previous is None:
         raise UsageError("stage phase2 starts from trained experts: give --from RUN_DIR, or run phase1,phase2")
     start = from_arrays(p, previous, previous["share"] if "share" in previous else None)
     gate.require_all(start.parameters)
     if "directions" not in start.constants:
-        # The flow never turns the part of a neuron outside the frame, so that its direction is still uniform.
+        # The flow does not change the direction of a neuron outside the frame, so this is still uniform.
         directions = draw_directions(count(start.parameters), p.d - size_of(p), rng)
         start = dataclasses.replace(start, constants={**start.constants, "directions": directions})
     return start
@@ -68,9 +68,9 @@ def step_gate(initial: Initial, rng: np.random.Generator) -> MapResult:
 
 
 def enter_retraining(p: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:
-    """Phase III: fresh directions and signs behind the frozen gate (or perfect routing); a file's neurons are kept.
+    """Phase III: fresh directions and signs behind the constant gate (or perfect routing); a file's neurons are kept.
 
-    A neuron sees cluster c with the probability that its expert's gate is active there.
+    A neuron gets samples of cluster c with the probability that its expert's gate is active there.
     """
     p = widened(p)
     kept = previous is not None and "kappa" in previous and "strength" not in previous
@@ -90,12 +90,12 @@ def enter_retraining(p: Parameters, previous: Mapping[str, np.ndarray] | None, r
 
 
 def widened(p: Parameters) -> Parameters:
-    """The parameters from Phase III on, whose experts may have another width."""
+    """The parameters from Phase III on, with experts of possibly another width."""
     return dataclasses.replace(p, J=p.width3, neurons=0) if p.width3 else p
 
 
 def redraw(p: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:
-    """Uniformly random neurons beside frame and gates; biases stay unless `redraw_bias`."""
+    """Uniformly random neurons for given frame and gates; biases are unchanged unless `redraw_bias`."""
     gram = np.asarray(previous["gram"], float) if previous is not None else np.eye(size_of(p))
     neurons = count(p)
     state = draw_overlaps(p, neurons, gram, rng)
@@ -115,11 +115,11 @@ def redraw(p: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.ran
 def draw_beside_gates(
     constants: Mapping[str, np.ndarray], neurons: int, d: int, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Uniformly random unit vectors in the d dimensions off the frame, and their overlaps with the gates there."""
+    """Uniformly random unit vectors in the d dimensions outside the frame, and their overlaps with the gates there."""
     theta = constants["theta"]
     outside = constants["gate_gram"] - theta @ np.linalg.pinv(constants["gram"], hermitian=True) @ theta.T
     values, vectors = np.linalg.eigh(outside)
-    kept = values > 1e-10 * max(values.max(initial=0.0), 1e-300)  # the gates add up to zero: one direction fewer
+    kept = values > 1e-10 * max(values.max(initial=0.0), 1e-300)  # the gates sum to zero: one direction fewer
     axes = vectors[:, kept] * np.sqrt(values[kept])
     rank = axes.shape[1]
     g = rng.standard_normal((neurons, rank))

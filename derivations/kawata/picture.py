@@ -1,4 +1,4 @@
-"""The pictures of a kawata run: overlaps against time, the distribution of hitting times, and the gate."""
+"""The figures of a kawata run: overlaps against time, the distribution of hitting times, and the gate."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from derivations.drawing import BLACK, COLUMN, GREY, at_plateau, colours, gap, i
 NOTHING = 1e-12
 """An overlap below this is zero."""
 FEW = 12
-"""Up to so many neurons every one is a line; of more there are bands, and `SOME` of them."""
+"""Up to this number of neurons each is a line; of more there are bands, and `SOME` lines."""
 SOME = 5
 BAND = (0.1, 0.9)
-"""Quantiles of the neurons between which a band lies."""
+"""Lower and upper quantile of the neurons in a band."""
 FACTOR = 1.5
-"""A panel whose large entries all move by less than this factor is constant."""
+"""A panel is constant if all its large entries move by less than this factor."""
 LABELS = {
     "kappa": r"local overlap $|\kappa|$", "xi": r"global overlap $|\xi|$", "nu": r"means $|\nu|$",
     "dn": r"$|\nu_1-\nu_2|$", "reached": "share of neurons",
@@ -23,7 +23,7 @@ LABELS = {
 
 
 def draw(run: Any) -> dict[str, Any]:
-    """Figures by name for an `xarray.Dataset`: `overlaps` where time goes on, `gate` where there is one."""
+    """Figures by name for an `xarray.Dataset`: `overlaps` for a time series, `gate` if there is a gate."""
     figures = {}
     if run.sizes["time"] > 1 and "xi" in run:
         figures["overlaps"] = overlaps(run)
@@ -33,10 +33,10 @@ def draw(run: Any) -> dict[str, Any]:
 
 
 def overlaps(run: Any) -> Any:
-    """|kappa|, |xi| and |nu| of the neurons of all experts alike, and the share of all that recovered.
+    """|kappa|, |xi| and |nu| of the neurons of all experts, and the share of recovered neurons.
 
-    More than twelve neurons are bands with a few of their lines.  What does not move has no panel.  Overlaps that end
-    at a plateau at 1 have their distance from it in a panel of their own.
+    More than twelve neurons are bands with a few of their lines. Constant quantities have no panel. For overlaps with a
+    final plateau at 1, a separate panel shows the distance from it.
     """
     from matplotlib.figure import Figure
 
@@ -62,7 +62,7 @@ def overlaps(run: Any) -> Any:
 
 
 def _near(run: Any, name: str) -> list[tuple[np.ndarray, str]]:
-    """Neurons that come to the plateau at 1, a few of each cluster, with the colour of the cluster."""
+    """Neurons that reach the plateau at 1, a few of each cluster, with the colour of the cluster."""
     values = run[name].values
     several = values.ndim == 3
     found = []
@@ -74,21 +74,21 @@ def _near(run: Any, name: str) -> list[tuple[np.ndarray, str]]:
 
 
 def _moves(values: np.ndarray) -> bool:
-    """Return True if the size of an entry (time, ...) that becomes large among them moves by `FACTOR`."""
+    """Return True if a large entry (time, ...) changes its absolute value by `FACTOR`."""
     size = np.abs(values).reshape(len(values), -1)
     low, high = size.min(axis=0), size.max(axis=0)
     return bool(((high > FACTOR * low) & (high > max(0.1 * high.max(initial=0.0), NOTHING))).any())
 
 
 def _neurons(axis: Any, run: Any, name: str) -> None:
-    """The neurons on each cluster; a cluster has its colour in every panel, what belongs to none is black."""
+    """The neurons on each cluster; a cluster has the same colour in every panel, and other neurons are black."""
     values, time = np.abs(run[name].values), run["time"].values
     several = values.ndim == 3
     count = values.shape[2] if several else 1
     shades = colours(count) if several else (BLACK,)
     for c in range(count):
         lines = values[:, :, c] if several else values
-        # Values at zero (a task that is not there) have no place on a logarithmic scale.
+        # Zero values (an absent task) cannot be drawn on a logarithmic scale.
         lines = np.where(lines > NOTHING, lines, np.nan)
         if lines.shape[1] <= FEW:
             axis.plot(time, lines, color=shades[c], linewidth=0.8)
@@ -102,7 +102,7 @@ def _neurons(axis: Any, run: Any, name: str) -> None:
 
 
 def _band(axis: Any, time: np.ndarray, lines: np.ndarray, shade: str) -> None:
-    """The middle of many neurons, and a few of them, evenly spread by how large they end."""
+    """The middle quantiles of many neurons, and a few of them, evenly spread by their final value."""
     known = np.isfinite(lines).any(axis=1)
     low, high = np.nanquantile(lines[known], BAND, axis=1)
     axis.fill_between(time[known], low, high, color=shade, alpha=0.2, linewidth=0)
@@ -114,7 +114,7 @@ def _band(axis: Any, time: np.ndarray, lines: np.ndarray, shade: str) -> None:
 
 
 def _hits(run: Any, name: str) -> np.ndarray:
-    """The times at which neurons recovered a task (any local one), in order, as far as the run goes."""
+    """The times at which neurons recovered a task (any local one), in order, up to the end of the run."""
     hits = run[name].values
     hits = np.sort(hits.min(axis=1) if hits.ndim == 2 else hits)
     return hits[np.isfinite(hits) & (hits <= float(run["time"][-1]))]
@@ -135,7 +135,7 @@ def _reached(axis: Any, run: Any, names: list[str]) -> None:
 
 
 def gate(run: Any) -> Any:
-    """The probability that each expert is active on each cluster, written into its place."""
+    """The probability that each expert is active on each cluster, printed in its cell."""
     from matplotlib.figure import Figure
 
     values = run["routing"].values

@@ -6,8 +6,8 @@
 
        dm_a/dt = sum_b G_ab g_b - m_a R,    R = sum_b m_b g_b.
 
-Exact at every dimension, for links of finite degree and any frame; the paper's drift leaves the means out of R.
-`-p tier=` names the reduced forms; time is that of the step size, 1/J and 1/M^2 stand in the right-hand side.
+Exact at every dimension, for links of finite degree and any frame; the paper's drift omits the means in R. `-p tier=`
+selects the reduced forms. Time is steps times step size; the right-hand side contains 1/J and 1/M^2.
 """
 
 import math
@@ -22,7 +22,9 @@ from derivations.kawata.parameters import Parameters, links, table_degree, weigh
 
 
 def crossings(parameters: Parameters) -> tuple[Crossing, ...]:
-    """The hitting times kept for every run: when each local and the global overlap reach the threshold in size."""
+    """The hitting times stored for every run: each local and the global overlap reach the threshold in absolute
+    value.
+    """
     level = parameters.threshold
     return (
         Crossing("T_kappa", "kappa", level, absolute=True, meaning=f"first time |kappa| reaches {level:g}"),
@@ -41,7 +43,7 @@ def shift_series(series: np.ndarray, by: float) -> np.ndarray:
 
 
 def teacher_series(parameters: Parameters, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(local (C, p*+1), remote (C, p*+1)): beta_c and s_c gamma, shifted where a mean overlaps with a teacher."""
+    """(local (C, p*+1), remote (C, p*+1)): beta_c and s_c gamma, shifted if a mean overlaps with a teacher."""
     p, C = parameters, parameters.C
     rows, s = np.zeros((C + 1, table_degree(p) + 1)), weights_of_global(p)
     rows[:, : len(links(p)[0])] = links(p)
@@ -51,7 +53,7 @@ def teacher_series(parameters: Parameters, gram: np.ndarray) -> tuple[np.ndarray
 
 
 def constants(initial: Initial) -> Labelled:
-    """Return the constants of a run: second layer, biases, the frame, and which samples reach which neuron."""
+    """Return the constants of a run: second layer, biases, the frame, and the samples of each neuron."""
     c = initial.constants
     found = {
         "a": (("neuron",), c["a"], "second-layer weight"),
@@ -66,7 +68,7 @@ def constants(initial: Initial) -> Labelled:
 
 
 def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Return measured values of the invariants of the exact flow: the unit ball, and a loss that only falls."""
+    """Return measured values of the invariants of the exact flow: the unit ball, and a decreasing loss."""
     excess = float(max(0.0, -outside(state, initial.constants["gram"]).min(initial=0.0)))
     increase = float(np.diff(state["loss"]).max(initial=0.0)) if "loss" in state else 0.0
     return {"ball_excess": excess, "loss_increase": increase}

@@ -3,8 +3,8 @@
     Psi_{t,(m,j)} = (1/J) 1[expert m active on x_t] sigma(w_mj . x_t + b_mj)
     a = (Psi^T Psi / T + lambda I)^{-1} Psi^T y / T
 
-Errors are those against the noiseless target: with label noise the error against y cannot vanish.
-Source: Kawata et al. 2025, Algorithm 1 (Phase IV) and Lemma C.29, corrected.
+Errors are those against the noiseless target, because the error against y cannot vanish with label noise. Source:
+Kawata et al. 2025, Algorithm 1 (Phase IV) and Lemma C.29, corrected.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ The features of a whole block of 960 neurons take 150 MB, and computing them tak
 into new memory.
 """
 TERMS = 150
-"""Degree of the last term of a Mehler series: for ReLU at equal directions 3e-5 of E sigma^2 is left out."""
+"""Degree of the last term of a Mehler series: for ReLU at equal directions it omits 3e-5 of E sigma^2."""
 
 
 def blocks(
@@ -65,11 +65,12 @@ def blocks(
 
 
 def population(initial: Initial) -> dict[str, Any]:
-    """The regression on infinitely many samples, every expert active on its clusters with certainty, and its error.
+    """The regression on infinitely many samples and its error, if every expert is active on its clusters with
+    certainty.
 
     E[psi_j psi_l | c] = J^{-2} sum_i alpha_i^j alpha_i^l (w_j . w_l)^i (Mehler) and E[y psi_j | c] = H_c / J; the
-    series is cut at degree `TERMS`, and what is cut is bounded by its last term over 1 - |w_j . w_l| or, for equal
-    directions, by Parseval.  Raises `UsageError` behind gates, which route with probabilities.
+    series is truncated at degree `TERMS`. The error is bounded by the last term over 1 - |w_j . w_l| or, for equal
+    directions, by Parseval. Raises `UsageError` for routing by gates, which is random.
     """
     p, c = initial.parameters, initial.constants
     if "theta" in c:

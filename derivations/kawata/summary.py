@@ -1,4 +1,4 @@
-"""Quantities of a run of system `kawata`: hitting times with their horizon, and how many neurons reached what."""
+"""Quantities of a run of system `kawata`: hitting times with their horizon, and numbers of neurons by task."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,15 +19,15 @@ LABELS = {
 
 
 def extra_constants(constants: Mapping[str, np.ndarray]) -> Labelled:
-    """The gate's numbers, where a run has them."""
+    """The gate's numbers, if a run has them."""
     return {n: (dims, constants[n], text) for n, (dims, text) in LABELS.items() if n in constants}
 
 
 def summarise(initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Counts of neurons by what they reached, quantiles of the hitting times, and the horizon that censors them.
+    """Numbers of neurons by recovered task, quantiles of the hitting times, and the horizon that censors them.
 
-    A neuron beyond the horizon is counted as censored: medians and quartiles are those of all neurons, infinite where
-    the horizon hides them (then `None`).
+    A neuron without an event up to the horizon is counted as censored. Medians and quartiles are those of all neurons;
+    if the horizon is too early for them they are infinite (then `None`).
     """
     horizon = float(run.get("horizon", np.nan))
     found: dict[str, Any] = {"neurons": int(initial.parameters.neurons), "threshold": initial.parameters.threshold}

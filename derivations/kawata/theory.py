@@ -1,4 +1,4 @@
-"""Theoretical predictions in the pictures of a run of `kawata`: the threshold, and when the first neuron leaves."""
+"""Theoretical predictions in the figures of a run of `kawata`: the threshold, and the first recovery."""
 
 from typing import Any
 
@@ -9,18 +9,18 @@ from derivations.kawata.parameters import ACTIVATIONS, Parameters, exponent, lin
 from derivations.kawata.shifted import shifted
 
 SMALL = 0.3
-"""The prediction is the leading order in small overlaps: from larger ones it says nothing."""
+"""Largest initial overlap of the prediction, which is the leading order in small overlaps."""
 
 
 def references(run: Any) -> list[Reference]:
     """The threshold of recovery, and per cluster the time at which the fastest neuron recovers its local task.
 
-    To leading order in small overlaps, with one activation a relu(z + b) or another at rest on the means and random
-    routing, kappa' = k alpha_k beta_k kappa^(k-1)/(C J M^2), which blows up at
+    To leading order in small overlaps, with activation a relu(z + b), or another one without motion along the means,
+    and random routing, kappa' = k alpha_k beta_k kappa^(k-1)/(C J M^2), which blows up at
 
         C J M^2/(k (k - 2) alpha_k beta_k kappa(0)^(k-2))
 
-    (k > 2; alpha_k of the neuron at its bias, beta_k of the link).  A neuron whose product is negative never does.
+    (k > 2; alpha_k of the neuron at its bias, beta_k of the link). A neuron with a negative product never recovers it.
     """
     given = parameters(run)
     if not given or "xi" not in run or run.sizes.get("time", 0) < 2:
@@ -33,7 +33,7 @@ def references(run: Any) -> list[Reference]:
 
 
 def _first(run: Any, given: dict[str, Any]) -> list[Reference]:
-    """The earliest predicted recovery of every cluster's task, where the run is Phase I from small overlaps."""
+    """The earliest predicted recovery of every cluster's task, if the run is Phase I from small overlaps."""
     p = Parameters(**given)
     k, kappa = exponent(p), run["kappa"].values[0] if "kappa" in run else None
     if kappa is None or run.attrs.get("stage") != "phase1" or k <= 2 or np.abs(kappa).max() > SMALL or "b" not in run:

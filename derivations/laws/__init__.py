@@ -1,7 +1,7 @@
-"""The laws that claims are judged by: each says what confirms it, what refutes it, and what leaves it open.
+"""The laws that judge claims: each defines the results that confirm, refute, or leave a claim open.
 
-Every law has the same two methods: `judge(samples, looks)` answers, and `sensitivity(samples, looks)` states the
-deviations at which an answer that holds would have been lost.
+Every law has the same two methods: `judge(samples, looks)` returns the answer, and `sensitivity(samples, looks)`
+returns the deviations that would have changed it.
 """
 
 from derivations.laws.agreement import Agrees

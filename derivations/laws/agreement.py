@@ -12,9 +12,9 @@ from derivations.laws.tools import ALARM, DOUBT, failed, name_of, open_because, 
 Score = Mapping[str, float]
 """The measurement of `Agrees`, made by `score`."""
 LEAST_FREEDOM = 4
-"""Standard errors of fewer degrees of freedom decide nothing."""
+"""Smallest degrees of freedom of a standard error on which an answer can rest."""
 EXACT = 1e9
-"""Degrees of freedom that stand for a standard error which is known and not estimated."""
+"""Degrees of freedom of a standard error that is known exactly."""
 
 
 def score(mean: Any, error: Any, expected: Any, freedom: float = EXACT, size: float | None = None) -> Score:
@@ -24,13 +24,14 @@ def score(mean: Any, error: Any, expected: Any, freedom: float = EXACT, size: fl
         mean: the sampled means, of any shape.
         error: their standard errors, of the same shape or one for all.
         expected: the expected values, of the same shape or one for all.
-        freedom: the degrees of freedom of the standard errors: the number of independent batches less one, or `EXACT`
-            where the errors are known.
-        size: what a relative difference is relative to; the largest expected value where it is not given.
+        freedom: the degrees of freedom of the standard errors: the number of independent batches less one, or
+            `EXACT` if the errors are known.
+        size: the unit of a relative difference; by default the largest expected value.
 
     Returns:
         `difference`, the largest difference, with its sign; `error`, the largest standard error; `size`; `freedom`;
-        and `cases`, the number of entries.  The largest difference beside the largest error bounds every entry.
+        and `cases`, the number of entries. The largest difference together with the largest error bounds every
+        entry.
 
     Example:
         >>> found = score([1.01, 0.0], [0.004, 0.002], [1.0, 0.0], freedom=19)
@@ -58,9 +59,9 @@ def relative(found: Score) -> float:
 class Agrees:
     """Sampled means agree with expected values within a relative `margin`.
 
-    Every measurement is a `score`.  The claim is confirmed where the whole t interval of every entry lies within the
-    margin, and refuted where that of one lies outside.  Both levels are shared by all entries of all measurements, so
-    that the largest of many differences is judged as the largest of many.  `because` says where the margin comes from.
+    Every measurement is a `score`. The claim is confirmed if the t intervals of all entries lie within the margin, and
+    refuted if one lies outside. All entries of all measurements share both levels (a correction for multiple tests).
+    `because` is the reason for the margin.
 
     Example:
         >>> Agrees(0.05).judge([({}, 0, score(1.01, 0.004, 1.0)), ({}, 1, score(0.99, 0.004, 1.0))]).answer
@@ -83,7 +84,7 @@ class Agrees:
         fewest = min(found["freedom"] for _, _, found in samples)
         if fewest < LEAST_FREEDOM:
             return open_because(
-                f"{self.meaning}: a standard error of {fewest:g} degrees of freedom decides nothing", 0.0
+                f"{self.meaning}: a standard error of {fewest:g} degrees of freedom is too uncertain for an answer", 0.0
             )
         wide, narrow = (self._halves(samples, level, looks) for level in (DOUBT, ALARM))
         off = np.array([relative(found) for _, _, found in samples])

@@ -1,4 +1,4 @@
-"""Bounds that hold in every case, and the room that a measurement leaves to them."""
+"""Bounds for every case, and the distance of measurements from them."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from derivations.laws.sensitivity import of_cases
 from derivations.laws.tools import EXCEPTIONS, failed, hiding, name_of, values
 
 ROOM = 0.1
-"""A bound is put to the test where a case comes this close to it, as a share of the bound."""
+"""A case tests a bound if its distance from the bound is at most this share of the bound."""
 
 
 def room(bound: float, visible: float | None) -> float:
@@ -19,7 +19,7 @@ def room(bound: float, visible: float | None) -> float:
 
 
 def in_words(low: float, high: float) -> str:
-    """The bounds that there are."""
+    """The existing bounds in words."""
     return " and ".join(f"{sign} {end:g}" for sign, end in ((">=", low), ("<=", high)) if abs(end) < np.inf)
 
 
@@ -30,14 +30,14 @@ def told(slack: float) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Bounded:
-    """Every measurement lies between `low` and `high`; one of them may be absent.
+    """Law: every measurement lies between `low` and `high`; one of them may be absent.
 
-    A case beyond a bound by more than `margin`, the numerical error, refutes.  Where every case obeys, the claim is
-    confirmed if one comes within `visible` of a bound (`because` says why that much; without it a tenth of the
-    bound), so that a bound stronger by more would have been broken; otherwise it is consistent and the slack is
-    part of the answer.  Several seeds are random draws: N of them hold nothing unless the share of exceptions that
-    they can hide, 3/N, is at most `exceptions` (`None`: the cases are no random draws).  `visible=inf` is for signs
-    and orders, of which there is no stronger form.
+    A case beyond a bound by more than `margin`, the numerical error, refutes. If every case obeys, the claim is
+    confirmed if one is within `visible` of a bound, so that a bound stronger by more would have been violated.
+    `because` is the reason for `visible`; by default it is a tenth of the bound. Otherwise the claim is consistent and
+    the slack is part of the answer. Several seeds are random draws: N of them confirm nothing unless the rate of
+    exceptions that they can miss, 3/N, is at most `exceptions` (`None`: the cases are not random). `visible=inf` is for
+    signs and orders, which have no stronger form.
 
     Example:
         >>> Bounded(high=1.0).judge([({"k": 1}, 0, 0.2), ({"k": 2}, 0, 0.97)]).answer
@@ -59,7 +59,7 @@ class Bounded:
     exceptions: float | None = EXCEPTIONS
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
-        """Refuted by any case beyond a bound, confirmed by one that comes close while all obey."""
+        """Refuted by any case beyond a bound, confirmed by a case near a bound if all obey."""
         if (missing := failed(samples, self.meaning)) is not None:
             return missing
         found = values(samples)
@@ -90,6 +90,6 @@ class Bounded:
         )  # fmt: skip
 
     def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
-        """One case beyond a bound, or the share of exceptions that so many cases can hide."""
+        """One case beyond a bound, or the rate of exceptions that so many cases can miss."""
         beyond = f" by more than {self.margin:.2g}" if self.margin else ""
         return (of_cases(len(samples), f"one case beyond the bound{beyond}"),)

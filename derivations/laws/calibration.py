@@ -16,7 +16,7 @@ from derivations.laws.agreement import score
 
 TRIALS = 400
 Draw = Callable[[np.random.Generator, int], Samples]
-"""`draw(rng, wrong)` makes a data set of which the claim is wrong by so many margins: 0, 1 or 2."""
+"""`draw(rng, wrong)` returns a data set in which the claim is wrong by this number of margins: 0, 1 or 2."""
 Scatter = Callable[..., np.ndarray]
 """`scatter(rng, shape)` draws deviations of runs whose median is 0."""
 
@@ -32,7 +32,9 @@ class Design:
 
 @dataclasses.dataclass(frozen=True)
 class Rates:
-    """Shares of data sets: held though wrong by one or two margins, refuted though true, and left open though true."""
+    """Shares of data sets: held although wrong by one or two margins, refuted although true, and left open although
+    true.
+    """
 
     held_one: float
     held_two: float
@@ -41,7 +43,7 @@ class Rates:
 
 
 def rates(design: Design, trials: int = TRIALS, seed: int = 0) -> Rates:
-    """Judge `trials` data sets with the claim true, and as many with it wrong by one and by two margins."""
+    """Judge `trials` data sets with a true claim, and as many each with one that is wrong by one and by two margins."""
     rng = np.random.default_rng(seed)
     true, one, two = ([design.law.judge(design.draw(rng, wrong)).answer for _ in range(trials)] for wrong in (0, 1, 2))
     held_one, held_two = (sum(answer in HOLDS for answer in wrong) / trials for wrong in (one, two))
@@ -64,12 +66,12 @@ def lognormal(rng: np.random.Generator, shape: Any) -> np.ndarray:
 
 
 def rare(rng: np.random.Generator, shape: Any) -> np.ndarray:
-    """Normal scatter of a tenth, and three runs in a hundred that lie a hundred away."""
+    """Normal scatter of a tenth, with three runs in a hundred at a distance of a hundred."""
     return 0.1 * rng.normal(size=shape) + 100.0 * (rng.random(shape) < 0.03)
 
 
 def off_by(law: Any, rng: np.random.Generator, wrong: int) -> float:
-    """Return a deviation of `wrong` margins, of either sign where both are wrong."""
+    """Return a deviation of `wrong` margins, of random sign if both signs are wrong."""
     sides = {"at most": [1], "at least": [-1]}.get(getattr(law, "bound", ""), [-1, 1])
     return wrong * law.margin * float(rng.choice(sides))
 
@@ -99,7 +101,7 @@ def sampled_power(
 
 
 def skewed_slopes(law: Power, sizes: int, runs: int, noise: float, scatter: Scatter) -> Draw:
-    """x^p with an exponent of its own in every run, whose median over the runs is p."""
+    """x^p with an individual exponent in every run; the median of the exponents is p."""
     x = sizes_of(sizes, 4.0)
 
     def draw(rng: np.random.Generator, wrong: int) -> Samples:
@@ -110,7 +112,7 @@ def skewed_slopes(law: Power, sizes: int, runs: int, noise: float, scatter: Scat
 
 
 def with_logarithm(law: Power, sizes: int, runs: int, noise: float, decades: float) -> Draw:
-    """x^p (log x)^q, q = 1/2 or -1/2 in place of one margin, 1 or -1 in place of two; exact data have one run."""
+    """x^p (log x)^q, q = 1/2 or -1/2 for one margin, 1 or -1 for two; exact data have one run."""
     x = sizes_of(sizes, decades)
 
     def draw(rng: np.random.Generator, wrong: int) -> Samples:
@@ -156,7 +158,7 @@ def share(law: Probability, runs: int) -> Draw:
 
 
 def trend(law: Tends, runs: int, falls: bool = False) -> Draw:
-    """Shares 1 - x^-1/2 at four sizes; wrong: a constant share below `last`, or one that falls from 1 to it."""
+    """Shares 1 - x^-1/2 at four sizes; wrong: a constant share below `last`, or one that decreases from 1 to it."""
 
     def draw(rng: np.random.Generator, wrong: int) -> Samples:
         x = 10.0 ** np.arange(1, 5)
@@ -169,12 +171,12 @@ def trend(law: Tends, runs: int, falls: bool = False) -> Draw:
 
 
 def sampled_bound(law: Typical, runs: int, scatter: Scatter) -> Draw:
-    """Runs around a typical one that obeys a lower bound by a margin, or breaks it."""
+    """Runs around a typical one that satisfies a lower bound by a margin, or violates it."""
     return numbers(lambda rng, wrong: law.low + law.margin * ((-wrong or 1) + 0.5 * scatter(rng, runs)))
 
 
 def mean_of_shares(law: Mean, runs: int) -> Draw:
-    """Runs of a quantity in [0, 1] with many small values (a beta law); wrong: its mean beyond the bound."""
+    """Runs of a quantity in [0, 1] with many small values (a beta distribution); wrong: its mean beyond the bound."""
 
     def draw(rng: np.random.Generator, wrong: int) -> Samples:
         centre = 0.1 if not wrong else law.high + wrong * law.margin
@@ -184,7 +186,7 @@ def mean_of_shares(law: Mean, runs: int) -> Draw:
 
 
 def rare_mean(law: Mean, runs: int) -> Draw:
-    """Runs of 0, and `wrong` margins of runs of 1 that carry the mean."""
+    """Runs of value 0, and `wrong` margins of runs of value 1 that determine the mean."""
     return numbers(lambda rng, wrong: rng.random(runs) < wrong * law.margin)
 
 
@@ -217,7 +219,7 @@ def parts(draws: dict[str, Draw]) -> Draw:
 
 
 def powers() -> list[Design]:
-    """Exponents: sampled and exact, with skew, rare runs, runs that share a component, few sizes and logarithms."""
+    """Exponents: sampled and exact, with skew, rare runs, a common component of runs, few sizes and logarithms."""
     half, steep = Power(0.5, margin=0.03, short="a design"), Power(-1.0, margin=0.1, short="a design")
     most = Power(-0.5, margin=0.05, bound="at most", short="a design")
     exact, coarse = Power(0.5, error=1e-6, short="a design"), Power(-1.0, margin=0.05, error=1e-6, short="a design")
@@ -306,7 +308,7 @@ def values() -> list[Design]:
 
 
 def single_cases() -> list[Design]:
-    """Laws that judge case by case, with one case wrong, and three parts of which one is."""
+    """Laws that judge case by case, with one wrong case, and three parts of which one is wrong."""
     value, agrees = Equals(1.0, relative=0.05), Agrees(0.05)
     exactly, one = Equals(1.0, absolute=0.01, error=1e-9), np.arange(60) == 7
     gaps = numbers(lambda rng, wrong: 1e-10 * rng.normal(size=60) + 1.5e-9 * wrong * one)
@@ -332,7 +334,7 @@ def single_cases() -> list[Design]:
 
 
 def designs() -> list[Design]:
-    """The designs of the claims of the five systems, and those that break an interval."""
+    """The designs of the claims of the five systems, and designs that violate assumptions of an interval."""
     return powers() + values() + single_cases()
 
 

@@ -1,4 +1,4 @@
-"""Laws that are judged case by case: a discrepancy that vanishes, a fact that holds."""
+"""Laws that judge case by case: a discrepancy that vanishes, a fact that is true."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from derivations.laws.tools import EXCEPTIONS, failed, hiding, name_of, values
 
 @dataclasses.dataclass(frozen=True)
 class Vanishes:
-    """A discrepancy is zero up to the numerical error: |y| <= `tolerance` in every case.
+    """Law: a discrepancy is zero up to the numerical error, |y| <= `tolerance` in every case.
 
-    Above `refuted_above` (ten tolerances where it is not given) it is not zero; between them the claim stays open.
-    A discrepancy of an identity vanishes at all states if it does at random ones.  Where zero counts events of random
-    draws, `exceptions` is the share of exceptions that N draws must exclude, 3/N <= `exceptions`.
+    Above `refuted_above` (by default ten tolerances) it is not zero; in between the claim is left open. A discrepancy
+    of an identity vanishes at all states if it vanishes at random ones. If y counts events of random draws,
+    `exceptions` is the rate of exceptions that N draws must exclude, 3/N <= `exceptions`.
 
     Example:
         >>> Vanishes(1e-10).judge([({}, 0, 2e-12), ({}, 1, -3e-11)]).answer
@@ -31,7 +31,7 @@ class Vanishes:
     exceptions: float | None = None
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
-        """Confirmed when every discrepancy is within tolerance, refuted when one is clearly beyond it."""
+        """Confirmed if every discrepancy is within tolerance, refuted if one is clearly beyond it."""
         if (missing := failed(samples, self.meaning)) is not None:
             return missing
         found = np.abs(values(samples))
@@ -46,7 +46,7 @@ class Vanishes:
         return Judgement(answer, 0.0, worst, None, reason, margin=self.tolerance)
 
     def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
-        """A discrepancy of two tolerances: one of the size of the tolerance may be cancelled by the numerical error."""
+        """A discrepancy of two tolerances: the numerical error may cancel one of the size of the tolerance."""
         if self.exceptions is not None:
             return (of_cases(len(samples), f"a {self.meaning} above {self.tolerance:g} in one case"),)
         size = 2 * self.tolerance
@@ -56,10 +56,10 @@ class Vanishes:
 
 @dataclasses.dataclass(frozen=True)
 class Proven:
-    """A symbolic identity or an exact decision: every measurement is 0 (holds) or 1 (fails); one failure refutes.
+    """Law: a symbolic identity or an exact decision. A measurement is 0 (true) or 1 (false); one failure refutes.
 
-    Several seeds are random draws, of which N must exclude a share `exceptions` of failures, 3/N <= `exceptions`;
-    `None` where the cases are no random draws.
+    Several seeds are random draws: N of them must exclude a rate `exceptions` of failures, 3/N <= `exceptions`. `None`
+    means that the cases are not random.
 
     Example:
         >>> Proven("the identity").judge([({}, 0, 0), ({}, 1, 1)]).reason
@@ -72,7 +72,7 @@ class Proven:
     exceptions: float | None = EXCEPTIONS
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
-        """Confirmed when all hold, refuted when one fails."""
+        """Confirmed if all cases are true, refuted if one fails."""
         if (missing := failed(samples, self.meaning)) is not None:
             return missing
         failures = int((values(samples) != 0).sum())
@@ -84,5 +84,5 @@ class Proven:
         return Judgement(answer, 0.0, float(failures), None, reason)
 
     def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
-        """One false case, or the share of exceptions that so many cases can hide."""
+        """One false case, or the rate of exceptions that so many cases can miss."""
         return (of_cases(len(samples), f"one false case of {len(samples)}"),)

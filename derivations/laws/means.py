@@ -1,4 +1,4 @@
-"""Bounds on means and on typical runs: what holds on average or mostly, and not in every run."""
+"""Bounds on means and on typical runs: statements about the average or the majority, and not about every run."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -26,13 +26,14 @@ from derivations.laws.tools import (
 
 @dataclasses.dataclass(frozen=True)
 class Mean:
-    """The mean over runs lies between `low` and `high` at every point; one of them may be absent.
+    """Law: the mean over runs lies between `low` and `high` at every point; one of them may be absent.
 
-    A run lies within `limits`, the range of the quantity, without which n runs say nothing of a mean: 3/n of other
-    runs may carry it.  The t interval decides, of at least six runs a point, widened by the runs that n can hide:
-    confirmed within `margin` of [low, high], refuted where all of it lies farther away, and consistent where a bound
-    stronger by more than `visible` (a tenth of the bound unless given; inf for signs and orders) would have been
-    obeyed too.  `because` says where they come from.  `Bounded` is for what holds in every run.
+    `limits` is the range of the quantity. Without it n runs do not determine a mean, because a share of 3/n rare runs
+    may dominate it. The t interval of at least six runs per point decides; it is widened by the rare runs that n runs
+    can miss. The claim is confirmed if the interval is within `margin` of [low, high], and refuted if all of it is
+    farther away. It is consistent if a bound stronger by more than `visible` would have been obeyed too (by default a
+    tenth of the bound; inf for signs and orders). `because` is the reason for both. `Bounded` is for statements about
+    every run.
 
     Example:
         >>> runs = [({}, seed, 0.2 + 0.01 * (seed % 7)) for seed in range(60)]
@@ -85,7 +86,7 @@ class Mean:
         )  # fmt: skip
 
     def _without_limits(self, found: np.ndarray) -> Judgement | None:
-        """Return an open answer where the range of the quantity is not known, or a run lies outside of it."""
+        """Return an open answer if the range of the quantity is not known, or a run lies outside of it."""
         if not np.isfinite(self.limits).all():
             return open_because(f"{self.meaning}: a mean is bounded only where the limits of a run are known")
         if found.min() < self.limits[0] or found.max() > self.limits[1]:
@@ -119,10 +120,10 @@ class Mean:
 
 @dataclasses.dataclass(frozen=True)
 class Typical(Mean):
-    """The typical run lies between `low` and `high` at every point; one of them may be absent.
+    """Law: the typical run lies between `low` and `high` at every point; one of them may be absent.
 
-    As `Mean`, of the median of the runs in place of their mean: the interval covers Student's and that of the median,
-    and needs no `limits`.  Runs of another kind in less than 3/n are not excluded, which the answer says.
+    As `Mean`, for the median of the runs in place of their mean. The interval contains Student's and that of the
+    median, and needs no `limits`. Deviating runs with a rate below 3/n are not excluded, as the answer states.
 
     Example:
         >>> runs = [({}, seed, value) for seed, value in enumerate((0.2, 0.1, 0.4, 0.3, 0.2, 0.3))]

@@ -8,14 +8,14 @@ from derivations.claim import Judgement, Law, Samples, Sensitivity
 from derivations.laws.tools import failed, name_of, open_because, points_of
 
 ORDER = ("refuted", "inconclusive", "consistent", "confirmed")
-"""The weakest part decides: refuted before open before consistent before confirmed."""
+"""Order of the answers, weakest first: refuted, open, consistent, confirmed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class All:
-    """Every part holds: the measurement is a mapping, `parts[name]` judges its entry `name`.
+    """Law: all parts are true. The measurement is a mapping, and `parts[name]` judges its entry `name`.
 
-    The sampled parts share the doubt (Bonferroni), so that more parts do not mean more false alarms.
+    The sampled parts share the error probability (Bonferroni), so that more parts do not give more false alarms.
 
     Example:
         >>> from derivations.laws import Bounded, Vanishes
@@ -28,7 +28,7 @@ class All:
     parts: Mapping[str, Any]
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
-        """The answer of the weakest part, which comes first in the reason and gives the estimate."""
+        """The answer of the weakest part, which is first in the reason and gives the estimate."""
         judged = {name: law.judge(entry(samples, name), looks * len(self.parts)) for name, law in self.parts.items()}
         ordered = sorted(judged.items(), key=lambda item: ORDER.index(item[1].answer))
         name, leading = ordered[0]
@@ -48,8 +48,8 @@ class All:
 class Premise:
     """Assumption of a claim: the measurement is at least `low` in one case or more of every point.
 
-    Where it is, the other parts decide; where it is not, nothing was put to the test, and the claim stays open.  It
-    never refutes, and cases that miss it count for nothing, as they hold whatever the claim says.
+    If it is satisfied, the other parts decide. Otherwise nothing was tested, and the claim is left open. A premise
+    never refutes. Cases that violate it do not count, because they are consistent with any claim.
 
     Example:
         >>> law = Premise(low=1.0, meaning="starved experts")
@@ -63,7 +63,7 @@ class Premise:
     meaning: str
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
-        """Open where the premise is met nowhere."""
+        """Open if no case satisfies the premise."""
         if (missing := failed(samples, self.meaning)) is not None:
             return missing
         groups = points_of(samples)
@@ -72,15 +72,15 @@ class Premise:
         if min(met) > 0:
             return Judgement("confirmed", None, None, None, reason)
         where = name_of(groups[met.index(0)][0], samples)
-        return open_because(f"{reason}, and in none{f' at {where}' if where else ''}: nothing was put to the test")
+        return open_because(f"{reason}, and in none{f' at {where}' if where else ''}: nothing was tested")
 
     def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
-        """None: no deviation of what is supposed speaks against the claim."""
+        """None: no deviation of a premise contradicts the claim."""
         return ()
 
 
 def part_of(law: Any) -> Law:
-    """A part, known to be a law."""
+    """A part, as a law."""
     part: Law = law
     return part
 

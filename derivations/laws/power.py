@@ -1,4 +1,4 @@
-"""Powers: exact ones by the limit of their local exponents, sampled ones by one slope a run."""
+"""Powers: exact ones by the limit of their local exponents, sampled ones by one slope for each run."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -23,19 +23,19 @@ from derivations.laws.tools import (
 )
 
 USUAL_SIZES, USUAL_RANGE = 5, 100.0
-"""A claim of fewer sizes, or over less than two decades, needs a reason for it (`short`)."""
+"""A claim with fewer sizes, or over less than two decades, needs a reason (`short`)."""
 
 LOGARITHMS: Sequence[scaling.Form] = (
     scaling.Form("sqrt(d) log d", logarithm=1.0, exponent=0.5),
     scaling.Form("sqrt(d log d)", logarithm=0.5, exponent=0.5),
     scaling.Form("sqrt(d) / log d", logarithm=-1.0, exponent=0.5),
 )
-"""The rivals of a square root that a log-log slope alone would let pass."""
+"""Rivals of a square root that a log-log slope cannot exclude."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """An exponent with its confirming and its refuting interval, and what keeps it from being believed."""
+    """An exponent with its confirming and its refuting interval, and any objections to it."""
 
     value: float
     interval: tuple[float, float]
@@ -46,28 +46,28 @@ class Found:
 
 @dataclasses.dataclass(frozen=True)
 class Power:
-    """y ~ x^exponent against the coordinate `over`, the exponent within `margin`, and no rival fits.
+    """Law: y ~ x^exponent in the coordinate `over`, with the exponent within `margin`, and no rival fits.
 
     `error=None`: sampled; one least-squares slope for every seed measured at all sizes (at least six seeds, four
-    sizes).  The interval covers that of the typical slope and that of the slope of the mean curve by its misfit, which
-    sees what all seeds of a size share.  A significant change of slope beyond the margin leaves a two-sided law open;
-    a bound is then judged by the upper half of the sizes, if the curve bends and does not merely scatter.
+    sizes). The interval contains that of the typical slope, and that of the slope of the mean curve by its misfit,
+    which includes errors common to all seeds of a size. A significant change of slope beyond the margin leaves a
+    two-sided law open. A bound is then judged by the upper half of the sizes, if the curvature is significant.
 
     `error=e`: deterministic with relative error e; the limit of the local exponents decides, extrapolated with the
-    `correction` of the theory ("log": 1/log x, s: x^-s) towards large coordinates, or `toward="small"` ones (1/x takes
-    the place of x there).
+    `correction` of the theory ("log": 1/log x, s: x^-s) towards large coordinates, or towards small ones with
+    `toward="small"` (1/x then replaces x).
 
-    `bound` "at most" or "at least": confirmed where the exponent is attained within the margin, consistent where it
-    is clearly on the allowed side.
+    `bound` "at most" or "at least": confirmed if the exponent is attained within the margin, consistent if it is
+    clearly on the allowed side.
 
     Rivals of every two-sided law are x^p (log x)^q, q = -1, -1/2, 1/2, 1, and the nearest simple fractions; `rivals`
-    adds to them.  A rival is rejected where the exponent, once its logarithm is taken out, excludes its own; one that
-    is not leaves the claim open.  `no_log_rival` says why no logarithm counts (an expansion in powers, the variance of
-    independent terms), and takes these rivals away.  Fewer than five sizes, or less than two decades, leave the claim
-    open too unless `short` says why.
+    adds to them. After division by its logarithm, the data reject a rival if their exponent excludes that of the rival.
+    A rival that is not rejected leaves the claim open. `no_log_rival` is a reason against logarithms (an expansion in
+    powers, the variance of independent terms), and removes these rivals. Fewer than five sizes, or less than two
+    decades, leave the claim open too unless `short` gives a reason.
 
-    `shift` is subtracted from y first (a known finite-size lag).  An infinite
-    measurement was never reached: the law is claimed with a probability of at least `reached`.
+    `shift` is subtracted from y first (a known finite-size lag). An infinite measurement means that the event did not
+    happen: the law is claimed with a probability of at least `reached`.
 
     Example:
         >>> exact = [({"d": 10**k}, 0, 3.0 * 10 ** (k / 2)) for k in range(4, 9)]
@@ -95,7 +95,7 @@ class Power:
     short: str = ""
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
-        """Judge first that enough runs reach the level, then the exponent against its claim, then the rivals."""
+        """Judge first if enough runs reach the level, then the exponent against its claim, then the rivals."""
         if (missing := failed(samples, self.meaning)) is not None:
             return missing
         count = int(np.isfinite(values(samples)).sum())
@@ -122,11 +122,11 @@ class Power:
         if runs.size < least:
             return f"{self.meaning}: {runs.size} runs measured at every size, of which at least {least} are needed"
         if (y <= 0).any():
-            return f"{self.meaning} is not positive in some cases, where an exponent has no meaning"
+            return f"{self.meaning} is not positive in some cases, so it has no exponent"
         return None
 
     def _exponent(self, x: np.ndarray, log_y: np.ndarray, share: float) -> Found:
-        """The exponent of the data, exact or sampled; `share` is the part of the doubt that is its own."""
+        """The exponent of the data, exact or sampled; `share` is its part of the error probability."""
         if self.error is not None:
             return self._limit(x, log_y, self.error)
         slopes, half = _slopes(x, log_y), x.size // 2
@@ -150,7 +150,7 @@ class Power:
         ends = (found.value - found.error, found.value + found.error)
         away = np.abs(local - self.exponent)
         doubt = ""
-        if not self.bound and away[-1] > max(away[-2], self.margin) + own:  # a bound may be left behind
+        if not self.bound and away[-1] > max(away[-2], self.margin) + own:  # a bound may be exceeded
             doubt = f"local exponents move away from the claim, {local[-2]:.4f} to {local[-1]:.4f}"
         elif not self.bound and away[-1] > 2 * self.margin:
             doubt = f"the last local exponent {local[-1]:.4f} is still far"
@@ -195,19 +195,21 @@ class Power:
         return Judgement(answer, self.exponent, found.value, found.interval, reason, rejected, **limits)
 
     def _lacking(self, x: np.ndarray) -> str:
-        """Return what the sizes lack without a reason for it."""
+        """Return the deficiency of the sizes, if there is no reason for it."""
         if self.short or (x.size >= USUAL_SIZES and x[-1] / x[0] >= USUAL_RANGE * (1 - 1e-9)):
             return ""
         return f"{x.size} sizes over {np.log10(x[-1] / x[0]):.2g} decades, fewer than 5 over 2, without a reason"
 
     def _rivals(self) -> tuple[scaling.Form, ...]:
-        """Return the rivals of a two-sided law: its own, those with a logarithm and the nearest fractions."""
+        """Return the rivals of a two-sided law: those of the claim, those with a logarithm and the nearest
+        fractions.
+        """
         return (
             self.rivals if self.bound else self.rivals + scaling.rivals(self.exponent, self.over, not self.no_log_rival)
         )
 
     def _rejected(self, x: np.ndarray, log_y: np.ndarray) -> tuple[str, ...]:
-        """The rivals whose own exponent the data exclude once their logarithm is taken out."""
+        """The rivals that the data reject: after division by its logarithm the data exclude its exponent."""
         return tuple(rival.name for rival in self._rivals() if self._excludes(rival, x, rival.remove(x, log_y)))
 
     def _excludes(self, rival: scaling.Form, x: np.ndarray, log_y: np.ndarray) -> bool:
@@ -250,7 +252,7 @@ def _across(x: np.ndarray, log_y: np.ndarray) -> intervals.Interval:
 
 
 def _bends(x: np.ndarray, log_y: np.ndarray) -> bool:
-    """Return True if the curvature of the mean curve is significant beside its own misfit (t test at 1 %)."""
+    """Return True if the curvature of the mean curve is significant relative to its misfit (t test at 1 %)."""
     from scipy import special
 
     u, curve = np.log(x) - np.log(x).mean(), log_y.mean(axis=0)

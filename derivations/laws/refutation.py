@@ -1,4 +1,4 @@
-"""The finding that would refute a claim, as a sentence made of its law and margin."""
+"""The finding that would refute a claim, as a sentence derived from its law and margin."""
 
 import functools
 from typing import Any
@@ -21,7 +21,7 @@ SURE = f"{1 - ALARM:.0%} interval"
 def refutation(law: Any) -> str:
     """Return the finding that would refute a claim of this law, as a clause that follows "refuted by".
 
-    A law of another package may say so itself, by a method `refutation()`.
+    A law of another package may define this clause by a method `refutation()`.
 
     Example:
         >>> refutation(Equals(2.0, absolute=0.01, error=1e-9))
@@ -94,7 +94,7 @@ def _(law: Agrees) -> str:
 
 @refutation.register
 def _(law: Premise) -> str:
-    return f"nothing: it is supposed that {law.meaning} is at least {law.low:g}"
+    return f"nothing: the premise is that {law.meaning} is at least {law.low:g}"
 
 
 @refutation.register

@@ -1,8 +1,8 @@
-"""Sensitivity of an answer: the deviation from the claim at which a measurement of this design would have lost it.
+"""Sensitivity of an answer: the deviation from the claim that would have changed the answer with this design.
 
-A law states its sensitivity for the design: margin plus half the width of the interval that the scatter of the runs
-gives, or the share of exceptions that a number of cases can hide.  At the stated deviation the answer is lost in at
-least nine of ten repetitions; `tests/derivations/test_sensitivity.py` simulates that for every law.
+A law derives its sensitivity from the design: margin plus half the width of the interval from the scatter of the runs,
+or the rate of exceptions that a number of cases can miss. At this deviation the answer changes in at least nine of ten
+repetitions; `tests/derivations/test_sensitivity.py` simulates that for every law.
 """
 
 import dataclasses
@@ -11,11 +11,11 @@ from derivations import intervals
 from derivations.claim import HOLDS, Judgement, Law, Samples, Sensitivity
 
 POWER = 0.95
-"""Probability with which the stated deviation costs the answer, where it can be computed: above nine in ten."""
+"""Probability with which the stated deviation changes the answer, if it can be computed: above nine in ten."""
 
 
 def judged(law: Law, samples: Samples) -> Judgement:
-    """Return the law's answer with its sensitivity; an answer that refutes or stays open says how far it is itself."""
+    """Return the law's answer with its sensitivity; an answer that refutes or is open contains the deviation itself."""
     judgement = law.judge(samples)
     if judgement.answer not in HOLDS:
         return judgement
@@ -23,7 +23,7 @@ def judged(law: Law, samples: Samples) -> Judgement:
 
 
 def of_cases(count: int, what: str) -> Sensitivity:
-    """Return the sensitivity of a statement about every case that was found true in all of `count` cases.
+    """Return the sensitivity of a statement about every case that was true in all of `count` cases.
 
     >>> of_cases(24, "one of them beyond the bound").sentence
     'one of them beyond the bound, or exceptions in 12 % of random cases, would have been seen'

@@ -1,4 +1,4 @@
-"""Probabilities of events that happen in a run or do not."""
+"""Probabilities of events that either happen in a run or not."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -13,10 +13,11 @@ from derivations.laws.tools import DOUBT, confirmed_or_refuted, failed, values, 
 
 @dataclasses.dataclass(frozen=True)
 class Probability:
-    """Events (measurements 0 or 1, one a run) have a probability between `low` and `high`.
+    """Law: events (measurements 0 or 1, one per run) have a probability between `low` and `high`.
 
-    The Clopper-Pearson interval decides: confirmed within `visible` of [low, high], refuted where all of it lies
-    farther away, and consistent where a bound stronger by more than `visible` would have been obeyed too.
+    The Clopper-Pearson interval decides. The claim is confirmed if the interval is within `visible` of [low, high],
+    refuted if all of it is farther away, and consistent if a bound stronger by more than `visible` would have been
+    obeyed too.
 
     Example:
         >>> runs = [({}, seed, float(seed < 19)) for seed in range(60)]
@@ -35,7 +36,7 @@ class Probability:
     because: str = ""
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
-        """The answer by the interval of the share, never by the share alone."""
+        """The answer by the interval of the share, and not by the share itself."""
         if (missing := failed(samples, self.meaning)) is not None:
             return missing
         found = values(samples)
@@ -57,7 +58,7 @@ class Probability:
         )
 
     def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
-        """The probability nearest to the claimed range at which nine of ten samples of this size lose the answer."""
+        """The probability nearest to the claimed range at which nine of ten samples of this size change the answer."""
         trials = len(samples)
         found = []
         for bound, word, mirrored in ((self.low, "or less", False), (1 - self.high, "or more", True)):
@@ -76,19 +77,19 @@ class Probability:
 
 
 def lost_at(low: float, visible: float, trials: int, looks: int) -> float | None:
-    """Return the largest probability below `low` at which a bound from below is lost with probability `POWER`.
+    """Return the largest probability below `low` at which a lower bound is not confirmed with probability `POWER`.
 
-    The answer is lost by k successes or fewer; P(K <= k) falls with the probability p, and is `POWER` at
-    1 - p = I^{-1}_{POWER}(trials - k, k + 1), the inverse of the regularised incomplete beta function.
+    The answer changes for k successes or fewer; P(K <= k) decreases with the probability p, and is `POWER` at 1 - p =
+    I^{-1}_{POWER}(trials - k, k + 1), the inverse of the regularised incomplete beta function.
 
     Args:
         low: the claimed bound.
         visible: the margin below it.
         trials: the number of runs.
-        looks: the number of parts that share the doubt.
+        looks: the number of parts that share the error probability.
 
     Returns:
-        The probability, or `None` where no probability has this property.
+        The probability, or `None` if no probability has this property.
     """
     from scipy import special
 

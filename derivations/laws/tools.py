@@ -8,17 +8,19 @@ from derivations import intervals
 from derivations.claim import Answer, Judgement, Samples
 
 DOUBT = 0.05
-"""A law is confirmed by an interval that misses the truth with this probability, shared among the parts looked at."""
+"""Error probability of the interval that confirms a law, shared among all parts."""
 ALARM = 0.01
-"""A law is refuted only by an interval that misses the truth this rarely: a false alarm costs more than silence."""
+"""Error probability of the interval that refutes a law; it is small, because a false alarm is worse than an open
+answer.
+"""
 EXCEPTIONS = 0.05
-"""The share of exceptions that a statement about all random draws must exclude, unless it states another."""
+"""The rate of exceptions that a statement about all random draws must exclude, unless it gives another."""
 LEAST_RUNS = 6
-"""Fewer independent runs decide nothing: the interval of a median at 95 % takes six."""
+"""Smallest number of independent runs: the interval of a median at 95 % needs six."""
 
 
 LEAST_SIZES = 4
-"""Fewer sizes than this show no trend."""
+"""Smallest number of sizes for a trend."""
 
 
 def values(samples: Samples) -> np.ndarray:
@@ -27,7 +29,7 @@ def values(samples: Samples) -> np.ndarray:
 
 
 def failed(samples: Samples, meaning: str) -> Judgement | None:
-    """An open answer where a measurement is not a number: what failed is no evidence for either side."""
+    """An open answer if a measurement is not a number: a failed measurement is no evidence for either side."""
     found = values(samples)
     missing = int(np.isnan(found).sum())
     if not found.size or missing:
@@ -50,7 +52,7 @@ def points_of(samples: Samples) -> list[tuple[dict[str, object], np.ndarray]]:
 
 
 def name_of(point: dict[str, object], among: Samples) -> str:
-    """A point by the coordinates in which the points of the sweep differ."""
+    """A point by the coordinates that differ among the points of the sweep."""
     differ = [name for name in point if len({repr(other.get(name)) for other, _, _ in among}) > 1]
     return ", ".join(f"{name} = {point[name]}" for name in differ)
 
@@ -61,7 +63,7 @@ def within(margin: float, because: str) -> str:
 
 
 def decided(low: float, high: float, target: tuple[float, float], margin: float) -> Answer:
-    """Where the interval [low, high] lies: within `margin` of the target set, farther from it, or across the edge."""
+    """Position of the interval [low, high]: within `margin` of the target set, farther from it, or across the edge."""
     if low >= target[0] - margin and high <= target[1] + margin:
         return "confirmed"
     if high < target[0] - margin or low > target[1] + margin:
@@ -83,7 +85,7 @@ def confirmed_or_refuted(
 
 
 def of_few_runs(groups: Sequence[np.ndarray], meaning: str, predicted: object) -> Judgement | None:
-    """Return an open answer where some point has fewer runs than an interval is made of."""
+    """Return an open answer if a point has too few runs for an interval."""
     fewest = min(group.size for group in groups)
     if fewest >= LEAST_RUNS:
         return None
@@ -91,18 +93,18 @@ def of_few_runs(groups: Sequence[np.ndarray], meaning: str, predicted: object) -
 
 
 def confirming(runs: np.ndarray, looks: int = 1) -> intervals.Interval:
-    """Return the interval of the typical run that confirms: it covers the t interval and that of the median.
+    """Return the confirming interval of the typical run: it contains the t interval and that of the median.
 
-    The first shares its level among the looks.  The second needs no assumption on the law of the runs, and no share:
-    a claim of several parts is confirmed wrongly only if a part that is wrong is (an intersection-union test).
+    The first shares its level among the looks. The second needs no assumption on the distribution of the runs, and no
+    correction: a claim of several parts is wrongly confirmed only if a wrong part is (an intersection-union test).
     """
     return intervals.union(intervals.mean(runs, 1 - DOUBT / looks), intervals.median(runs, 1 - DOUBT))
 
 
 def refuting(runs: np.ndarray, looks: int = 1) -> intervals.Interval:
-    """Return the interval of the typical run that refutes: as `confirming`, at the level of `ALARM`.
+    """Return the refuting interval of the typical run: as `confirming`, at the level of `ALARM`.
 
-    Where there are too few runs for the interval of a median at this level, it is the range of all runs.
+    If there are too few runs for the interval of a median at this level, it is the range of all runs.
     """
     low, high = intervals.median(runs, 1 - ALARM / looks)
     middle = (low, high) if np.isfinite(low) else (float(runs.min()), float(runs.max()))
@@ -112,9 +114,9 @@ def refuting(runs: np.ndarray, looks: int = 1) -> intervals.Interval:
 def between(groups: Sequence[np.ndarray], doubt: float = DOUBT) -> float:
     """Return half the width that the scatter between points adds to the interval of each of them.
 
-    Runs at one point that share a component (a data set, a start) agree with each other more than with the truth.
-    Where the means of three points or more scatter beyond what their runs explain (F test at 5 %), the scatter between
-    the points takes the place of that between the runs: t times the standard deviation of the means.
+    Runs at one point with a common component (a data set, a start) have a common error. If the means of three points or
+    more scatter more than their runs explain (F test at 5 %), the scatter between the points replaces that between the
+    runs: t times the standard deviation of the means.
     """
     from scipy import special
 
@@ -136,7 +138,8 @@ def widened(interval: intervals.Interval, centre: float, extra: float) -> interv
 def by_runs(groups: Sequence[np.ndarray], target: tuple[float, float], margin: float, looks: int) -> Answer:
     """Return the answer of the weakest point, by the interval of its typical run.
 
-    A point is refuted beside the scatter between the others, so that one wrong point does not hide behind its own.
+    A point is tested against the scatter between the other points, so that one wrong point does not increase its own
+    margin.
     """
     tests, extra = looks * len(groups), between(groups)
     for k, group in enumerate(groups):
@@ -149,22 +152,22 @@ def by_runs(groups: Sequence[np.ndarray], target: tuple[float, float], margin: f
 
 
 def widest(groups: Sequence[np.ndarray], looks: int) -> float:
-    """Return half the width of the widest interval among the points, as it confirms."""
+    """Return half the width of the widest confirming interval among the points."""
     extra = between(groups)
     ends = [widened(confirming(group, looks * len(groups)), group.mean(), extra) for group in groups]
     return max((high - low) / 2 for low, high in ends)
 
 
 def others(runs: int) -> str:
-    """Return in words which runs of another kind so many runs do not exclude."""
+    """Return in words the rate of deviating runs that so many runs do not exclude."""
     return f"runs of another kind below {100 * intervals.hidden(runs):.2g} % not excluded"
 
 
 def hiding(samples: Samples, exceptions: float | None) -> str:
-    """Return why cases without an exception do not confirm a statement about all draws; empty where they do.
+    """Return the reason why cases without an exception do not confirm a statement about all draws; empty if they do.
 
-    Several seeds are random draws: N of them exclude a share 3/N of exceptions, which must be at most `exceptions`.
-    One seed (a grid, an exact decision) or `None` (an identity) is no random draw.
+    Several seeds are random draws: N of them exclude a rate 3/N of exceptions, which must be at most `exceptions`. One
+    seed (a grid, an exact decision) or `None` (an identity) is not random.
     """
     allowed = 1.0 if exceptions is None or len({seed for _, seed, _ in samples}) == 1 else exceptions
     left = intervals.hidden(len(samples))

@@ -14,13 +14,13 @@ from derivations.laws.tools import ALARM, DOUBT, LEAST_SIZES, failed, open_becau
 
 @dataclasses.dataclass(frozen=True)
 class Tends:
-    """The probability of an event (measurements 0 or 1, one a run) tends to one as the coordinate `over` grows.
+    """Law: the probability of an event (measurements 0 or 1, one per run) tends to one as the coordinate `over` grows.
 
-    Let p(x) be the share at size x.  The rise is the slope of the events against log x by least squares, times the
-    range of log x.  The claim is confirmed where the Clopper-Pearson interval of the last size lies above
-    `last` - `visible`, and the share rises (the interval of the rise lies above 0) or was as high at every size.  It is
-    refuted where the last share lies below `last` and the interval of the rise below `visible`: it does not rise, or
-    it falls.  Fewer than four sizes decide nothing, whichever way.  `because` says where `last` comes from.
+    Let p(x) be the share at size x. The rise is the slope of the events against log x by least squares, times the range
+    of log x. The claim is confirmed if the Clopper-Pearson interval of the last size lies above `last` - `visible`, and
+    the share rises (the interval of the rise lies above 0) or was as high at every size. It is refuted if the last
+    share lies below `last` and the interval of the rise below `visible`: the share is constant or decreases. Fewer than
+    four sizes leave the claim open. `because` is the reason for `last`.
 
     Example:
         >>> def runs(*successes):
@@ -85,7 +85,7 @@ class Tends:
         return (float(fit.slope) - half) * width, (float(fit.slope) + half) * width
 
     def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
-        """Return the largest share at the last size at which nine of ten samples of this size lose the answer."""
+        """Return the largest share at the last size at which nine of ten samples of this size change the answer."""
         sizes, _ = self._columns(samples)
         probability = lost_at(self.last, self.visible, int((sizes == sizes.max()).sum()), looks)
         if probability is None:

@@ -1,4 +1,4 @@
-"""Values: exact ones at every case, sampled ones by the interval of the mean at every point."""
+"""Values: exact ones in every case, sampled ones by the interval of the mean at every point."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ from derivations.laws.tools import (
 
 @dataclasses.dataclass(frozen=True)
 class Equals:
-    """A quantity equals `value` within the margin relative |value| + absolute.
+    """Law: a quantity equals `value` within the margin relative |value| + absolute.
 
-    `error=None`: sampled, of the typical run.  At every point (at least six runs) the t interval of the mean and the
-    interval of the median must lie within the margin; both outside refute.  Runs of another kind in less than 3/n are
-    not excluded, which the answer says.  `error=e`: deterministic with relative numerical error e; every single case
-    is judged.  `because` says where the margin comes from.
+    `error=None`: sampled, of the typical run. At every point (at least six runs) the t interval of the mean and the
+    interval of the median must lie within the margin; both outside refute. Deviating runs with a rate below 3/n are not
+    excluded, as the answer states. `error=e`: deterministic with relative numerical error e; every single case is
+    judged. `because` is the reason for the margin.
 
     Example:
         >>> Equals(2.0, absolute=0.01, error=1e-9).judge([({}, 0, 2.001), ({}, 1, 1.996)]).answer
@@ -49,11 +49,11 @@ class Equals:
 
     @property
     def margin(self) -> float:
-        """The deviation from the value that still confirms."""
+        """The largest deviation from the value that still confirms."""
         return self.relative * abs(self.value) + self.absolute
 
     def judge(self, samples: Samples, looks: int = 1) -> Judgement:
-        """Confirmed when every point is within the margin, refuted when one is clearly outside."""
+        """Confirmed if every point is within the margin, refuted if one is clearly outside."""
         if (missing := failed(samples, self.meaning)) is not None:
             return missing
         found = values(samples)

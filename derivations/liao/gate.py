@@ -1,4 +1,4 @@
-"""The correlation functions of the gate as run-time arrays: series in rho^2 with a bound on what is cut off."""
+"""The correlation functions of the gate as run-time arrays: series in rho^2 with a bound of the truncation error."""
 
 import functools
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-14
 """Absolute error allowed in any S_ab on [-1, 1]: the loss near its minimum is a difference of numbers near 1."""
 STEEPEST = 3
-"""The temperature up to which the series of every gate and degree reaches the tolerance."""
+"""The largest temperature for which the series of every gate and degree reaches the tolerance."""
 
 
 @functools.cache
@@ -38,7 +38,7 @@ def gate_table(gate: str, temperature: float, degree: int) -> Series:
 
 @functools.cache
 def _series(gate: str, temperature: float, degree: int) -> "CorrelationTable":
-    """The series in rho of all correlation functions, as long as the tolerance asks for."""
+    """The series in rho of all correlation functions, with the length that the tolerance requires."""
     from hermite.correlation import for_gate
 
     return for_gate(gate, temperature, correlation_pairs(degree), TOLERANCE)

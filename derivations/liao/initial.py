@@ -1,7 +1,7 @@
-"""Initial conditions of system `liao`: drawn at any dimension without a d-vector, or read from weights.
+"""Initial conditions of system `liao`: random at any dimension without d-vectors, or from weights.
 
-The state is the Gram matrix of the unit vectors [v_1..v_m, w_1..w_m, v*_1.., w*_1..] with the conserved norms
-a_i = |v_i|, b_i = |w_i| beside it.
+The state is the Gram matrix of the unit vectors [v_1..v_m, w_1..w_m, v*_1.., w*_1..], together with the conserved norms
+a_i = |v_i|, b_i = |w_i|.
 """
 
 import dataclasses
@@ -21,8 +21,8 @@ UNIT = 1e-8
 def enter(parameters: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:
     """The initial condition of a run: drawn with `rng`, or from `previous`.
 
-    `previous` holds the weights of a file (V, W, V_star, W_star), its overlaps, or the components and constants of an
-    earlier stage.
+    `previous` contains the weights of a file (V, W, V_star, W_star), its overlaps, or the components and constants of
+    an earlier stage.
     """
     if previous is not None:
         return from_state(parameters, previous) if "gamma1" in previous else from_weights(parameters, previous)
@@ -46,10 +46,10 @@ def draw_rows(m: int, m_star: int, d: int, rng: np.random.Generator) -> np.ndarr
 
 
 def draw_random(m: int, m_star: int, d: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The paper's initial condition: w_i ~ N(0, I_d/d), v_i = vhat_i projected off w_i.
+    """The paper's initial condition: w_i ~ N(0, I_d/d), v_i = vhat_i minus its projection on w_i.
 
-    Returns coordinates (2m, 2 m_star + 2m) of the unit vectors and the norms a (m,), b (m,).
-    Source: Liao & Kyrillidis 2026, Assumption 2.
+    Returns coordinates (2m, 2 m_star + 2m) of the unit vectors and the norms a (m,), b (m,). Source: Liao & Kyrillidis
+    2026, Assumption 2.
     """
     rows = draw_rows(m, m_star, d, rng)
     v, w = rows[:m], rows[m:]
@@ -70,7 +70,7 @@ def draw_orthogonal(m: int, m_star: int, d: int, rng: np.random.Generator) -> tu
 
 
 def from_coordinates(parameters: Parameters, coordinates: np.ndarray, a: np.ndarray, b: np.ndarray) -> Initial:
-    """The initial condition of students with the given coordinates beside an orthonormal teacher."""
+    """The initial condition of students with the given coordinates and an orthonormal teacher."""
     students, teachers = 2 * parameters.m, 2 * parameters.m_star
     unit = np.vstack([coordinates, np.eye(teachers, coordinates.shape[1])])
     gram = unit @ unit.T
@@ -202,7 +202,7 @@ def from_state(parameters: Parameters, previous: Mapping[str, np.ndarray]) -> In
 def greedy_matching(overlap: np.ndarray) -> np.ndarray:
     """The expert matched to each teacher (m_star,): repeatedly the largest entry of `overlap` (m, m_star).
 
-    A teacher for which no expert is left has -1.
+    A teacher without a remaining expert has -1.
 
     Source: Liao & Kyrillidis 2026, target assignment (I(j_l*) = i_l*), on the signed raw overlaps w_i(0).w*_j.
     """

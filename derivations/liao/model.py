@@ -1,10 +1,10 @@
 """The microscopic model of system `liao`, from the paper's set-up alone: student, teacher, loss, one SGD step.
 
-    f(x) = sum_i pi(beta vbar_i.x) He_p(wbar_i.x)      teacher the same with orthonormal rows, no noise
+    f(x) = sum_i pi(beta vbar_i.x) He_p(wbar_i.x)      the teacher is the same with orthonormal rows, no noise
     loss = (f(x) - f*(x))^2 / 2, averaged over a batch of fresh x ~ N(0, I_d)
 
-Rows are normalised inside the model; the step moves the raw rows.  Nothing here knows a Hermite expansion.
-Source: Liao & Kyrillidis 2026, Section 3, equations (1) to (3).
+Rows are normalised inside the model; the step moves the raw rows. This module contains no Hermite expansion. Source:
+Liao & Kyrillidis 2026, Section 3, equations (1) to (3).
 """
 
 import math
@@ -98,7 +98,7 @@ def sizes(parameters: Parameters) -> tuple[int, int]:
 
 
 def numbers(parameters: Parameters, gram: np.ndarray) -> tuple[object, ...]:
-    """Run-time arguments of the functions above: sizes, degree, gate, whether norms are kept, and the first norms."""
+    """Run-time arguments of the functions above, in the order of `Numbers`."""
     p = parameters
     kind = KINDS[p.gate]
     first = np.sqrt(np.diag(gram)[: 2 * p.m]).copy()

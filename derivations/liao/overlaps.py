@@ -28,7 +28,7 @@ def assemble_gram(state: Mapping[str, np.ndarray], teachers: np.ndarray) -> np.n
 
 
 def given(arrays: Mapping[str, np.ndarray]) -> bool:
-    """Return True if the arrays are meant as overlaps."""
+    """Return True if the arrays are overlaps."""
     return any(name in arrays for name in (*BLOCKS, *OPTIONAL))
 
 
@@ -36,9 +36,9 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Parameters, explicit: fro
     """Check a start by overlaps and return the parameters with the sizes it implies.
 
     `gamma1`, `gamma2`, `zeta1`, `zeta2` (m, m_star) and `I1`, `I2`, `I3` (m, m) are the blocks of the Gram matrix of
-    the unit vectors; optional are the norms `norm_v`, `norm_w` (m,) (1 unless given) and `teacher_gram` (2 m_star,
-    2 m_star) of v*_1.., w*_1.. (the identity unless given).  Raises `UsageError` for blocks that are missing or do not
-    fit, for diagonals that are not 1, and where no vectors in dimension d have these overlaps.
+    the unit vectors; optional are the norms `norm_v`, `norm_w` (m,) (by default 1) and `teacher_gram` (2 m_star, 2
+    m_star) of v*_1.., w*_1.. (by default the identity). Raises `UsageError` for blocks that are missing or do not fit,
+    for diagonals that are not 1, and for overlaps that no vectors in dimension d have.
     """
     missing = [name for name in BLOCKS if name not in arrays]
     if missing:
@@ -67,7 +67,7 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Parameters, explicit: fro
 
 
 def completed(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The blocks as numbers, with norms of 1 and an orthonormal teacher where these are not given."""
+    """The blocks as numbers, with norms of 1 and an orthonormal teacher as defaults."""
     m, m_star = np.asarray(arrays["gamma1"]).shape
     standard = {"norm_v": np.ones(m), "norm_w": np.ones(m), "teacher_gram": np.eye(2 * m_star)}
     return standard | {name: np.array(values, float) for name, values in arrays.items()}
@@ -93,7 +93,7 @@ def _check_values(arrays: Mapping[str, np.ndarray], m_star: int) -> None:
             raise UsageError(f"array {name} holds a number that is not finite")
     for name in ("norm_v", "norm_w"):
         if name in arrays and not (arrays[name] > 0).all():
-            raise UsageError(f"{name} must be positive: a direction needs a vector of some length")
+            raise UsageError(f"{name} must be positive: a direction needs a nonzero vector")
     for name in ("I1", "I2", "teacher_gram"):
         block = arrays.get(name, np.eye(2 * m_star)).astype(float)
         off = np.abs(np.diag(block) - 1)
@@ -108,7 +108,7 @@ def _check_values(arrays: Mapping[str, np.ndarray], m_star: int) -> None:
 
 
 def _check_vectors(arrays: Mapping[str, np.ndarray], m_star: int, d: int) -> None:
-    """Raise where the Gram matrix is not positive semi-definite, or has a higher rank than d."""
+    """Raise an error if the Gram matrix is not positive semi-definite, or has a higher rank than d."""
     whole = completed(arrays)
     values = np.linalg.eigvalsh(assemble_gram(whole, whole["teacher_gram"]))
     if values[0] < -UNIT:

@@ -1,4 +1,4 @@
-"""The parameters of system `liao`, with their domains; `check` holds what no single domain can say."""
+"""The parameters of system `liao`, with their domains; `check` contains conditions on several parameters."""
 
 import dataclasses
 
@@ -33,9 +33,9 @@ class Parameters:
 def check(parameters: Parameters, drawn: bool = True) -> None:
     """Raise `UsageError` when the parameters do not fit together.
 
-    An initial condition that is `drawn` puts 2 m students in general position beside 2 m_star orthonormal
-    teacher vectors, so d >= 2 m + 2 m_star is needed (weights from a file may be linearly dependent); the linear
-    tier describes a recovered student, m = m_star.
+    A random initial condition (`drawn`) has 2 m students in general position and 2 m_star orthonormal teacher vectors,
+    so d >= 2 m + 2 m_star is needed (weights from a file may be linearly dependent); the linear tier describes a
+    recovered student, m = m_star.
     """
     if parameters.m_star > parameters.m:
         raise UsageError(
@@ -49,6 +49,6 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
         )
     if parameters.tier == "linear" and parameters.m != parameters.m_star:
         raise UsageError(
-            f"tier linear needs m = m_star, but m = {parameters.m} and m_star = {parameters.m_star}: "
-            "it is the linearisation at the optimum, where every student has found its teacher"
+            f"tier linear needs m = m_star, but m = {parameters.m} and m_star = {parameters.m_star}: it is the "
+            "linearisation at the optimum, at which every student equals its teacher"
         )

@@ -1,4 +1,4 @@
-"""The pictures of a liao run: alignment, loss and anti-alignment against time, the final heat maps, and pruning."""
+"""The figures of a liao run: alignment, loss and anti-alignment against time, the final heat maps, and pruning."""
 
 from typing import Any
 
@@ -19,16 +19,16 @@ from derivations.drawing import (
 )
 
 LEAST = {"loss": 0.0, "min_I2": 0.05, "anti_aligned": 0.5}
-"""Curves that move less are constant on their axes, which show overlaps from -1 and whole pairs."""
+"""Curves with smaller movements are constant on their axes, which show overlaps from -1 and whole pairs."""
 
 TICKS = 8
-"""Teachers that are numbered below a heat map."""
+"""Maximal number of teachers with a number below a heat map."""
 
 
 def draw(run: Any) -> dict[str, Any]:
     """Figures by name for an `xarray.Dataset` of a run.
 
-    `trajectories` where time goes on, `alignment` where a run has all pairs, `pruning` where experts were removed.
+    `trajectories` for a time series, `alignment` for a run with all pairs, `pruning` for a run with removed experts.
     """
     figures = {"trajectories": trajectories(run)} if run.sizes["time"] > 1 else {}
     if run["gamma2"].dims == ("time", "expert", "teacher") and run["gamma2"].size:
@@ -39,7 +39,7 @@ def draw(run: Any) -> dict[str, Any]:
 
 
 def matched_pairs(run: Any) -> list[tuple[int, int]]:
-    """(expert, teacher) pairs to show: for each teacher the expert nearest to it at the end of the run."""
+    """(expert, teacher) pairs in the figure: for each teacher the expert nearest to it at the end of the run."""
     final = np.abs(run["gamma2"].values[-1])
     return [(int(final[:, j].argmax()), j) for j in range(final.shape[1])]
 
@@ -47,8 +47,8 @@ def matched_pairs(run: Any) -> list[tuple[int, int]]:
 def trajectories(run: Any) -> Any:
     """Matched alignments (experts dashed, routers solid), the loss, and student-student anti-alignment over time.
 
-    Alignments that end at a plateau at 1 have their distance from it below them.  Above is the time in units of
-    sqrt(d), in which recovery and anti-alignment do not know the dimension.
+    For alignments with a final plateau at 1, the distance from it is shown below them. The upper axis is the time in
+    units of sqrt(d), in which recovery and anti-alignment do not depend on the dimension.
     """
     from matplotlib.figure import Figure
 
@@ -104,7 +104,7 @@ def _alignments(axis: Any, run: Any, pairs: list[tuple[np.ndarray, np.ndarray]])
 
 
 def _scalar(axis: Any, run: Any, name: str) -> None:
-    """The loss, the smallest overlap of two students, or the number of anti-aligned pairs, which goes by steps."""
+    """The loss, the smallest overlap of two students, or the number of anti-aligned pairs, a step function."""
     steps = {"drawstyle": "steps-post"} if name == "anti_aligned" else {}
     axis.plot(run["time"], run[name], color=BLACK, **steps)
     label = {
@@ -120,7 +120,7 @@ def _scalar(axis: Any, run: Any, name: str) -> None:
 
 
 def alignment(run: Any) -> Any:
-    """Heat maps of the final alignments, experts sorted by the teacher they found (the paper's Figure 1)."""
+    """Heat maps of the final alignments, with experts sorted by their recovered teacher (the paper's Figure 1)."""
     from matplotlib.figure import Figure
 
     gamma1, gamma2 = run["gamma1"].values[-1], run["gamma2"].values[-1]
@@ -144,13 +144,15 @@ def alignment(run: Any) -> Any:
 
 
 def numbers_before(run: Any) -> list[int]:
-    """The number of every expert from 1, as it was before pruning."""
+    """The number of every expert from 1, in the order before pruning."""
     kept = run["kept"].values if "kept" in run and run.sizes["kept_expert"] == run.sizes["expert"] else None
     return [int(k) + 1 for k in (kept if kept is not None else range(run.sizes["expert"]))]
 
 
 def pruning(run: Any) -> Any:
-    """The loss along greedy pruning, each removed expert named; below it who was removed and who is kept."""
+    """The loss along greedy pruning, with the name of each removed expert; below, the removed and the remaining
+    experts.
+    """
     from matplotlib.figure import Figure
 
     losses, removed, kept = run["pruning_loss"].values, run["removed"].values, run["kept"].values
@@ -173,9 +175,9 @@ def pruning(run: Any) -> Any:
 
 
 def sort_experts(gamma2: np.ndarray) -> list[int]:
-    """Experts in the order of the teachers they are nearest to; then the unused ones, sorted likewise.
+    """Experts in the order of their nearest teachers, followed by the unused ones, sorted in the same way.
 
-    An unused expert stands with the teacher it is most aligned with, the most aligned first.
+    An unused expert is listed with the teacher of its largest alignment, the most aligned first.
 
     >>> sort_experts(np.array([[0.1, 0.3], [0.9, 0.0], [0.2, 0.0], [0.0, 0.8], [0.0, -0.4]]))
     [1, 3, 2, 4, 0]

@@ -2,7 +2,7 @@
 
     L_S = sum_{i, i' kept} K_ii' - 2 sum_{i kept, j} K_ij* + sum_{j, j'} K_j*j'*        (no factor 1/2 here)
 
-Starting from all experts, the one whose removal gives the smallest loss is removed as long as the loss falls.
+Starting from all experts, the one whose removal gives the smallest loss is removed, as long as the loss decreases.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ class Pruning:
 
 def kernel_matrix(initial: Initial) -> np.ndarray:
     """K (m + m_star, m + m_star): E[h_a h_b] of all expert outputs, students first, in closed form."""
-    from derivations.equations.interpreter import Evaluator  # which loads SymPy
+    from derivations.equations.interpreter import Evaluator  # this import loads SymPy
     from derivations.liao.tiers import prune
 
     stated = prune.statement(initial.parameters, "exact")
@@ -56,7 +56,7 @@ def sample_matrix(initial: Initial, samples: int, rng: np.random.Generator, bloc
 
 
 def greedy_prune(matrix: np.ndarray, m: int) -> Pruning:
-    """Remove experts one by one while the loss of the rest falls.  Source: Liao & Kyrillidis 2026, equation (8)."""
+    """Remove experts one by one while the loss of the rest decreases. Source: Liao & Kyrillidis 2026, equation (8)."""
     signed = np.concatenate([np.ones(m), -np.ones(len(matrix) - m)])
     kept, removed = list(range(m)), []
 
@@ -80,7 +80,7 @@ def greedy_prune(matrix: np.ndarray, m: int) -> Pruning:
 
 
 def apply(initial: Initial, rng: np.random.Generator) -> MapResult:
-    """Prune greedily: the state of the kept experts, which were removed, and how the loss fell."""
+    """Prune greedily: the state of the remaining experts, the removed experts, and the loss at each removal."""
     p = initial.parameters
     samples = p.prune_samples
     matrix = sample_matrix(initial, samples, rng) if samples else kernel_matrix(initial)

@@ -1,8 +1,8 @@
 """The limit d -> infinity of the leading-order flow: a race between captures and annihilations.
 
-With u = sqrt(d) gamma2(0) and z = sqrt(d) I2(0), teacher j is captured by expert i at 1/(4.5 u_ij) and the student
-pair (i, r) annihilates at 1/(9 |z_ir|) if z_ir < 0, in units of sqrt(d), for unit norms at degree 3; an event removes
-its participants.
+With u = sqrt(d) gamma2(0) and z = sqrt(d) I2(0), teacher j is captured by expert i at 1/(4.5 u_ij) and the student pair
+(i, r) annihilates at 1/(9 |z_ir|) if z_ir < 0, in units of sqrt(d), for unit norms at degree 3; after an event its
+participants take part in no other.
 """
 
 import dataclasses

@@ -1,4 +1,6 @@
-"""Theoretical predictions in the pictures of a run of `liao`: times of teachers and anti-alignments, and 0.9."""
+"""Theoretical predictions in the figures of a run of `liao`: times of recovery and anti-alignment, and the level
+0.9.
+"""
 
 from typing import Any
 
@@ -8,20 +10,20 @@ from derivations.drawing import BLACK, Reference, colours, parameters
 from derivations.liao.race import race
 
 FOUND = 0.9
-"""An alignment of this size counts as found (Definition of the hitting times `T_gamma`)."""
+"""An alignment of this size counts as recovered (Definition of the hitting times `T_gamma`)."""
 ALIGNMENTS = ("gamma1", "gamma2")
-"""What the panel of alignments shows."""
+"""Content of the panel of alignments."""
 TIERS = ("exact", "riccati", "riccati_paper")
-"""The tiers in which experts are found from small overlaps, and pairs annihilate."""
+"""The tiers in which experts recover teachers from small overlaps, and pairs annihilate."""
 SMALL = 0.5
-"""The race is the leading order in small overlaps: from larger ones it predicts nothing."""
+"""Largest initial overlap for the race, which is the leading order in small overlaps."""
 
 
 def references(run: Any) -> list[Reference]:
-    """The level 0.9, and for cubic experts the race that the overlaps at the start decide.
+    """The level 0.9, and for cubic experts the race determined by the initial overlaps.
 
-    Expert i would find teacher j at 1/(4.5 gamma2_ij), the student pair (i, r) annihilates at 1/(9 |I2_ir|) where I2 is
-    negative, norms included: sqrt(d)/(4.5 u) and sqrt(d)/(9 |z|) for gamma2 = u/sqrt(d), I2 = z/sqrt(d).
+    Expert i would recover teacher j at 1/(4.5 gamma2_ij). The student pair (i, r) annihilates at 1/(9 |I2_ir|) if I2 is
+    negative. With norms: sqrt(d)/(4.5 u) and sqrt(d)/(9 |z|) for gamma2 = u/sqrt(d), I2 = z/sqrt(d).
     """
     if "gamma2" not in run or run.sizes.get("time", 0) < 2:
         return []
@@ -29,7 +31,7 @@ def references(run: Any) -> list[Reference]:
 
 
 def _race(run: Any) -> list[Reference]:
-    """The predicted captures, and the first anti-alignment that sqrt(d)/(9 max |z-|) predicts."""
+    """The predicted captures, and the first anti-alignment, at sqrt(d)/(9 max |z-|)."""
     given = parameters(run)
     begins = run.attrs.get("stage") == "train" and float(run["time"][0]) == 0.0 and "I2" in run
     if (

@@ -60,7 +60,7 @@ SYSTEM = System(
             model="derivations.pmoe.truth:experts",
             clock=CLOCK,
             horizon=lambda parameters: 200.0,
-            meaning="training of the experts, routers frozen (Theorem 4.2); of the CNN (Theorem 4.3)",
+            meaning="training of the experts with constant routers (Theorem 4.2); of the CNN (Theorem 4.3)",
             tick=lambda parameters, step_size: step_size * parameters.m,
         ),
         Dynamics(

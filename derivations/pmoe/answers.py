@@ -1,4 +1,4 @@
-"""The network of a run on given samples: outputs, margins, and which patches every expert takes."""
+"""The network of a run on given samples: outputs, margins, and the patches of every expert."""
 
 from collections.abc import Mapping
 
@@ -33,7 +33,7 @@ def predict(parameters: Parameters, arrays: Mapping[str, np.ndarray], inputs: Ma
             raise UsageError(f"counts must have a column for each of {P} patterns, but has shape {counts.shape}")
     p = settle(parameters) if parameters.k == 0 else parameters
     if counts.sum(axis=1).min() < p.l:
-        raise UsageError(f"a sample has {int(counts.sum(axis=1).min())} patches, but every expert takes l = {p.l}")
+        raise UsageError(f"a sample has {int(counts.sum(axis=1).min())} patches, but every expert needs l = {p.l}")
     routed = model.top_l(route[:, :, None], counts.T.astype(float), p.l)
     share = model.gates(route[:, :, None], routed, p.l, model.GATES.get(p.gate, 0))
     taken = (("expert", "pattern", "sample"), routed, "copies of a pattern among the l patches that an expert takes")

@@ -8,7 +8,7 @@ from derivations.pmoe.world import gram_of
 
 
 def check(parameters: Parameters, drawn: bool = True) -> None:
-    """Raise `UsageError` when the parameters do not fit together."""
+    """Raise `UsageError` for parameters that do not fit together."""
     p = settle(parameters)
     if p.l > p.n:
         raise UsageError(f"l must be at most n: an expert cannot receive l = {p.l} of n = {p.n} patches")
@@ -41,9 +41,9 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
 
 
 def _check_classes(p: Parameters) -> None:
-    """Check requirements of several classes, and refuse what is defined only for two."""
+    """Check requirements of several classes, and raise an error for options that are defined only for two."""
     if p.loss == "logistic" and p.classes > 2:
-        raise UsageError(f"the logistic loss is for two classes, but classes = {p.classes}: leave loss=logistic out")
+        raise UsageError(f"the logistic loss is for two classes, but classes = {p.classes}: omit loss=logistic")
     if p.routers == "single" and p.k < p.classes:
         raise UsageError(f"routers=single needs an expert for each class: give k >= {p.classes}")
     if p.classes > 2 and p.composition == "bounded_close":

@@ -1,13 +1,13 @@
-"""The closed form of level L3: two samples (a deterministic composition), routers frozen, infinite width.
+"""The closed form of level L3: two samples (a deterministic composition), constant routers, infinite width.
 
 With one sample of each class the drive c_s is a combination of the two samples, so that two numbers X_a = int v(u_a) dt
-carry everything:
+determine the run:
 
     phi_s(t) = phi_s(0) + (1/(2 k l)) K (n_s^+ G^+ X_+ - n_s^- G^- X_-),     u_a = u_a(0) + sum_b C_ab X_b,
     C_ab = y_a y_b (1/(2 k l^2)) sum_s (n_s^a G_s^a)' K (n_s^b G_s^b)
 
-and, where both classes have the same margin (C_++ = C_--, equal starts), u + e^u grows linearly, at the rate R = C_++
-+ C_+-:
+and, if both classes have the same margin (C_++ = C_--, equal starts), u + e^u grows linearly, at the rate R = C_++ +
+C_+-:
 
     u(t) = A - W(e^A),  A = u(0) + e^(u(0)) + R t            (W: Lambert's function)
 
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 OVERFLOW = 700.0
-"""Beyond this e^A overflows, and u + e^u = A is solved by Newton's method."""
+"""Above this number e^A overflows, and Newton's method solves u + e^u = A."""
 SAME = 1e-12
 
 
@@ -44,7 +44,7 @@ def time_to(v: float, start: float, rate: float) -> float:
 
 
 def rate(start: np.ndarray, coupling: np.ndarray) -> float:
-    """R of the closed form, or NaN where the two margins differ."""
+    """R of the closed form, or NaN if the two margins differ."""
     size = float(np.abs(coupling).max())
     equal = abs(coupling[0, 0] - coupling[1, 1]) <= SAME * size and abs(start[0] - start[1]) <= SAME * (
         1 + abs(start[0])

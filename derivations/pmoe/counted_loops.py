@@ -1,7 +1,7 @@
-"""What training on counts of patterns asks of a batch, as plain loops for numba: the draws and sums of `model`.
+"""Draws and sums of `model` over a batch, for training on counts of patterns, as plain loops for numba.
 
-Samples are counts (P, B), and all of them have the same route values (k, P) and responses (k, P).  Loops go over the
-samples of a batch innermost; assignments of slices would each take half a second to compile.
+Samples are counts (P, B), and all of them have the same route values (k, P) and responses (k, P). The innermost loops
+are over the samples of a batch; assignments of slices would each take half a second to compile.
 """
 
 from collections.abc import Callable
@@ -11,11 +11,13 @@ import numpy as np
 rank: Callable[..., None]
 
 FAR = 600.0
-"""Route values further apart than this are raised sample by sample: what one of them routes might underflow."""
+"""If route values differ by more than this, exponentials are computed sample by sample, because they might
+underflow.
+"""
 
 
 def count_patterns(uniform, cumulative, copies, labels):
-    """Fill copies (P, B) and labels (B,) with the samples that `model.draw` makes of the uniform numbers (n, B)."""
+    """Fill copies (P, B) and labels (B,) with the samples of `model.draw` at the uniform numbers (n, B)."""
     for b in range(labels.size):
         first = uniform[0, b] < 0.5
         labels[b] = 1.0 if first else -1.0
@@ -33,7 +35,7 @@ def count_patterns(uniform, cumulative, copies, labels):
 
 
 def take_copies(copies, left, taken):
-    """Route what is `left` (B,) of l to a pattern, as far as the samples have copies of it."""
+    """Route the remaining places `left` (B,) of l to a pattern, limited by its copies in the samples."""
     for b in range(left.size):
         taken[b] = min(left[b], copies[b])
         left[b] -= taken[b]
@@ -79,7 +81,9 @@ def shares(route, copies, order, l, gate, taken, lifted, total):  # noqa: E741
 
 
 def sums_joint(route, response, copies, labels, weight, l, gate, experts, pull):  # noqa: E741
-    """Fill experts and pull (k, P) with the sums of weight (B,) times those of `model.weigh_joint` over a batch."""
+    """Fill experts and pull (k, P) with the sums over a batch of weight (B,) times the results of
+    `model.weigh_joint`.
+    """
     (k, P), B = route.shape, labels.size
     taken, lifted, total = np.empty((k, P, B)), np.empty((k, P)), np.empty((k, B))
     order, mean, margin = np.empty(P, dtype=np.int64), np.empty((k, B)), np.empty(B)
@@ -116,7 +120,7 @@ def sums_joint(route, response, copies, labels, weight, l, gate, experts, pull):
 
 
 def sums_experts(route, response, copies, labels, weight, l, gate, experts, pull):  # noqa: E741
-    """The same with frozen routers."""
+    """Fill experts and pull with the sums for constant routers."""
     sums_joint(route, response, copies, labels, weight, l, gate, experts, pull)
     for s in range(pull.shape[0]):
         for z in range(pull.shape[1]):

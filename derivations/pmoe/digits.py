@@ -1,8 +1,7 @@
-"""A labelled stand-in for the paper's MNIST experiments: grids of 16 scikit-learn digits, trained by the paper's
-recipe.
+"""A labelled substitute for the paper's MNIST experiments: grids of 16 scikit-learn digits, trained as in the paper.
 
-Digit 1 is o1, digit 0 is o2, the others are irrelevant; patches are raw pixels over 16 (8 x 8), images for training and
-for tests are different.  MNIST itself is not in this project.  Source: Chowdhury et al. 2023, Section 5.1.
+Digit 1 is o1, digit 0 is o2, the others are irrelevant. Patches are raw pixels over 16 (8 x 8), and training and test
+images are different. MNIST itself is not in this project. Source: Chowdhury et al. 2023, Section 5.1.
 """
 
 import dataclasses
@@ -13,7 +12,7 @@ import numpy as np
 from derivations.pmoe import model
 
 TRAINED_ON = 1200
-"""The first of the 1797 images, for training; the rest is for tests."""
+"""Number of the 1797 images for training, the first ones; the rest is for tests."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +48,8 @@ def grids(
 
 
 def start(mode: str, d: int, rng: np.random.Generator) -> Network:
-    """The paper's sizes: CNN 40 neurons; separate 2 x 20, l = 2; joint 8 x 5, l = 6; widths of the start by equation
-    (7).
+    """The paper's sizes: CNN 40 neurons; separate 2 x 20, l = 2; joint 8 x 5, l = 6; initial standard deviations by
+    equation (7).
     """
     k, each, taken, gate = {"cnn": (1, 40, 16, 0), "separate": (2, 20, 2, 0), "joint": (8, 5, 6, 1)}[mode]
     hidden = rng.standard_normal((k, each, d)) / np.sqrt(k * each)
@@ -77,7 +76,7 @@ def train(
     rate: float = 0.2,
     size: int = 20,
 ) -> Network:
-    """Epochs of mini-batch descent; in separate training the routers come first, by the linear loss over all
+    """Epochs of mini-batch descent; in separate training the routers are trained first, by the linear loss over all
     samples.
     """
     net, count = start(mode, x.shape[-1], rng), len(labels)

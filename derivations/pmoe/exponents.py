@@ -1,12 +1,11 @@
-"""The book-keeping of exponents behind the theorems: from descent lemmas to samples, steps and network size, by SymPy.
+"""The bookkeeping of exponents behind the theorems: from descent lemmas to samples, steps and network size, by SymPy.
 
-A chain is a signal S (loss decrease per unit of eta m), a step E = eta m, a horizon t = reach tau/eta with tau = sigma
-A,
-a batch B, and the level v at which it is used.  Then
+A chain has a signal S (loss decrease per unit of eta m), a step E = eta m, a horizon t = reach tau/eta with tau = sigma
+A, a batch B, and the level v of its use. Then
 
     T = 1/(E S),   m from sqrt(m) = 1/(S reach A),   N = T B,   gamma = 1/(p sqrt delta)
 
-Source: Chowdhury et al. 2023, Lemmas G.4, H.4, I.4 and Appendices F.3, F.5, F.6 (logarithms left out).
+Source: Chowdhury et al. 2023, Lemmas G.4, H.4, I.4 and Appendices F.3, F.5, F.6 (without logarithms).
 """
 
 import dataclasses
@@ -20,7 +19,7 @@ gamma: Any = 1 / (p * sympy.sqrt(delta))
 
 @dataclasses.dataclass(frozen=True)
 class Chain:
-    """One reading of a proof."""
+    """One interpretation of a proof."""
 
     signal: Any
     step: Any
@@ -74,7 +73,7 @@ CHAINS = {
         g**3 * v**2 / (k * l**2), g**3 * v**2 * l**2 / k, g**3 * v**2 / (n * k), k**2 / (g**6 * v**4), eps**2 / l, l
     ),
 }
-"""The step of "joint" is H.4's eta m; its horizon is l tau/eta.  At level eps/2 the constant 2 is left out."""
+"""The step of "joint" is H.4's eta m; its horizon is l tau/eta. At level eps/2 the constant 2 is omitted."""
 
 P, D, E = p**6, delta**3, eps**-8
 PRINTED: dict[str, tuple[Any, Any, Any]] = {
@@ -103,7 +102,7 @@ EXPECTED: dict[str, tuple[Any, Any, Any]] = {
         k**2 * l**4 * P * D * E, k**4 * l**8 * P**2 * D**2 * E**2, k**4 * n**2 * l**10 * P**2 * D**2 * E**2,
     ),
 }  # fmt: skip
-"""(T, N, m) that each chain gives."""
+"""(T, N, m) of each chain."""
 
 
 def agrees(chain: str, stated: tuple[Any, Any, Any]) -> tuple[bool, bool, bool]:

@@ -1,4 +1,4 @@
-"""Initial condition of a run: inner products of neurons and routers with the patterns, drawn or read from a file."""
+"""Initial condition of a run: inner products of neurons and routers with the patterns, random or from a file."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ WEIGHTS = ("patterns", "hidden", "out", "router")
 PRODUCTS = ("gram", "pre", "out", "route")
 SAMPLES = ("index", "y")
 LEFT_OPEN = {"k": 0, "loss": "auto"}
-"""Values that leave a parameter to the file."""
+"""Values of a parameter that is taken from the file."""
 LARGEST = 10**9
-"""Numbers of an activity that are held at most: 8 GB."""
+"""Maximal number of entries of an activity in memory: 8 GB."""
 TIE = 0.01
 """Perfect routers rank the irrelevant patterns at random: by values of this size, between o1 at 1 and o2 at -1."""
 
@@ -26,14 +26,14 @@ TIE = 0.01
 def enter_router(
     parameters: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator
 ) -> Initial:
-    """The start of the routers' own training."""
+    """The start of the training of routers."""
     return _enter(parameters, previous, rng, "router")
 
 
 def enter_experts(
     parameters: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator
 ) -> Initial:
-    """The start of the experts' training, routers frozen: separate training and the CNN."""
+    """The start of the training of experts with constant routers: separate training and the CNN."""
     return _enter(parameters, previous, rng, "experts")
 
 
@@ -45,7 +45,7 @@ def enter_joint(parameters: Parameters, previous: Mapping[str, np.ndarray] | Non
 def _enter(p: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator, stage: str) -> Initial:
     p = settle(p, stage)
     if previous is None:
-        check(p)  # what fits while the mode is open (two experts) need not fit here (four)
+        check(p)  # parameters valid while the mode is open (two experts) may be invalid here (four)
         gram = world.gram_of(p)
         pre, out = neurons(p, gram, rng)
         return assemble(p, gram, pre, out, start_routers(p, gram, rng, stage))
@@ -61,16 +61,16 @@ def _enter(p: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.ran
     gram = arrays["gram"]
     if "pre" in arrays and arrays["pre"].shape[:2] == (p.k, p.m // p.k):
         pre, out = arrays["pre"], arrays["out"]
-    else:  # after the routers' stage the experts are drawn
+    else:  # after the routers' stage the experts are random
         pre, out = neurons(p, gram, rng)
     return assemble(p, gram, pre, out, arrays["route"], rows, samples)
 
 
 def neurons(p: Parameters, gram: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """<w, z> (k, M, P) of w ~ N(0, I/m), and output weights (k, M) ~ N(0, 1); in opposite pairs where asked for.
+    """<w, z> (k, M, P) of w ~ N(0, I/m), and output weights (k, M) ~ N(0, 1); in opposite pairs if requested.
 
-    Under the softmax loss a neuron has one output weight per class, (k, M, c).
-    Source: Chowdhury et al. 2023, equations (7) and (23).
+    Under the softmax loss a neuron has one output weight per class, (k, M, c). Source: Chowdhury et al. 2023, equations
+    (7) and (23).
     """
     each = p.m // p.k
     drawn = each // 2 if p.init == "paired" else each
@@ -82,7 +82,7 @@ def neurons(p: Parameters, gram: np.ndarray, rng: np.random.Generator) -> tuple[
 
 
 def start_routers(p: Parameters, gram: np.ndarray, rng: np.random.Generator, stage: str) -> np.ndarray:
-    """The route values (k, P) at the start: as `routers` says, and always random where they are still to be trained."""
+    """The route values (k, P) at the start: by the parameter `routers`, and always random if they are trained later."""
     size = len(gram)
     if p.mode == "cnn":
         return np.zeros((1, size))
@@ -142,9 +142,9 @@ def activity(pre: np.ndarray, out: np.ndarray) -> np.ndarray:
 
 
 def act_of(initial: Initial) -> np.ndarray:
-    """The activity of the neurons at the start; with an output per class made on demand, for its size k c^2 P^2.
+    """The activity of the neurons at the start; with an output per class computed on demand, for its size k c^2 P^2.
 
-    Raises `UsageError` where that is more than `LARGEST` numbers.
+    Raises `UsageError` for more than `LARGEST` numbers.
     """
     c = initial.constants
     if "act" in c:
@@ -170,7 +170,7 @@ def response(pre: np.ndarray, out: np.ndarray) -> np.ndarray:
 
 
 def _rows(p: Parameters, arrays: Mapping[str, np.ndarray]) -> tuple[Any, int]:
-    """The rows that a file or an earlier run brings, and of how many samples; (None, 0) for those of the population."""
+    """The rows of a file or an earlier run, and their number of samples; (None, 0) for those of the population."""
     if "index" in arrays:
         size = len(arrays["patterns"] if "patterns" in arrays else arrays["gram"])
         return world.empirical(arrays["index"].astype(int), arrays["y"], size), len(arrays["y"])
@@ -246,7 +246,7 @@ def _check_array(name: str, values: np.ndarray, dimensions: int) -> None:
 
 
 def _check_labels(y: np.ndarray, classes: int) -> None:
-    """Labels are +-1, or 1 to c where every one of c classes has an output (`classes` = 0: the former)."""
+    """Labels must be +-1, or 1 to c if every one of c classes has an output (`classes` = 0: the former)."""
     if not classes and not (np.abs(y) == 1).all():
         raise UsageError("the labels y must be +1 or -1")
     if classes and not np.isin(y, np.arange(1, classes + 1)).all():
@@ -254,7 +254,7 @@ def _check_labels(y: np.ndarray, classes: int) -> None:
 
 
 def _sizes(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
-    """The sizes that the arrays imply; raises `UsageError` where they contradict each other."""
+    """The sizes of the arrays; raises `UsageError` if they contradict each other."""
     neurons_name, frame, route = ("hidden", "patterns", "router") if "patterns" in arrays else ("pre", "gram", "route")
     k, each, width = arrays[neurons_name].shape
     count, columns = arrays[frame].shape

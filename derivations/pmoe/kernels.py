@@ -31,7 +31,7 @@ def series(degree: int) -> Any:
 
 
 def kappa0() -> Any:
-    """The sum of the series: its even terms vanish but the first, and the odd ones are those of the arcsine."""
+    """The sum of the series: its even terms vanish except the first, and the odd ones are those of the arcsine."""
     return sympy.Rational(1, 4) + sympy.asin(RHO) / (2 * sympy.pi)
 
 

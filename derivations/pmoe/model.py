@@ -4,7 +4,7 @@
     x^(j)>
 
 with G = 1 (separate training), the softmax of the route values on J_s (joint training), or l = n (the CNN); the loss is
-log(1 + e^(-y f)), a_{r,s} is not trained, the derivative of the ReLU at 0 is 1, and J_s is held fixed in the gradient.
+log(1 + e^(-y f)), a_{r,s} is not trained, the derivative of the ReLU at 0 is 1, and J_s is constant in the gradient.
 Source: Chowdhury et al. 2023, equations (1)-(6) and Algorithm 1; the softmax of equation (4) with its exponentials.
 
 The functions above `numbers` use `np` with elementwise operations and sums only: NumPy and JAX run one source.
@@ -51,7 +51,7 @@ def weigh_joint(route, response, counts, labels, l, gate):  # noqa: E741
 
 
 def weigh_experts(route, response, counts, labels, l, gate):  # noqa: E741
-    """The same with frozen routers."""
+    """Minus the gradient with constant routers, and the margin."""
     experts, routers, margin = weigh_joint(route, response, counts, labels, l, gate)
     return experts, 0.0 * routers, margin
 
@@ -80,7 +80,7 @@ GATES = {"one": 0, "softmax": 1, "frozen": 1, "uniform": 2, "sharp": 3}
 
 
 def numbers(parameters: Parameters) -> tuple[Any, ...]:
-    """Run-time arguments of `weigh`.  Raises `UsageError` for rules of ties that training does not have."""
+    """Run-time arguments of `weigh`. Raises `UsageError` for tie rules that training does not have."""
     p = parameters
     if p.mode == "joint" and p.tie_rule != "hard":
         raise UsageError(f"training takes the l largest route values; tie_rule={p.tie_rule} is for odesim integrate")
@@ -111,7 +111,7 @@ def rates(parameters: Parameters, step_size: float) -> tuple[float, float]:
 
 
 def router_rates(parameters: Parameters, step_size: float) -> tuple[float, float]:
-    """Both experts rest, both routers move with eta_r."""
+    """0 for both experts, and eta_r for both routers."""
     return 0.0, step_size
 
 
@@ -120,7 +120,7 @@ def place(
 ) -> FrameWeights:
     """The products of `initial`, or weights in d dimensions: those of a file, or any with these products.
 
-    What is orthogonal to the patterns is drawn as the weights were.
+    The parts orthogonal to the patterns have the distribution of the weights.
     """
     p, c, s = initial.parameters, initial.constants, initial.state
     if compressed:
@@ -149,7 +149,7 @@ def place(
 
 
 def data(initial: Initial, batch: int) -> Samples | None:
-    """The training set: that of the file, or one drawn from the data seed; None for fresh samples every step."""
+    """The training set: that of the file, or one drawn from the data seed; None for fresh samples in every step."""
     p, c = initial.parameters, initial.constants
     if bool(c["given"]):
         repeats = np.round(c["weight"] * int(c["given"])).astype(int)
@@ -161,9 +161,9 @@ def data(initial: Initial, batch: int) -> Samples | None:
 
 
 def conflict(parameters: Parameters, explicit: Collection[str], arrays: Mapping[str, Any], batch: int) -> str:
-    """Refuse a contradictory request: two sources of samples, or a batch larger than the training set."""
+    """Raise an error for a contradictory request: two sources of samples, or a batch larger than the training set."""
     if "data" in explicit and parameters.data == "online" and "index" in arrays:
-        return "-p data=online draws fresh samples, but the initial file brings a training set index, y"
+        return "-p data=online draws fresh samples, but the initial file contains a training set index, y"
     if parameters.data == "fixed" and parameters.N and batch > parameters.N:
         return f"--batch {batch} is more than the N = {parameters.N} samples of the training set"
     return ""
@@ -200,17 +200,17 @@ def measure(initial: Initial, pre: np.ndarray, route: np.ndarray) -> np.ndarray:
 
 
 def compressible(parameters: Parameters) -> str:
-    """Empty for points; otherwise why counts do not suffice."""
+    """Empty for points; otherwise the reason why counts are not sufficient."""
     if parameters.rho == 0:
         return ""
     return (
-        f"it is for patterns that are points, and rho = {parameters.rho:g} makes every irrelevant patch a vector of "
-        "its own, so that training leaves the span of the patterns; use --method explicit, or -p rho=0"
+        f"it is for patterns that are points, and rho = {parameters.rho:g} makes every irrelevant patch a "
+        "different vector, so that training leaves the span of the patterns; use --method explicit, or -p rho=0"
     )
 
 
 def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
-    """Pre-activations, responses, route values and scalars from what is saved (..., size)."""
+    """Pre-activations, responses, route values and scalars from the saved vectors (..., size)."""
     p = settle(parameters) if parameters.k == 0 else parameters
     width, at, found = p.width, 0, {}
     pair = ("expert", "pattern")
@@ -230,7 +230,8 @@ ROUTER_LOSS = "the routers' linear loss -E[y <w_1 - w_2, sum_j x_j>], without bo
 
 
 def router_loss(route: np.ndarray) -> np.ndarray:
-    """-E[y <w_1 - w_2, sum_j x_j>] (...,) of route values (..., 2, P): irrelevant patches have one law in both classes.
+    """-E[y <w_1 - w_2, sum_j x_j>] (...,) of route values (..., 2, P): irrelevant patches have the same distribution in
+    both classes.
 
     Source: Chowdhury et al. 2023, equation (6) and Lemma E.1.
     """
@@ -239,7 +240,7 @@ def router_loss(route: np.ndarray) -> np.ndarray:
 
 
 def observe_routers(parameters: Parameters, saved: np.ndarray) -> Labelled:
-    """The route values alone, with their loss: the experts are not there yet."""
+    """Only the route values, with their loss, because the experts do not exist yet."""
     found = observe(parameters, saved)["route"]
     return {"route": found, "router_loss": ((), router_loss(found[1]), ROUTER_LOSS)}
 

@@ -4,7 +4,7 @@ f_i(x) = (1/l) sum_s sum_z n_s G_s phi_{s,i}(z) with one expert per class, softm
 
     d phi_{s,i}(z)/dflow = (1/c) sum_z' K(z, z') E[(1(y = i) - softmax_i) n_s(z') G_s/l]
 
-for orthonormal patterns o_1..o_c and one irrelevant pattern q, whose other n - 1 >= l copies fill what is left.
+for orthonormal patterns o_1..o_c and one irrelevant pattern q, whose n - 1 >= l copies fill the remaining places.
 Source: Chowdhury et al. 2023, Appendix M; the closed form for one irrelevant pattern is ours.
 """
 
@@ -33,7 +33,7 @@ def drive(phi: np.ndarray, l: int, gate: float) -> tuple[np.ndarray, float]:  # 
 def flow_to(goal: float, c: int, l: int, uniform: bool = False) -> float:  # noqa: E741
     """The flow after which 1 - softmax_y has fallen to `goal`, from zero responses; gates 1, or 1/l each.
 
-    By symmetry an expert's response to o_s has one value for its own output and one for the others.
+    By symmetry an expert's response to o_s has one value for the output of its class and one for the others.
     """
     from scipy.integrate import solve_ivp
 

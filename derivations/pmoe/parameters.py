@@ -1,4 +1,4 @@
-"""The parameters of system `pmoe`, with their domains; `check` holds what no single domain can say."""
+"""The parameters of system `pmoe`, with their domains; `check` contains conditions on several parameters."""
 
 import dataclasses
 import math
@@ -113,9 +113,9 @@ class Parameters:
 
 
 def settle(parameters: Parameters, stage: str = "") -> Parameters:
-    """The parameters with everything that was left open (mode, loss, k, l, gate, lam, sigma_r, routers) filled in.
+    """The parameters with values for all open ones (mode, loss, k, l, gate, lam, sigma_r, routers).
 
-    `stage` joint or router settles an open mode.  Raises `UsageError` where mode and stage contradict each other.
+    `stage` joint or router settles an open mode. Raises `UsageError` if mode and stage contradict each other.
     """
     p = parameters
     mode = p.mode
@@ -152,7 +152,7 @@ def settle(parameters: Parameters, stage: str = "") -> Parameters:
 
 
 def require_pairs(classes: int, trained: bool) -> None:
-    """Raise `UsageError` where routers are `trained`, which the paper defines for pairs of classes, and c is odd.
+    """Raise `UsageError` if routers are `trained`, which the paper defines for pairs of classes, and c is odd.
 
     Source: Chowdhury et al. 2023, Appendix M.1, step 2.
     """
@@ -164,7 +164,7 @@ def require_pairs(classes: int, trained: bool) -> None:
 
 
 def require_outputs(parameters: Parameters, tier: str) -> None:
-    """Raise `UsageError` where a tier has no form with an output per class."""
+    """Raise `UsageError` for a tier that has no form with an output per class."""
     if parameters.softmax and tier == "L3":
         raise UsageError(
             "tier L3 follows the margins of two samples, one of each class, under the logistic loss; with "

@@ -1,6 +1,6 @@
-"""The pictures of a pmoe run: responses and route values, expert by expert, then loss, error and v against time.
+"""The figures of a pmoe run: responses and route values, expert by expert, then loss, error and v against time.
 
-A colour is a class: o_i, and v of that class.  Irrelevant patterns are grey.
+A colour is a class: o_i, and v of that class. Irrelevant patterns are grey.
 """
 
 import itertools
@@ -19,16 +19,16 @@ from derivations.drawing import (
 )
 
 MOST = 4
-"""Experts with a column of their own."""
+"""Maximal number of experts with a separate column."""
 CLASSES = 8
-"""Classes that are drawn."""
+"""Maximal number of classes in a figure."""
 OTHERS = {"color": GREY, "linewidth": 0.5, "alpha": 0.6, "zorder": 1}
 SCALARS = {"loss": ("loss",), "error": ("error",), "v": ("v1", "v2", "v")}
-"""The panels of the whole model, and the variables that each shows."""
+"""The panels of the whole model, and the variables in each."""
 
 
 def draw(run: Any) -> dict[str, Any]:
-    """Figures by name for an `xarray.Dataset` of a run: `trajectories`.  What does not move has no panel."""
+    """Figures by name for an `xarray.Dataset` of a run: `trajectories`. Constant variables have no panel."""
     from matplotlib.figure import Figure
 
     names = [name for name in ("response", "route") if name in run and "time" in run[name].dims]
@@ -56,7 +56,7 @@ def draw(run: Any) -> dict[str, Any]:
 
 
 def _of(run: Any, columns: int, s: int) -> str:
-    """How many experts there are, where not all are shown."""
+    """The number of experts, if not all are shown."""
     return f" (of {run.sizes['expert']})" if columns < run.sizes["expert"] and s == columns - 1 else ""
 
 

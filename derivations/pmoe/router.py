@@ -2,9 +2,9 @@
 
     g_1 = g_1(0) + eta_r T_r Gam c,   g_2 = g_2(0) - eta_r T_r Gam c,   c(z) = (1/N_r) sum_i y_i N_i(z)
 
-whatever the batches.  c is a mean of independent vectors of mean (1/2, -1/2, 0, ..) and known covariance.
-With several classes, w_i and w_(i+1), i odd, are trained in this way on the samples of classes i and i + 1 alone.
-Source: Chowdhury et al. 2023, equation (6), Lemma E.1 and Appendix M.1; the exact law is ours.
+for any batches. c is a mean of independent vectors of mean (1/2, -1/2, 0, ..) and known covariance. With several
+classes, w_i and w_(i+1), i odd, are trained in this way only on the samples of classes i and i + 1. Source: Chowdhury
+et al. 2023, equation (6), Lemma E.1 and Appendix M.1; the exact law is ours.
 """
 
 import math
@@ -18,7 +18,9 @@ from derivations.vectors import root
 
 
 def mean_counts(p: Parameters) -> np.ndarray:
-    """The population's c, (P,): (1/2, -1/2, 0, ..), since irrelevant patches have one law in both classes."""
+    """The population's c, (P,): (1/2, -1/2, 0, ..), because irrelevant patches have the same distribution in both
+    classes.
+    """
     return pair_population(p)[0]
 
 
@@ -91,8 +93,8 @@ def sample_means(p: Parameters, rng: np.random.Generator, draws: int) -> np.ndar
 def pair_means(p: Parameters, rng: np.random.Generator) -> np.ndarray:
     """A draw of the means c of all pairs (c/2, P) from N_r samples of all classes, exactly in law.
 
-    A pair has the samples of its own two classes, and none to step on (c = 0) where no sample is of them.
-    Source: Chowdhury et al. 2023, Appendix M.1, step 2.
+    A pair uses the samples of its two classes; without any sample of them c = 0. Source: Chowdhury et al. 2023,
+    Appendix M.1, step 2.
     """
     if p.N_r == 0 or p.classes == 2:
         return sample_means(p, rng, 1) if p.classes == 2 else pair_population(p)
@@ -150,7 +152,7 @@ def success(p: Parameters, gram: np.ndarray, draws: int = 2000, seed: int = 0) -
 def thresholds(p: Parameters, gram: np.ndarray, margin: float = 1.0) -> tuple[int, int]:
     """(l_1, l_2): 1 + the largest number of patches of a sample with +-<o1 - o2, q> > margin (1 - delta_d).
 
-    At margin 1 these are the smallest l at which the population's routers find o1 in every sample of class +1, and o2
+    At margin 1 these are the smallest l at which the population's routers select o1 in every sample of class +1, and o2
     in every one of class -1 (small initial routers).
     """
     require_two(p, "the threshold of l")
@@ -180,9 +182,8 @@ def _most(p: Parameters, member: np.ndarray) -> int:
 def samples_for(p: Parameters, gram: np.ndarray, chance: float = 0.9, draws: int = 40_000, seed: int = 0) -> float:
     """N_r at which P(o1 outranks every q) = `chance` under the central limit law.
 
-    A gap is A_q + B_q/sqrt(N_r) with B normal, so that a draw succeeds from N_r = max_q (-B_q/A_q)^2 on, whose
-    quantile it
-    is; infinite where an irrelevant pattern outranks o1 in the population.
+    A gap is A_q + B_q/sqrt(N_r) with B normal, so that a draw succeeds for N_r >= max_q (-B_q/A_q)^2; the result is a
+    quantile of this bound. It is infinite if an irrelevant pattern outranks o1 in the population.
     """
     spread = root(covariance(p))
     noise = np.random.default_rng(seed).standard_normal((draws, len(spread))) @ spread.T @ gram

@@ -1,7 +1,7 @@
 """Routing of samples by plain loops, which numba compiles into the right-hand side of the tiers of `pmoe`.
 
-Arrays of more than two indices are matrices here, their last indices together: route values (experts, patterns), with
-shifts in front, and copies taken (experts, samples patterns).
+Arrays of more than two indices are matrices here, with their last indices merged: route values (experts, patterns),
+with shifts in front, and copies taken (experts, samples patterns).
 """
 
 import math
@@ -14,14 +14,14 @@ from derivations.ranking import rank
 
 ordered = njit(**OPTIONS)(rank)
 REACH = 40.0
-"""At a threshold so many widths beyond all route values a patch is taken to 1e-17, or left."""
+"""Number of widths from all route values to a threshold at which a patch is selected, or not, up to 1e-17."""
 STEPS = 200
-"""Of Newton's method; it needs about six."""
+"""Steps of Newton's method; it needs about six."""
 
 
 @njit(**OPTIONS)
 def top_copies(route, count, kept, taken):
-    """Fill `taken`: the `kept` patches of largest route value in samples with so many copies, `count` (samples, P)."""
+    """Fill `taken`: the `kept` patches of largest route value in samples with copies `count` (samples, P)."""
     samples, patterns = count.shape
     values = route.reshape((route.size // patterns, patterns))
     filled = taken.reshape((values.shape[0], samples, patterns))
@@ -38,7 +38,7 @@ def top_copies(route, count, kept, taken):
 
 @njit(**OPTIONS)
 def leading(route, count, taken, first):
-    """Fill `first` with 1 at the pattern of largest route value among those of which a sample has copies taken."""
+    """Fill `first` with 1 at the pattern of largest route value among the selected patterns of a sample."""
     samples, patterns = count.shape
     values = route.reshape((route.size // patterns, patterns))
     filled = taken.reshape((values.shape[0], samples, patterns))
@@ -58,7 +58,7 @@ def leading(route, count, taken, first):
 def soft_top(route, count, kept, width, taken):
     """Fill `taken`: count sigmoid((route - theta)/width), theta so that they sum to `kept`.
 
-    A sample of so many patches at most keeps all of them.
+    In a sample with at most `kept` patches all are selected.
     """
     samples, patterns = count.shape
     for s in range(route.shape[0]):
@@ -68,7 +68,7 @@ def soft_top(route, count, kept, width, taken):
 
 @njit(**OPTIONS)
 def soft_row(g, copies, kept, width, taken):
-    """Fill `taken` (P,) of one expert and one sample; Newton's method, kept inside a bracket."""
+    """Fill `taken` (P,) of one expert and one sample, by Newton's method inside a bracket."""
     total, low, high = 0.0, np.inf, -np.inf
     for z in range(g.size):
         total += copies[z]

@@ -6,11 +6,13 @@ import numpy as np
 
 
 def soft_top(route: Any, count: Any, l: Any, width: Any) -> Any:  # noqa: E741
-    """count sigmoid((route - theta)/width) (s, x, z), theta such that every expert takes l patches of a sample."""
+    """count sigmoid((route - theta)/width) (s, x, z), with theta such that every expert selects l patches of a
+    sample.
+    """
     g, copies = route[:, None, :], count[None]
     low = np.min(route) - width * (np.log(count.sum(1).max()) + 40.0) + np.zeros((len(route), len(count), 1))
     high = np.max(route) + width * (np.log(count.sum(1).max()) + 40.0) + np.zeros_like(low)
-    for _ in range(64):  # each halves the interval: at the end it is below the rounding of its ends
+    for _ in range(64):  # each step halves the interval: at the end it is below the rounding of its ends
         middle = (low + high) / 2
         few = (copies / (1 + np.exp((middle - g) / width))).sum(2, keepdims=True) > l
         low, high = np.where(few, middle, low), np.where(few, high, middle)

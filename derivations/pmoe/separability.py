@@ -3,7 +3,7 @@
 With every composition possible the classes are strictly separated by some u (with a bias) if and only if
 
     <u, o1 - o2> > (n - 1)(max_q <u, q> - min_q <u, q>)   for some u,   that is   n - 1 < beta*,
-    beta* = min{ |b|_1/2 : sum_q b_q q = o1 - o2, sum_q b_q = 0 }   (infinite where there is no such b)
+    beta* = min{ |b|_1/2 : sum_q b_q q = o1 - o2, sum_q b_q = 0 }   (infinite if there is no such b)
 
 Ours; it replaces Lemma K.1 of Chowdhury et al. 2023, which is false as stated.
 """
@@ -41,7 +41,7 @@ def of_gram(gram: np.ndarray, classes: int = 2) -> tuple[np.ndarray, float | Non
     if classes > 2:
         return distance, None
     rows = root(gram)
-    # b has to do with linear relations alone: independent patterns have none
+    # b depends only on linear relations: independent patterns have none
     free = len(gram) == 2 or np.linalg.matrix_rank(gram) == len(gram)
     bound = math.inf if free else beta_star(rows[:2], rows[2:])
     return distance, bound
@@ -50,7 +50,7 @@ def of_gram(gram: np.ndarray, classes: int = 2) -> tuple[np.ndarray, float | Non
 def margin(o: np.ndarray, q: np.ndarray, n: int) -> float:
     """The largest margin between the classes over |u|_inf <= 1 with a bias, all compositions of n - 1 patches.
 
-    Sums of patches are extreme where all n - 1 irrelevant ones are equal, so that 2 p points decide.
+    Sums of patches are extreme if all n - 1 irrelevant ones are equal, so that 2 p points suffice.
     """
     from scipy.optimize import linprog
 

@@ -1,4 +1,4 @@
-"""The arc-cosine kernel of pairs of patterns, and what it leaves of the signal of o1."""
+"""The arc-cosine kernel of pairs of patterns, and the signal of o1 under this kernel."""
 
 import math
 from typing import Any
@@ -22,7 +22,7 @@ def kernel(gram: np.ndarray) -> np.ndarray:
 def signal_constants(gram: np.ndarray) -> tuple[float, float]:
     """(Schur complement of K at o1, the paper's gamma^3 = (p sqrt delta)^(-3)): the exact constant and its bound.
 
-    Keeping the o1 entry of the drive alone, c' K c >= Schur c(o1)^2; for orthonormal patterns it is 1/2, whatever p.
+    For a given o1 entry of the drive, c' K c >= Schur c(o1)^2; for orthonormal patterns Schur is 1/2 for any p.
     """
     metric = kernel(gram)
     rest = np.linalg.pinv(metric[1:, 1:], hermitian=True)

@@ -1,4 +1,4 @@
-"""Quantities of a run of system `pmoe`: what stays fixed, and the headline numbers."""
+"""Quantities of a run of system `pmoe`: constants, and the headline numbers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ ROWS = {"counts": ("row", "pattern"), "label": ("row",), "weight": ("row",)}
 
 
 def constants(initial: Initial) -> Labelled:
-    """The Gram matrix and the output weights; and the training set, where a file brought one."""
+    """The Gram matrix and the output weights, and the training set of a file."""
     from derivations.pmoe.separability import of_gram
 
     c = initial.constants
@@ -33,7 +33,7 @@ def constants(initial: Initial) -> Labelled:
 
 
 def summarise(initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Loss, error and class means of v at both ends; routing margins; and how far routers moved.
+    """Loss, error and class means of v at both ends; routing margins; and changes of routers.
 
     With an output per class the means of v and the routing margins are lists, in the order of the classes.
     """

@@ -1,4 +1,4 @@
-"""Theoretical predictions in the pictures of a run of `pmoe`: the closed form of v, Lambert's function."""
+"""Theoretical predictions in the figures of a run of `pmoe`: the closed form of v, Lambert's function."""
 
 import math
 from typing import Any
@@ -14,7 +14,7 @@ def references(run: Any) -> list[Reference]:
     """v = 1/(1 + e^u) with u + e^u growing linearly, at infinite width and with irrelevant patches of one kind.
 
     The rate is 1/(4 l^2) behind perfect routers and (1/2 - delta_d kappa0(delta_d))/(2 n^2) for the CNN
-    (`derivations.pmoe.closed`); joint training has no such form.  It starts where the mean of both classes does.
+    (`derivations.pmoe.closed`); joint training has no such form. Its initial value is the mean of both classes.
     """
     given = parameters(run)
     if not given or run.attrs.get("stage") != "experts" or "v1" not in run or run.sizes.get("time", 0) < 2:

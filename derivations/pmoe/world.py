@@ -1,9 +1,9 @@
 """The data of the paper: patterns by their Gram matrix, and samples as counts of patterns, exactly or as a pool.
 
-A sample has one class-discriminative patch and n - 1 irrelevant ones whose law is the same in all classes; positions
-carry no information.  Patterns are numbered o_1 = 0, .., o_c = c - 1, q_1 = c, ...; labels are y = +1 (o_1) and y = -1
-(o_2) under the logistic loss, and y = i (o_i) from 1 to c under the softmax loss.
-Source: Chowdhury et al. 2023, Section 4.2 and, for c classes, Appendix M.
+A sample has one class-discriminative patch and n - 1 irrelevant ones whose distribution is the same in all classes;
+positions carry no information. Patterns are numbered o_1 = 0, .., o_c = c - 1, q_1 = c, ...; labels are y = +1 (o_1)
+and y = -1 (o_2) under the logistic loss, and y = i (o_i) from 1 to c under the softmax loss. Source: Chowdhury et al.
+2023, Section 4.2 and, for c classes, Appendix M.
 """
 
 import math
@@ -20,7 +20,7 @@ COINCIDE = 1e-9
 
 
 def generator(seed: int, purpose: str) -> np.random.Generator:
-    """A stream of its own for one purpose."""
+    """A separate random stream for one purpose."""
     return np.random.default_rng([seed, zlib.crc32(purpose.encode())])
 
 
@@ -37,7 +37,7 @@ def pairs(p: Parameters) -> np.ndarray:
 
 
 def tilt_of(p: Parameters, gram: np.ndarray) -> np.ndarray:
-    """<o1 - o2, q> of every irrelevant pattern (p,), by which the routers of two classes rank."""
+    """<o1 - o2, q> of every irrelevant pattern (p,), which determines its rank for the routers of two classes."""
     return gram[p.classes :, 0] - gram[p.classes :, 1]
 
 
@@ -66,8 +66,8 @@ def class_gram(p: Parameters) -> np.ndarray:
 def gram_of(p: Parameters) -> np.ndarray:
     """The Gram matrix (P, P) of the patterns o_1..o_c, q_1..q_p, with a diagonal of exactly 1.
 
-    q_i = [o_1..o_c] Gd^-1 b_i + the rest of its norm on an axis of its own, or in random directions orthogonal to all
-    o.  Raises `UsageError` where b_i' Gd^-1 b_i > 1 (no unit vector has these products) or two patterns coincide.
+    q_i = [o_1..o_c] Gd^-1 b_i + the rest of its norm along a separate axis, or in random directions orthogonal to all
+    o. Raises `UsageError` if b_i' Gd^-1 b_i > 1 (no unit vector has these products) or two patterns coincide.
     """
     b, c = pairs(p), p.classes
     if p.irrelevant == "random" and not p.b1 and not p.b2:
@@ -166,7 +166,7 @@ def multisets(total: int, parts: int) -> np.ndarray:
 
 
 def irrelevant_law(p: Parameters) -> tuple[np.ndarray, np.ndarray] | None:
-    """All compositions of the irrelevant patches (C, p) with their probabilities; None where they are too many."""
+    """All compositions of the irrelevant patches (C, p) with their probabilities; None if they are too many."""
     if p.composition == "deterministic":
         return np.array(p.counts, int).reshape(1, p.p), np.ones(1)
     counts, chance = np.zeros((1, p.p), int), np.ones(1)
@@ -189,7 +189,7 @@ def _log_factorials(x: np.ndarray) -> np.ndarray:
 
 
 def sample(p: Parameters, rng: np.random.Generator, size: int, balanced: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """`size` samples: counts (size, P) and labels (size,); with `balanced` as many of each class (within one)."""
+    """`size` samples: counts (size, P) and labels (size,); with `balanced` equally many of each class (within one)."""
     c, number = p.classes, rng.random(size)
     own = np.where(number < 0.5, 0, 1) if c == 2 else np.floor(number * c).astype(int)
     if balanced:
@@ -205,14 +205,14 @@ def sample(p: Parameters, rng: np.random.Generator, size: int, balanced: bool = 
 
 
 def labels_of(p: Parameters, own: np.ndarray) -> np.ndarray:
-    """The labels of the classes `own` (from 0): +1 and -1 under the logistic loss, else 1 to c."""
+    """The labels of the classes with numbers `own` (from 0): +1 and -1 under the logistic loss, else 1 to c."""
     return own + 1.0 if p.softmax else np.where(own == 0, 1.0, -1.0)
 
 
 def population(p: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The rows (counts (C, P), label (C,), weight (C,)) over which expectations are taken.
+    """The rows (counts (C, P), label (C,), weight (C,)) of the population, for expectations.
 
-    Exact by enumeration up to `exact` compositions; beyond, a pool of `pool` draws of the irrelevant part from
+    Exact by enumeration up to `exact` compositions; otherwise `pool` random draws of the irrelevant part from
     `data_seed`, each in all classes.
     """
     law = irrelevant_law(p)
@@ -227,7 +227,7 @@ def population(p: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def empirical(index: np.ndarray, y: np.ndarray, patterns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The rows of a training set of pattern numbers `index` (N, n) with labels `y` (N,), equal samples put together."""
+    """The rows of a training set of pattern numbers `index` (N, n) with labels `y` (N,), with equal samples merged."""
     counts = np.stack([(index == z).sum(axis=1) for z in range(patterns)], axis=1)
     rows, repeats = np.unique(np.hstack([counts, y[:, None]]), axis=0, return_counts=True)
     return rows[:, :-1].astype(float), rows[:, -1].astype(float), repeats / len(y)

@@ -79,9 +79,9 @@ SYSTEM = System(
     },
     stages=(
         train("tune", TIERS, lambda p: p.horizon, "fine-tuning of routers and neurons (Algorithm 1, steps 1 and 2)"),
-        once("score", "every criterion's score of every expert, and the error of pruning by it"),
+        once("score", "every score of every expert, and the error after pruning by it"),
         once("prune", "the best experts of each sign are kept (Algorithm 1, step 3)"),
-        train("post-tune", STATES, lambda p: p.post_horizon, "fine-tuning of the experts kept (Algorithm 1, step 4)"),
+        train("post-tune", STATES, lambda p: p.post_horizon, "fine-tuning of the kept experts (Algorithm 1, step 4)"),
         once("evaluate", "test error, margins and proficiencies"),
     ),
     check=check,

@@ -7,8 +7,8 @@ import dataclasses
 class Vision:
     """A vision transformer whose dense blocks are partly replaced by mixtures of experts.
 
-    `blocks` encoders of width d and hidden width m; `moe` of them hold `experts` experts in each of `groups` groups,
-    every token using `active` of a group's experts; the last `tiled` blocks work on tokens repeated once per group.
+    `blocks` encoders of width d and hidden width m; `moe` of them contain `experts` experts in each of `groups` groups,
+    and every token uses `active` experts of a group. In the last `tiled` blocks tokens are repeated once per group.
     """
 
     blocks: int
@@ -46,7 +46,7 @@ class Vision:
         """(all, those of the experts) per image."""
         attention, perceptron = 4 * self.d**2 + 2 * self.tokens * self.d, 2 * self.d * self.m
         attentions, dense = self.blocks, self.blocks - self.moe
-        if self.tiled:  # tokens are repeated behind the attention of the first mixture
+        if self.tiled:  # tokens are repeated after the attention of the first mixture
             plain = self.blocks - self.tiled
             attentions = plain + 1 + self.groups * (self.tiled - 1)
             dense = plain + self.groups * (self.tiled - self.moe)
@@ -55,7 +55,7 @@ class Vision:
         return self.tokens * total, self.tokens * experts
 
     def saved(self, experts: float) -> float:
-        """Share of multiply-adds saved by pruning a share of the experts, tokens spread evenly over them."""
+        """Share of multiply-adds saved by pruning a share of the experts, if tokens are spread evenly over them."""
         total, moe = self.multiply_adds
         return experts * moe / total
 

@@ -13,13 +13,13 @@ from derivations.pruning.parameters import Parameters
 def predict(parameters: Parameters, arrays: Mapping[str, np.ndarray], inputs: Mapping[str, np.ndarray]) -> Labelled:
     """f(x) = sum_s a_s sum_{j in J_s} G_j sigma_s(x_j) of samples `tokens` (N, n), numbers of patterns.
 
-    The head signs `a` (k,) are those of the run, or of `inputs` where it does not hold them (training).  Raises
-    `UsageError`.  Source: Chowdhury et al. 2024, equations (4) and (7).
+    The head signs `a` (k,) are those of the run, or of `inputs` if the run does not contain them (training). Raises
+    `UsageError`. Source: Chowdhury et al. 2024, equations (4) and (7).
     """
     check_names(inputs, ("tokens",), ("y", "a"))
     missing = [name for name in ("h", "sigma") if name not in arrays]
     if missing:
-        raise UsageError(f"this run lacks {', '.join(missing)}: tier homogeneous has no patterns to look samples up in")
+        raise UsageError(f"this run lacks {', '.join(missing)}: tier homogeneous has no patterns for samples")
     h, sigma = np.asarray(arrays["h"], float), np.asarray(arrays["sigma"], float)
     signs = arrays["a"] if "a" in arrays else inputs.get("a")
     if signs is None or np.shape(signs) != (len(h),):
@@ -28,7 +28,7 @@ def predict(parameters: Parameters, arrays: Mapping[str, np.ndarray], inputs: Ma
         )
     tokens = whole_numbers(inputs["tokens"], "tokens", h.shape[1]).T
     if len(tokens) < parameters.l:
-        raise UsageError(f"samples have {len(tokens)} tokens, but every expert keeps l = {parameters.l}")
+        raise UsageError(f"samples have {len(tokens)} tokens, but every expert needs l = {parameters.l}")
     given = (tokens, np.ones(tokens.shape), np.ones(tokens.shape[1]))
     output, gate = model.respond(h, sigma, given, parameters, {"a": signs})
     first = (("expert", "sample"), gate, "gate mass of the first token of the sample at every expert")

@@ -1,6 +1,6 @@
 """Right-hand sides of tiers recursion, flow and frozen as array operations, generated from their statements.
 
-NumPy and JAX evaluate them, as for a Jacobian by forward mode.  Runs take the compiled loops.
+NumPy and JAX evaluate them, for example for a Jacobian by forward mode. Runs use the compiled loops.
 """
 
 import functools
@@ -20,7 +20,7 @@ Functions = dict[str, Callable[..., Any]]
 def build_recursion(data: str, xp: Any, kernels: Mapping[str, Any]) -> Functions:
     """`flow(t, y, p)` and `loss(y, p)` of the recursion for one or several repeated patterns.
 
-    Raises `UsageError` for other laws of the tokens.
+    Raises `UsageError` for other distributions of the tokens.
     """
     if data not in ("single", "multi_copy"):
         raise UsageError(f"data={data} is available only in compiled loops: use the numba back end")
@@ -37,7 +37,7 @@ def build_flow(xp: Any, kernels: Mapping[str, Any]) -> Functions:
 
     def made(p: flow_loops.Arguments) -> tuple[Functions, tuple[Any, ...]]:
         stated, functions = of_flow(xp, "frozen" if p.frozen else "flow", p.l, p.soft)
-        # The order of neurons has no meaning, and those that never move stand at -1.
+        # The order of neurons has no meaning, and neurons that never move have the value -1.
         numbers = {"m": p.top.shape[2], "u_0": xp.swapaxes(p.top, 1, 2)}
         return functions, arguments_of(stated, p, numbers, xp)
 
@@ -46,14 +46,14 @@ def build_flow(xp: Any, kernels: Mapping[str, Any]) -> Functions:
 
 @functools.cache
 def of_recursion(xp: Any, n: int, l: int, copies: int, hinge: int) -> tuple[Statement, Functions]:
-    """The statement of tier recursion whose equations have these numbers, and its functions by an array library."""
+    """The statement of tier recursion with these numbers in its equations, and its functions by an array library."""
     data, loss = "multi_copy" if copies > 1 else "single", "hinge" if hinge else "linear"
     return with_functions(single.recursion(Parameters(data=data, n=n, l=l, copies=copies, loss=loss), "tune"), xp)
 
 
 @functools.cache
 def of_flow(xp: Any, tier: str, l: int, soft: int) -> tuple[Statement, Functions]:
-    """The same of tier flow or frozen, for samples of which all tokens are kept (`soft`) or not."""
+    """The statement of tier flow or frozen, for samples with all tokens selected (`soft`) or not, and its functions."""
     return with_functions(single.flow(Parameters(data="single", n=l if soft else l + 1, l=l), tier, "tune"), xp)
 
 

@@ -1,4 +1,4 @@
-"""Scores of experts, which experts a score keeps, and the test error of those kept."""
+"""Scores of experts, the experts that a score keeps, and the test error of the remaining experts."""
 
 import math
 
@@ -12,13 +12,13 @@ from derivations.pruning.norms import growth
 RANDOM_DRAWS = 200
 """Permutations over which the error of random pruning is averaged."""
 IMPORTANT = 0.1
-"""Own proficiency from which an expert counts as important: Theorem 4.3 asks for a constant."""
+"""Smallest proficiency of an important expert for its class: Theorem 4.3 requires a constant."""
 
 
 def pooled(initial: Initial) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Of every expert on every test input (k, S): pooled activation, gate of the task token, largest gate.
+    """For every expert and test input (k, S): pooled activation, gate of the task token, largest gate.
 
-    With the labels and chances (S,) of the inputs.
+    Also the labels and probabilities (S,) of the inputs.
     """
     h, sigma = initial.state["h"], np.maximum(initial.state["u"], 0.0).sum(axis=1)
     rows, labels, chance = table(initial)
@@ -29,7 +29,7 @@ def pooled(initial: Initial) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nda
 
 
 def proficiency(initial: Initial) -> tuple[np.ndarray, np.ndarray]:
-    """p_1, p_2 (k,): the chance that the task token is selected with a gate of at least 1/l, by class."""
+    """p_1, p_2 (k,): the probability that the task token is selected with a gate of at least 1/l, by class."""
     _, gate, _, labels, chance = pooled(initial)
     seen = gate >= (1 - 1e-12) / initial.parameters.l
     first, second = (fraction(chance[labels == y], seen[:, labels == y]) for y in (1, -1))
@@ -61,12 +61,14 @@ def scores(initial: Initial, rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 
 def keep_count(size: int, rho: float) -> int:
-    """Experts kept of a sign group: (1 - rho) size, half-integers rounded up, at least one where there is one."""
+    """Number of remaining experts of a sign group: (1 - rho) size, half-integers rounded up, at least one if there is
+    one.
+    """
     return min(size, max(1, math.floor((1 - rho) * size + 0.5 + 1e-9)))
 
 
 def keep(a: np.ndarray, score: np.ndarray, rho: float) -> np.ndarray:
-    """The experts kept, in their order: of each sign the best by score, the lower number first among equals.
+    """The remaining experts, in their order: of each sign the best by score, the lower number first for equal scores.
 
     Source: Chowdhury et al. 2024, Algorithm 1, step 3.
     """
@@ -79,7 +81,7 @@ def keep(a: np.ndarray, score: np.ndarray, rho: float) -> np.ndarray:
 
 
 def error(initial: Initial, kept: np.ndarray) -> tuple[float, float]:
-    """(P(y f <= 0), least margin y f) of the model with the experts `kept` alone."""
+    """(P(y f <= 0), smallest margin y f) of the model with only the experts `kept`."""
     answers, _, _, labels, chance = pooled(initial)
     return error_of(answers, np.asarray(initial.constants["a"]), labels, chance, kept)
 
@@ -87,13 +89,13 @@ def error(initial: Initial, kept: np.ndarray) -> tuple[float, float]:
 def error_of(
     answers: np.ndarray, a: np.ndarray, labels: np.ndarray, chance: np.ndarray, kept: np.ndarray
 ) -> tuple[float, float]:
-    """The same from pooled activations (k, S)."""
+    """The error and the smallest margin from pooled activations (k, S)."""
     signed = labels * (a[kept, None] * answers[kept]).sum(axis=0)
     return float(fraction(chance, signed <= 0)), float(signed[chance > 0].min())
 
 
 def error_curve(initial: Initial, score: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
-    """The error when keeping 1, 2, .. experts of each sign by a score; for None the mean over random choices."""
+    """The error with 1, 2, .. remaining experts of each sign by a score; for None the mean over random choices."""
     answers, _, _, labels, chance = pooled(initial)
     a = np.asarray(initial.constants["a"])
     groups = [np.flatnonzero(a == sign) for sign in (1.0, -1.0)]
@@ -109,7 +111,7 @@ def error_curve(initial: Initial, score: np.ndarray | None, rng: np.random.Gener
 
 
 def assumptions(initial: Initial) -> list[str]:
-    """Return the assumptions of Theorem 4.3 on the start that this start violates, one sentence each."""
+    """Return the assumptions of Theorem 4.3 that this start violates, one sentence each."""
     p, c, h = initial.parameters, initial.constants, initial.state["h"]
     first, second = proficiency(initial)
     a, broken = np.asarray(c["a"]), []

@@ -1,12 +1,12 @@
-"""A labelled stand-in for the paper's experiments on images, whose data and networks are not in this project.
+"""A labelled substitute for the paper's experiments on images, whose data and networks are not in this project.
 
-Scikit-learn's digits (8 x 8 pixels) become tokens of an orthonormal dictionary: an image is cut into 16 patches of
-2 x 2 pixels, a patch is replaced by the nearest of eight codes (k-means over the patches of the training images), and
-the token of code c at position j is pattern 8 j + c.  So d = 128 and n = 16, with the frequencies of real images.
-Experts are pre-trained to tell even digits from odd ones (SGD on the hinge), and fine-tuned to tell one digit from
-another by the stages of the system, with the gradient of 1 - y f that the theorems are about.  No token is *the* task
-token here: the classes differ in many, so that proficiency has no meaning and the theorems' assumptions are not met.
-Source: Chowdhury et al. 2024, Algorithm 1 and sections 5.2 and 5.3 (V-MoE and E3-MoE on CIFAR and ImageNet).
+Scikit-learn's digits (8 x 8 pixels) become tokens of an orthonormal dictionary: an image is cut into 16 patches of 2 x
+2 pixels, a patch is replaced by the nearest of eight codes (k-means over the patches of the training images), and the
+token of code c at position j is pattern 8 j + c. So d = 128 and n = 16, with the frequencies of real images. Experts
+are pre-trained to tell even digits from odd ones (SGD on the hinge), and fine-tuned to tell one digit from another by
+the stages of the system, with the gradient of 1 - y f of the theorems. There is no single task token: the classes
+differ in many tokens, so that proficiency has no meaning and the theorems' assumptions are violated. Source: Chowdhury
+et al. 2024, Algorithm 1 and sections 5.2 and 5.3 (V-MoE and E3-MoE on CIFAR and ImageNet).
 """
 
 import dataclasses
@@ -24,12 +24,12 @@ EDGE, SIDE, CODES = 8, 2, 8
 PATTERNS = CODES * (EDGE // SIDE) ** 2
 """d: one pattern for every code at every position."""
 TRAINED_ON = 1300
-"""Images for training, of 1797; the rest is for tests."""
+"""Number of images for training, of 1797; the rest is for tests."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Images:
-    """Tokens (S, n) of images as pattern numbers, and the digits (S,) they show."""
+    """Tokens (S, n) of images as pattern numbers, and the digits (S,) in them."""
 
     tokens: np.ndarray
     digits: np.ndarray
@@ -77,7 +77,7 @@ def experts(rng: np.random.Generator, k: int = 16, m: int = 16, size: float = 0.
 
 
 def accuracies(trained: Initial, table: tuple[np.ndarray, np.ndarray], ranks: np.ndarray) -> np.ndarray:
-    """Accuracy on a table (tokens, labels) when the best of each sign by `ranks` (k,) are kept: all, one fewer, .. 1.
+    """Accuracy on a table (tokens, labels) with the best experts of each sign by `ranks` (k,): all, one fewer, .. 1.
 
     Source: Chowdhury et al. 2024, Algorithm 1, step 3, and the accuracy curves of section 5.3.
     """

@@ -11,7 +11,9 @@ grid: Callable[..., tuple[np.ndarray, np.ndarray]]
 
 
 def distinct_weights(M, l, N, weight):
-    """Fill weight (N,): C(N - r, M - l)/C(N, M), the chance that a given set of l has its last member at rank r."""
+    """Fill weight (N,): C(N - r, M - l)/C(N, M), the probability that a given set of l has its last member at rank
+    r.
+    """
     scale = 1.0  # C(N - r, M - l)/C(N, M) by ratios from r = l on, where it is C(N - l, M - l)/C(N, M)
     for i in range(l):
         scale *= (M - i) / (N - i)
@@ -28,9 +30,9 @@ def distinct_class(expert, side, ranks, l, grid, out):
     """E[sbar | y] for distinct patterns, and its derivatives, added with `sign` to dh and g.
 
     `expert` = (h, sigma), `side` = (task token, sign), `ranks` = (order, weight), `grid` = (u, du), `out` = (dh, g).
-    e_b and its first-order perturbation d_b are elementary symmetric polynomials of phi = exp(-u z) above rank r;
-    rank r adds weight phi_r (d_(l-1) + s_r e_(l-1)) where the task token is not selected, and weight F (d_(l-1) +
-    s_o e_(l-1)) where it is.  Derivatives come from the same recursion run backwards.
+    e_b and its first-order perturbation d_b are elementary symmetric polynomials of phi = exp(-u z) above rank r; rank
+    r adds weight phi_r (d_(l-1) + s_r e_(l-1)) if the task token is not selected, and weight F (d_(l-1) + s_o e_(l-1))
+    if it is. Derivatives follow from the same recursion in reverse.
     """
     (h, sig), (task, _), (order, weight), (u, du) = expert, side, ranks, grid
     N = order.size

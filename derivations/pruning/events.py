@@ -1,4 +1,6 @@
-"""The list of events of the flow: when a task token is selected with, dropped for, or tied to an irrelevant pattern."""
+"""The list of events of the flow: a task token becomes selected together with, drops below, or ties with an irrelevant
+pattern.
+"""
 
 import numpy as np
 
@@ -6,9 +8,11 @@ from derivations.contract import Initial, Labelled
 from derivations.pruning.parameters import Parameters
 
 KINDS = {0: "dropped", 1: "selected", 2: "held"}
-"""What an event leaves: the task token below the pattern, above it, or at the tie, into which both sides push."""
+"""State after an event: the task token below the pattern, above it, or tied with it, if both sides push into the
+tie.
+"""
 MOST = 100_000
-"""Events that are kept at most; later ones are counted."""
+"""Maximal number of stored events; later ones are only counted."""
 
 
 def size(p: Parameters) -> int:
@@ -17,9 +21,9 @@ def size(p: Parameters) -> int:
 
 
 def record(initial: Initial, memory: np.ndarray) -> Labelled:
-    """The events in the order of time: when, which expert, which pair (task token, irrelevant pattern), and what kind.
+    """The events in the order of time: time, expert, pair (task token, irrelevant pattern), and kind.
 
-    Every event names what it leaves; `events_lost` counts those beyond the room of the list.
+    The kind of an event is the state after it; `events_lost` counts those beyond the length of the list.
     """
     found = memory[initial.parameters.k :]
     room = (found.size - 1) // 5
@@ -33,6 +37,6 @@ def record(initial: Initial, memory: np.ndarray) -> Labelled:
         "event_expert": (dims, rows[:, 1].astype(int), "expert of the event"),
         "event_task": (dims, rows[:, 2].astype(int), "task token of the pair: 0 is o1, 1 is o2"),
         "event_pattern": (dims, rows[:, 3].astype(int), "irrelevant pattern of the pair: i is q_(i + 1)"),
-        "event_kind": (dims, rows[:, 4].astype(int), f"what the pair is after it: {kinds}"),
-        "events_lost": ((), np.array(max(0, came - room)), "events beyond the room of the list"),
+        "event_kind": (dims, rows[:, 4].astype(int), f"state of the pair after it: {kinds}"),
+        "events_lost": ((), np.array(max(0, came - room)), "events beyond the length of the list"),
     }

@@ -1,13 +1,13 @@
 """The flow of one expert with located changes of order, as plain loops around the gate kernel, for numba.
 
 State of an expert: alignments h (d,), displacements D (d,) of its active neurons, and their running minima D_min (d,),
-below which neurons have been switched off.  For every task token o and irrelevant pattern q a mode says whether o is
-selected with q: 0 no, 1 yes, 2 held at the tie h_o = h_q, with the weight lam in [0, 1] for which the tie stays (the
-Filippov solution).  Between changes of mode the slope is continuous; changes are located on the step, like a
-hitting time.  The method is that of Dormand & Prince, order 5(4).
+below which neurons have been switched off. For every task token o and irrelevant pattern q there is a mode: 0 if o is
+not selected with q, 1 if it is, 2 if both stay at the tie h_o = h_q, with the weight lam in [0, 1] that preserves the
+tie (the Filippov solution). Between changes of mode the slope is continuous; changes are located on the step, like a
+hitting time. The method is that of Dormand & Prince, order 5(4).
 
-`held` = (low, modes, lam) is what belongs to a state beside y = (h, D); `expert` = (head sign, top, cum, own task
-token) what belongs to an expert; `path` = (held, expert, given, room), room = (K, stage, new), all that a step needs.
+`held` = (low, modes, lam) completes the state y = (h, D). `expert` = (head sign, top, cum, own task token) describes an
+expert. `path` = (held, expert, given, room), with room = (K, stage, new), contains all inputs of a step.
 """
 
 from collections.abc import Callable
@@ -17,8 +17,9 @@ import numpy as np
 
 
 class Arguments(NamedTuple):
-    """The run-time arguments: sizes, rates, head signs (k,), l, whether irrelevant alignments rest and whether all
-    tokens are kept, the chances of the patterns, initial alignments in order with their sums, and the test inputs.
+    """The run-time arguments: sizes, rates, head signs (k,), l, flags for constant irrelevant alignments and for the
+    selection of all tokens, probabilities of the patterns, initial alignments in order with their sums, and the test
+    inputs.
     """
 
     k: int
@@ -59,14 +60,14 @@ def displaced(D, low, top, cum, sig):
 
 
 def contribution(task, q, x, sig, share, rule, dh, g):
-    """Add `weight` times what the input (task, q) gives where its task token is selected (x = h_o - h_q).
+    """Add `weight` times the terms of the input (task, q) if its task token is selected (x = h_o - h_q).
 
-    `share` = (pi_q, weight), `rule` = (l, frozen).  The input gives g_q (1 - S) in any case; here only what differs
-    from an unselected task token is added.
+    `share` = (pi_q, weight), `rule` = (l, frozen). The term g_q (1 - S) is always present; this function adds only the
+    difference from an unselected task token.
     """
     (chance, weight), (l, frozen) = share, rule
     sign = weight * (1.0 if task == 0 else -1.0)
-    mass, _, pull = gate(dh, 0, x, l)  # the kernel reads no table: any array will do in its place
+    mass, _, pull = gate(dh, 0, x, l)  # the kernel uses no table: any array is valid in its place
     moved = sign * 0.5 * chance * pull * (sig[task] - sig[q + 2])
     dh[task] += moved
     g[task] += sign * 0.5 * chance * mass
@@ -164,11 +165,11 @@ def slope(y, held, expert, given, out):
 
 
 def decide(task, q, y, held, expert, given, out):
-    """Bring the mode of one tie in line with the slopes on its two sides; returns whether it changed."""
+    """Set the mode of one tie by the slopes on its two sides; return True if it changed."""
     _, modes, lam = held
     mode = modes[task, q]
     if mode == 2:
-        if -5e-10 <= lam[task, q] <= 1.0 + 5e-10:  # half of what `margin` allows, so that an event ends a hold
+        if -5e-10 <= lam[task, q] <= 1.0 + 5e-10:  # half of the tolerance of `margin`, so that an event ends a tie
             return False
         modes[task, q] = 0 if lam[task, q] < 0.0 else 1
         slope(y, held, expert, given, out)
@@ -185,10 +186,10 @@ def decide(task, q, y, held, expert, given, out):
 
 
 def settle(y, held, expert, given, out):
-    """Bring all modes in line with the state: the sign of every gap, and at a tie what the slopes on its two sides say.
+    """Set all modes by the state: the sign of every gap, and at a tie the slopes on its two sides.
 
-    At a tie: where the slope with the task token selected raises the gap it is selected, where the slope without it
-    lowers the gap it is not, and where both push into the tie it is held.  Fills `out` with the slope.
+    At a tie the task token is selected if the slope with it selected increases the gap. It is not selected if the slope
+    without it decreases the gap. If both push into the tie, the tie is held. The function fills `out` with the slope.
     """
     (_, modes, _), soft, N = held, given.soft, given.pi.size
     for task in range(2):
@@ -212,7 +213,7 @@ def settle(y, held, expert, given, out):
 
 
 def margin(y, modes, lam, soft):
-    """How far the modes are from being left: the least of all gaps (to the side of their mode) and weights."""
+    """Distance to the end of the modes: the smallest of all gaps (on the side of their mode) and weights."""
     d = y.size // 2
     least = 1.0
     if soft == 1:
@@ -230,7 +231,7 @@ def margin(y, modes, lam, soft):
 
 
 def lead(y, own):
-    """The gap of the own task token over the best irrelevant one."""
+    """The gap of the expert's task token over the best irrelevant one."""
     best = y[2]
     for p in range(3, y.size // 2):
         best = max(best, y[p])
@@ -276,7 +277,7 @@ def step_error(y, new, K, relative, absolute):
 
 
 def lower(D, new, f, f_new, dt, low):
-    """Lower the running minima to the least displacement on the step, by the cubic through its ends."""
+    """Lower the running minima to the smallest displacement on the step, by the cubic through its ends."""
     for p in range(low.size):
         low[p] = min(low[p], new[p])
         if f[p] < 0.0 < f_new[p]:
@@ -284,7 +285,7 @@ def lower(D, new, f, f_new, dt, low):
             b = 6.0 * (new[p] - D[p]) - dt * (4.0 * f[p] + 2.0 * f_new[p])
             c = dt * f[p]
             inside = b * b - 4.0 * a * c
-            if inside >= 0.0:  # the root of a x^2 + b x + c where the cubic turns upwards
+            if inside >= 0.0:  # the root of a x^2 + b x + c at which the cubic turns upwards
                 x = 2.0 * c / (-b - np.sqrt(inside))
                 if 0.0 < x < 1.0:
                     cubic = D[p] + x * (c + x * (0.5 * b + x * a / 3.0))

@@ -34,7 +34,7 @@ def locate(y, f, dt, what, level, path):
         middle = min(max(middle, left + 1e-3 * (right - left)), right - 1e-3 * (right - left))
         try_step(y, f, middle * dt, path)
         value = margin(new, modes, lam, soft) if what == 0 else level - lead(new, own)
-        if -1e-12 < value <= 0.0:  # as close as a tie is told from its neighbourhood
+        if -1e-12 < value <= 0.0:  # as close as a tie can be distinguished from its neighbourhood
             return middle
         if value > 0.0:
             left, at_left = middle, value
@@ -58,7 +58,7 @@ def note_hits(y, f, t, part, hits, levels, path):
 
 
 def controlled_step(y, f, part, tolerances, counts, path):
-    """One attempt: (error, the part of the step up to the first change of modes or 1, whether there is one)."""
+    """One attempt: (error, the part of the step up to the first change of modes or 1, True if there is a change)."""
     (_, modes, lam), _, given, (K, _, new) = path
     try_step(y, f, part, path)
     error = step_error(y, new, K, tolerances[0], tolerances[1])
@@ -70,14 +70,14 @@ def controlled_step(y, f, part, tolerances, counts, path):
         return error, 1.0, False
     counts[3] += 1
     size = locate(y, f, part, 0, 0.0, path)
-    if size == 0.0:  # a tie at the start of the step, which is left within the tolerance of a tie
+    if size == 0.0:  # a tie at the start of the step, left within the tolerance of a tie
         size = 1e-9
     try_step(y, f, size * part, path)
     return error, size, True
 
 
 def note_changes(t, expert, before, modes, events):
-    """Append (t, expert, task, q, mode) for every mode that an event has changed; events[0] counts those that came."""
+    """Append (t, expert, task, q, mode) for every mode changed by an event; events[0] counts all events."""
     room = (events.size - 1) // 5
     for task in range(2):
         for q in range(modes.shape[1]):
@@ -94,15 +94,16 @@ def note_changes(t, expert, before, modes, events):
 
 
 def copy_into(source, target, at):
-    """target[at : at + source.size] = source, which takes numba two seconds to compile when written so."""
+    """Copy `source` into target[at : at + source.size]; numba compiles the slice assignment for two seconds."""
     for k in range(source.size):
         target[at + k] = source[k]
 
 
 def march_expert(s, state, span, hits, kept, tolerances, counts, given):
-    """Take expert s from t0 to t1; returns 0, or 2 where steps became too small and 3 where there were too many.
+    """Integrate expert s from t0 to t1; return 0, or 2 if steps became too small and 3 if there were too many.
 
-    `state` = (h, D, low) and hits are its own, `kept` = (the size of the last step, the events of all experts).
+    `state` = (h, D, low) and hits are those of the expert, `kept` = (the size of the last step, the events of all
+    experts).
     """
     (h, D, low), (t0, t1), (memory, events) = state, span, kept
     sign, d = given.a[s], h.size
@@ -151,7 +152,7 @@ def march_expert(s, state, span, hits, kept, tolerances, counts, given):
 
 
 def march(y, t0, t1, hits, memory, tolerances, counts, given):
-    """All experts from t0 to t1, each with steps of its own: under the linear loss they never interact."""
+    """Integrate all experts from t0 to t1, each with separate steps: under the linear loss they never interact."""
     k, d = given.k, given.d
     h = y[: k * d].reshape((k, d))
     D = y[k * d : 2 * k * d].reshape((k, d))

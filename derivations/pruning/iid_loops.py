@@ -12,8 +12,8 @@ grid: Callable[..., tuple[np.ndarray, np.ndarray]]
 
 
 def iid_weights(M, l, pi, order, weight):
-    """Fill weight (N, l): the chance that the l-th best of M draws is of rank tau, with b draws strictly above, times
-    the number of ways, without the chances of the draws above.  Returns how many ranks matter.
+    """Fill weight (N, l): the probability that the l-th best of M draws is of rank tau, with b draws strictly above,
+    times the number of ways, without the probabilities of the draws above. Return the number of relevant ranks.
 
     weight = C(M, b) (pi_tau + below)^(M - b) P(Bin(M - b, pi_tau/(pi_tau + below)) >= l - b).
     """
@@ -42,7 +42,7 @@ def iid_weights(M, l, pi, order, weight):
             most += weight[i, b] * above**b
         left = max(0.0, left - own)
         depth = i + 1
-        # what remains is the chance that at most l - 1 of the M draws are of rank tau or above
+        # the remainder is the probability that at most l - 1 of the M draws are of rank tau or above
         tail = 0.0
         for b in range(l):
             tail += choose(M, b) * (1.0 - left) ** b * left ** (M - b)

@@ -1,4 +1,4 @@
-"""Initial condition of a run: alignments with the patterns, drawn at random, from weights, or from a stage."""
+"""Initial condition of a run: alignments with the patterns, random, from weights, or from a stage."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ KINDS = ("important", "missigned", "weak", "neutral")
 
 
 def enter(parameters: Parameters, previous: Mapping[str, np.ndarray] | None, rng: np.random.Generator) -> Initial:
-    """The initial condition: drawn (`previous` is None), from weights, or from the end of an earlier stage."""
+    """The initial condition: random (`previous` is None), from weights, or from the end of an earlier stage."""
     if previous is None:
         return pretrained(parameters, rng) if parameters.init == "pretrained" else random(parameters, rng)
     if "w" in previous:
@@ -31,7 +31,7 @@ def signs(k: int) -> np.ndarray:
 
 
 def law(parameters: Parameters) -> np.ndarray:
-    """pi (N,): the chance of every irrelevant pattern."""
+    """pi (N,): the probability of every irrelevant pattern."""
     weight = np.arange(1, parameters.N + 1, dtype=float) ** -parameters.zipf
     return weight / weight.sum()
 
@@ -57,9 +57,9 @@ def kinds(parameters: Parameters) -> list[str]:
 def pretrained(parameters: Parameters, rng: np.random.Generator) -> Initial:
     """Experts of given proficiency: those of Theorem 4.3's assumptions.
 
-    Router logits of irrelevant patterns are N(0, r^2/d), r = router_norm log l; a task logit is put at the quantile
-    that gives the proficiency asked for, at least C_p away from every irrelevant one.  An important expert selects its
-    own task token, a mis-signed one that of the other class, a neutral one none.  Neurons are N(0, C_2^2/d).
+    Router logits of irrelevant patterns are N(0, r^2/d), r = router_norm log l; a task logit is the quantile with the
+    requested proficiency, at least C_p away from every irrelevant one. An important expert selects the task token of
+    its class, a mis-signed one that of the other class, a neutral one none. Neurons are N(0, C_2^2/d).
     """
     p, pi = parameters, law(parameters)
     h = np.empty((p.k, p.d))
@@ -75,7 +75,9 @@ def pretrained(parameters: Parameters, rng: np.random.Generator) -> Initial:
 def router(
     parameters: Parameters, pi: np.ndarray, task: int, proficiency: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """One router (d,): logit `task` beats irrelevant patterns of total chance `proficiency`, the other task none."""
+    """One router (d,): logit `task` beats irrelevant patterns of total probability `proficiency`, the other task
+    none.
+    """
     p = parameters
     scale = p.router_norm * np.log(p.l) / np.sqrt(p.d)
     hq = scale * rng.standard_normal(p.N)
@@ -97,8 +99,8 @@ def router(
 def from_alignments(parameters: Parameters, h: np.ndarray, u: np.ndarray, a: np.ndarray, **more: np.ndarray) -> Initial:
     """The initial condition with alignments h (k, d), u (k, m, d) and head signs a (k,).
 
-    `more` may hold `pi` (N,), `tokens` and `labels` of a table, and the squared norms `router_rest` (k,), `neuron_rest`
-    (k, m) of what lies outside the span of the patterns.
+    `more` may contain `pi` (N,), `tokens` and `labels` of a table, and the squared norms `router_rest` (k,),
+    `neuron_rest` (k, m) of the parts outside the span of the patterns.
     """
     h, u = np.array(h, float), np.array(u, float)
     k, m, _ = u.shape
@@ -119,7 +121,7 @@ def from_alignments(parameters: Parameters, h: np.ndarray, u: np.ndarray, a: np.
 
 
 def from_weights(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> Initial:
-    """The alignments of explicit weights w (k, D), W (k, m, D) with patterns P (d, D), the identity unless given."""
+    """The alignments of explicit weights w (k, D), W (k, m, D) with patterns P (d, D), by default the identity."""
     w, neurons, a = (np.asarray(arrays[name], float) for name in ARRAYS)
     patterns = np.asarray(arrays["P"], float) if "P" in arrays else np.eye(w.shape[1])
     more: dict[str, Any] = {}
@@ -183,7 +185,9 @@ def read(
             )
     resized = dataclasses.replace(parameters, **sizes)
     if "pi" in arrays and parameters.zipf != 0:
-        raise UsageError("the initial file gives pi, and zipf makes another law of the patterns: give one of the two")
+        raise UsageError(
+            "the initial file gives pi, but zipf also defines the probabilities of the patterns: give one of the two"
+        )
     if "tokens" in arrays and resized.data != "empirical":
         raise UsageError(f"a table of tokens is for data=empirical, but data={resized.data}")
     if resized.data == "empirical" and "tokens" not in arrays:

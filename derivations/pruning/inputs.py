@@ -1,4 +1,4 @@
-"""The inputs on which proficiency and error are measured: all of them where they are a short list, else a sample."""
+"""The inputs for the measurement of proficiency and error: all of them if they are a short list, else a sample."""
 
 import itertools
 import math
@@ -11,16 +11,17 @@ from derivations.contract import Initial, UsageError
 from derivations.pruning.parameters import Parameters
 
 MOST_INPUTS = 200_000
-"""Inputs that are enumerated at most: a table of some hundred megabytes, gone through at every saved state."""
+"""Maximal number of enumerated inputs: a table of some hundred megabytes, evaluated at every saved state."""
 Table = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Tokens (S, length) as pattern numbers with the task token first, labels (S,), chances (S,)."""
+"""Tokens (S, length) as pattern numbers with the task token first, labels (S,), probabilities (S,)."""
 
 
 def table(initial: Initial) -> Table:
     """The test inputs of a run.
 
-    For data=single the 2 (d - 2) inputs (y, q), with their chances, l copies of q standing for all n - 1 (n - 1 where
-    fewer); for data=empirical the rows of the table; otherwise `n_test` inputs drawn from `data_seed`, or all of them.
+    For data=single the 2 (d - 2) inputs (y, q), with their probabilities, and with l copies of q for all n - 1 (n - 1
+    if that is less); for data=empirical the rows of the table; otherwise `n_test` inputs drawn from `data_seed`, or all
+    of them.
     """
     p, c = initial.parameters, initial.constants
     if p.data == "single":
@@ -36,7 +37,7 @@ def table(initial: Initial) -> Table:
 
 
 def fraction(chance: np.ndarray, happens: np.ndarray) -> Any:
-    """The chance-weighted share of inputs (last axis) where something happens: exactly 0 or 1 where all agree."""
+    """The probability of inputs (last axis) with some property: exactly 0 or 1 if all agree."""
     yes, no = (chance * happens).sum(-1), (chance * ~happens).sum(-1)
     return yes / (yes + no)
 
@@ -55,7 +56,7 @@ def enumerated(parameters: Parameters, pi: np.ndarray) -> Table:
 def every_input(parameters: Parameters, pi: np.ndarray) -> Table:
     """All inputs of data=iid, distinct or multi_copy with their chances: irrelevant tokens as sets, orders counted.
 
-    Raises `UsageError` where there are more than `MOST_INPUTS`.
+    Raises `UsageError` for more than `MOST_INPUTS`.
     """
     p = parameters
     drawn = p.copies if p.data == "multi_copy" else p.n - 1
@@ -81,9 +82,9 @@ def every_input(parameters: Parameters, pi: np.ndarray) -> Table:
 
 
 def draw(parameters: Parameters, pi: np.ndarray, rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs drawn from the law of the data: tokens (count, length), labels (count,).
+    """Random inputs of the distribution of the data: tokens (count, length), labels (count,).
 
-    For data=multi_copy each of the c patterns stands with l copies, which is all that can be selected.
+    For data=multi_copy each of the c patterns has l copies, because more cannot be selected.
     """
     p = parameters
     labels = np.where(rng.random(count) < 0.5, 1.0, -1.0)

@@ -5,12 +5,12 @@ For a sample of label y with selected tokens J the pooled activation of an exper
     sbar = sum_j G_j sigma_j,   G = softmax of the logits over J,
 
 and under the linear loss 1 - y f, f = sum_s a_s sbar_s, minus the gradient of one expert is y a_s grad sbar: experts
-decouple (equations (14) to (19) of the paper).  Activations depend on a neuron only through its alignment, and all
-active neurons of an expert move alike, so that the potential Phi = E[y sbar] of (h, sigma) generates everything:
+decouple (equations (14) to (19) of the paper). Activations depend on a neuron only through its alignment, and all
+active neurons of an expert move alike, so that the potential Phi = E[y sbar] of (h, sigma) determines the dynamics:
 
     dh_p/dt = eta_r a dPhi/dh_p,      du_rp/dt = eta_e a dPhi/dsigma_p 1[u_rp >= 0].
 
-Where J holds one task token and l - 1 copies of one pattern ("single" data), sbar has two terms.
+If J contains one task token and l - 1 copies of one pattern ("single" data), sbar has two terms.
 """
 
 import functools
@@ -22,7 +22,7 @@ import sympy as sp
 from derivations.contract import Kernel
 
 X, L, ONE, TWO = sp.symbols("x l sigma_o sigma_q", real=True)
-"""The gap h_o - h_q, the tokens kept, and the activations of task token and irrelevant pattern."""
+"""The gap h_o - h_q, the number of selected tokens, and the activations of task token and irrelevant pattern."""
 H, Q = sp.symbols("h_o h_q", real=True)
 
 
@@ -34,7 +34,9 @@ def pooled() -> Any:
 
 
 def in_gap(expression: Any) -> Any:
-    """The same in the gap x = h_o - h_q, through exp(-x), which does not overflow where the task token leads."""
+    """`pooled` as a function of the gap x = h_o - h_q, through exp(-x), which does not overflow if the task token
+    leads.
+    """
     return sp.simplify(expression.subs(H, Q + X)).rewrite(sp.exp)
 
 

@@ -3,9 +3,9 @@
     f(x) = sum_s a_s sum_{j in J_s} G_js sum_r ReLU(<w_r, x_j>),   G_js = softmax over J_s of <w_s, x_j>
 
 J_s are the l tokens with the largest logits at expert s (expert choice, equation (4)); under token choice a token keeps
-its l experts of largest logit, and gates are the softmax over them (equation (3)).  The gradient is that of 1 - y f, or
-of the hinge max(1 - y f, 0).  Nothing here knows an order parameter.
-Source: Chowdhury et al. 2024, equations (1) to (7), section 4.1 and Algorithm 1.
+its l experts of largest logit, and gates are the softmax over them (equation (3)). The gradient is that of 1 - y f, or
+of the hinge max(1 - y f, 0). This module contains no order parameters. Source: Chowdhury et al. 2024, equations (1) to
+(7), section 4.1 and Algorithm 1.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ REPEATED = (DATA.index("single"), DATA.index("multi_copy"))
 
 
 def draw(uniform, data, n, cumulative, tokens, labels):
-    """Inputs from uniform numbers (U, B): a label, its task token, and irrelevant tokens of the law `data`.
+    """Inputs from uniform numbers (U, B): a label, its task token, and irrelevant tokens of the distribution `data`.
 
     0 and 1: some patterns, each repeated; 2: n - 1 independent ones; 3: n - 1 different ones; 4: a row of a table.
     """
@@ -112,7 +112,7 @@ def inputs(initial: Initial) -> Samples | None:
 def place(
     initial: Initial, arrays: Mapping[str, np.ndarray] | None, rng: np.random.Generator, compressed: bool
 ) -> FrameWeights:
-    """The weights at the start: those of a file in its own dimensions, or alignments with the standard basis."""
+    """The weights at the start: those of a file in its dimensions, or alignments with the standard basis."""
     out = np.ones(initial.state["u"].shape[:2])
     if arrays is not None and "w" in arrays and not compressed:
         w, neurons = np.array(arrays["w"], float), np.array(arrays["W"], float)
@@ -129,7 +129,9 @@ def sizes(initial: Initial) -> Sizes:
 
 
 def measure(initial: Initial, u: np.ndarray, h: np.ndarray) -> np.ndarray:
-    """h, u (where kept), sigma, Delta, |dw|, p_1, p_2, the error P(y f <= 0), the least margin, selection and gates."""
+    """h, u (if stored), sigma, Delta, |dw|, p_1, p_2, the error P(y f <= 0), the smallest margin, selection and
+    gates.
+    """
     p, c = initial.parameters, initial.constants
     sigma = activate(u)[0].sum(axis=1)
     rows, labels, chance = test_inputs.table(initial)
@@ -160,7 +162,7 @@ def respond(h: np.ndarray, sigma: np.ndarray, given: Any, p: Parameters, c: Mapp
 
 
 def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
-    """The components of what is saved (..., size)."""
+    """The components of saved vectors (..., size)."""
     p, at, found = parameters, 0, {}
     pattern, expert = ("expert", "pattern"), ("expert",)
     neuron = (("u", (p.k, p.m, p.d), ("expert", "neuron", "pattern"), "alignment of a neuron with a pattern"),)
@@ -174,8 +176,8 @@ def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
         ("p2", (p.k,), expert, "proficiency for o2"),
         ("f_error", (), (), "test error P(y f <= 0)"),
         ("margin", (), (), "least margin over the test inputs"),
-        ("selected1", (p.k,), expert, "chance that o1 is selected, whatever its gate, y = +1"),
-        ("selected2", (p.k,), expert, "chance that o2 is selected, whatever its gate, y = -1"),
+        ("selected1", (p.k,), expert, "probability that o1 is selected, with any gate, y = +1"),
+        ("selected2", (p.k,), expert, "probability that o2 is selected, with any gate, y = -1"),
         ("gate1", (p.k,), expert, "mean gate of o1, 0 where not selected, y = +1"),
         ("gate2", (p.k,), expert, "mean gate of o2, 0 where not selected, y = -1"),
     ):
@@ -186,7 +188,7 @@ def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
 
 
 def fixed(initial: Initial) -> Labelled:
-    """The head signs, which training leaves as they are."""
+    """The head signs, which training does not change."""
     return {"a": (("expert",), initial.constants["a"], "head sign of an expert")}
 
 

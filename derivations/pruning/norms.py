@@ -1,4 +1,4 @@
-"""How far the norms of routers and neurons moved, without the loss of digits of a difference of norms."""
+"""Changes of the norms of routers and neurons, without the loss of digits of a difference of norms."""
 
 import numpy as np
 

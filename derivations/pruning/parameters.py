@@ -1,4 +1,4 @@
-"""The parameters of system `pruning`, with their domains; `check` holds what no single domain can say."""
+"""The parameters of system `pruning`, with their domains; `check` contains conditions on several parameters."""
 
 import dataclasses
 import math
@@ -20,12 +20,12 @@ CRITERIA = (
     "proficiency",
 )
 THEORY = -1.0
-"""The value of a rate that asks for the theory's."""
+"""The value of a rate that selects the theoretical rate."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Parameters:
-    """Sizes, law of the tokens, rates and horizons of the two fine-tunings, initial experts, and what is pruned."""
+    """Sizes, distribution of the tokens, rates and horizons of the two fine-tunings, initial experts, and pruning."""
 
     d: int = parameter(100, "number of token patterns: two task patterns and d - 2 irrelevant ones", minimum=3)
     n: int = parameter(100, "number of tokens in a sample, one of them the task token", minimum=2, maximum=10**6)
@@ -92,19 +92,21 @@ class Parameters:
 
     @property
     def separation(self) -> float:
-        """C_p: given, or 1/d."""
+        """C_p: that of the user, or 1/d."""
         return self.Cp if self.Cp > 0 else 1.0 / self.d
 
     @property
     def router_rate(self) -> float:
-        """eta_r: given, or c eta_e C_p/(m l^2 C_2^2), the rate of the proofs without their extra 1/d (Lemma E.4)."""
+        """eta_r: that of the user, or c eta_e C_p/(m l^2 C_2^2), the rate of the proofs without their extra 1/d (Lemma
+        E.4).
+        """
         if self.eta_r >= 0:
             return self.eta_r
         return self.c * self.eta_e * self.separation / (self.m * self.l**2 * self.C2**2)
 
     @property
     def horizon(self) -> float:
-        """T: given, or K (l^2 C_2/eta_e) sqrt(log(l)/C_p), in whole steps (equation (9), with equality)."""
+        """T: that of the user, or K (l^2 C_2/eta_e) sqrt(log(l)/C_p), in whole steps (equation (9), with equality)."""
         if self.T > 0:
             return float(self.T)
         if self.eta_e <= 0:
@@ -115,7 +117,7 @@ class Parameters:
 
     @property
     def post_horizon(self) -> float:
-        """T': given, or K_post k C_2 l^2 sqrt(log l)/eta_e, in whole steps (equation (11), corrected)."""
+        """T': that of the user, or K_post k C_2 l^2 sqrt(log l)/eta_e, in whole steps (equation (11), corrected)."""
         if self.T_post > 0:
             return float(self.T_post)
         if self.eta_e <= 0:
@@ -124,7 +126,7 @@ class Parameters:
 
 
 def check(parameters: Parameters, drawn: bool = True) -> None:
-    """Raise `UsageError` when the parameters do not fit together.
+    """Raise `UsageError` for parameters that do not fit together.
 
     Gates need l >= 2 (for l = 1 every gate is 1 and routers get no gradient), a sample at least l tokens.
     """
@@ -150,7 +152,7 @@ def check(parameters: Parameters, drawn: bool = True) -> None:
 
 
 def _check_drawn(p: Parameters) -> None:
-    """What only a drawn initial condition asks for."""
+    """Check the conditions that only a random initial condition has."""
     if p.data == "empirical":
         raise UsageError("data=empirical takes its inputs from the arrays tokens and y of --initial FILE.npz")
     if p.k % 2:
@@ -163,10 +165,10 @@ def _check_drawn(p: Parameters) -> None:
 
 
 def stepped(parameters: Parameters, step_size: float, explicit: frozenset[str]) -> Parameters:
-    """The parameters of SGD: eta_e is the step size.  Raises `UsageError` where another eta_e was given."""
+    """The parameters of SGD: eta_e is the step size. Raises `UsageError` if another eta_e was given."""
     if "eta_e" in explicit and parameters.eta_e != step_size:
         raise UsageError(
-            f"the step size is the neurons' rate eta_e, but --step-size {step_size:g} and eta_e = {parameters.eta_e:g} "
-            "were given: leave eta_e out"
+            f"the step size is the neurons' rate eta_e, but --step-size {step_size:g} and eta_e = "
+            f"{parameters.eta_e:g} were given: omit eta_e"
         )
     return dataclasses.replace(parameters, eta_e=step_size)

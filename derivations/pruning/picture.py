@@ -1,4 +1,4 @@
-"""The pictures of a pruning run: router norms, proficiency, test error; or the curves of pruning by each score."""
+"""The figures of a pruning run: router norms, proficiency, test error; or the curves of pruning by each score."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ OTHER = {"color": GREY, "linewidth": 0.6, "alpha": 0.7, "zorder": 1.5}
 
 
 def draw(run: Any) -> dict[str, Any]:
-    """Figures by name for an `xarray.Dataset` of a run: `trajectories`, and `pruning` where experts were scored."""
+    """Figures by name for an `xarray.Dataset` of a run: `trajectories`, and `pruning` if experts were scored."""
     found = {}
     if "time" in run.sizes and run.sizes["time"] > 1:
         found["trajectories"] = trajectories(run)
@@ -31,10 +31,10 @@ def draw(run: Any) -> dict[str, Any]:
 
 
 def trajectories(run: Any) -> Any:
-    """Growth of router norms (or gaps), own proficiency and error against time, one line per expert.
+    """Growth of router norms (or gaps), proficiency and error against time, one line per expert.
 
-    There is a column for each head sign where a run has signs.  The eight experts that grow most have a colour, the
-    same in all panels.  What does not move has no row.
+    There is a column for each head sign if a run has signs. The eight experts with the largest growth have a colour,
+    the same in all panels. Constant quantities have no row.
     """
     from matplotlib.figure import Figure
 
@@ -64,7 +64,7 @@ def trajectories(run: Any) -> Any:
 
 
 def _shades(run: Any) -> dict[int, str]:
-    """The colours of the experts that grow most, in the order of their numbers."""
+    """The colours of the experts with the largest growth, in the order of their numbers."""
     name = next((name for name in ("Delta", "x", "p1") if name in run), "")
     if not name:
         return {}
@@ -85,9 +85,9 @@ def _experts(axis: Any, run: Any, name: str, sign: int, shades: dict[int, str]) 
 
 
 def pruning(run: Any) -> Any:
-    """The error after pruning to 1, 2, .. experts of each sign, by every criterion, criteria that agree named as one.
+    """The error after pruning to 1, 2, .. experts of each sign, by every criterion.
 
-    A criterion whose curve another one's hides is named with it.
+    Criteria with equal curves share one label.
     """
     from matplotlib.figure import Figure
 

@@ -6,14 +6,14 @@ The derivation, step by step:
    of one expert alone: experts decouple (equations (14) to (19)).
 2. Tokens are orthonormal patterns, so that weights enter through h = <w_s, p> and u = <w_r, p> only.  At a pattern all
    neurons with u >= 0 move alike; one that becomes negative never moves again.
-3. The mean over inputs is the gradient of one potential Phi(h, sigma) = E[y sbar] of each expert, the order of the
-   tokens held fixed: dh/dt = eta_r a dPhi/dh, du/dt = eta_e a dPhi/dsigma for u >= 0, in units of SGD steps.
+3. The mean over inputs is the gradient of one potential Phi(h, sigma) = E[y sbar] of each expert, at a constant order
+   of the tokens: dh/dt = eta_r a dPhi/dh, du/dt = eta_e a dPhi/dsigma for u >= 0, in units of SGD steps.
 4. One step of population descent is an explicit Euler step of length 1: tier `recursion`, for every law of the tokens.
 5. Small rates give the flow: tier `flow`, for one repeated irrelevant pattern per input.  The state is h, the
-   displacement D of the active neurons and its running minimum, which says who has been switched off.  The right-hand
-   side jumps where the order of the tokens changes; changes are located, and ties that both sides push into are held.
-6. Tier `frozen` keeps the irrelevant patterns where they start (an error of order 1/N), tier `homogeneous` takes them
-   all alike: two numbers per expert, with a first integral.
+   displacement D of the active neurons and its running minimum, which determines the inactive neurons. The right-hand
+   side jumps at changes of the order of the tokens; these are located, and ties that both sides push into are held.
+6. Tier `frozen` neglects the motion of irrelevant patterns (an error of order 1/N). Tier `homogeneous` assumes that
+   they are all equal: two numbers per expert, with a first integral.
 """
 
 import functools
@@ -53,8 +53,8 @@ WATCHED = (
     Component("p2", ("expert",), (0.0, 1.0), "p_2", "proficiency for o2: P(selected, gate at least 1/l | y = -1)"),
     Component("f_error", (), (0.0, 1.0), "P(y f <= 0)", "test error"),
     Component("margin", (), ANY, "min y f", "least margin over the test inputs"),
-    Component("selected1", ("expert",), (0.0, 1.0), "P_1", "chance that o1 is selected, whatever its gate, y = +1"),
-    Component("selected2", ("expert",), (0.0, 1.0), "P_2", "chance that o2 is selected, whatever its gate, y = -1"),
+    Component("selected1", ("expert",), (0.0, 1.0), "P_1", "probability that o1 is selected, with any gate, y = +1"),
+    Component("selected2", ("expert",), (0.0, 1.0), "P_2", "probability that o2 is selected, with any gate, y = -1"),
     Component("gate1", ("expert",), (0.0, 1.0), "E[G_1]", "mean gate of o1, 0 where not selected, y = +1"),
     Component("gate2", ("expert",), (0.0, 1.0), "E[G_2]", "mean gate of o2, 0 where not selected, y = -1"),
 )
@@ -124,7 +124,7 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
 
 
 def recursion(parameters: Parameters) -> Equations:
-    """Population gradient descent step by step, exact for every law of the tokens.
+    """Population gradient descent step by step, exact for every distribution of the tokens.
 
     Source: Chowdhury et al. 2024, Algorithm 1 with equations (14) to (19), in the mean over samples.
     """
@@ -161,12 +161,12 @@ def recursion(parameters: Parameters) -> Equations:
 
 
 def law_of_slope(p: Parameters) -> str:
-    """The law of the tokens in which the slope is taken: under the hinge a table of inputs, its rows masked."""
+    """The distribution of the tokens in the slope: under the hinge a table of inputs with masked rows."""
     return "empirical" if p.loss == "hinge" and p.data != "single" else p.data
 
 
 def validity(p: Parameters) -> str:
-    """Over which inputs a step takes its mean."""
+    """Description of the inputs in the mean of a step."""
     if law_of_slope(p) == p.data or p.n_test == "all":
         nodes = f"; inputs by {p.nodes} quadrature nodes" if law_of_slope(p) == "iid" else ""
         return f"exact population descent: the mean over infinitely many fresh samples in every step{nodes}"
@@ -217,7 +217,7 @@ def flow(parameters: Parameters, tier: str) -> Equations:
 
 
 def reached(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Where `HITS` have happened on alignments h (.., k, d): booleans (.., k) of the lead of the own task token.
+    """Return True (.., k) if the events `HITS` have happened at alignments h (.., k, d), by the task token's lead.
 
     The lead is h(own) - max_q h(q) over the irrelevant patterns q, own = o1 for a = +1 and o2 for a = -1; it is 0 for
     `T_selected` and log l for `T_gap`.
@@ -228,21 +228,21 @@ def reached(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, np.n
 
 
 def _kernels() -> Mapping[str, Kernel]:
-    """The kernels, derived when they are needed: a compilation found in the cache needs none."""
+    """The kernels, derived on demand: a compilation from the cache needs none."""
     from derivations.pruning.kernels import single_kernels
 
     return single_kernels()
 
 
 def _recursion_arrays(data: str, xp: Any, kernels: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
-    """Array forms of the recursion, generated when they are needed: a run needs neither them nor SymPy."""
+    """Array forms of the recursion, generated on demand: a run needs neither them nor SymPy."""
     from derivations.pruning import arrays
 
     return arrays.build_recursion(data, xp, kernels)
 
 
 def _flow_arrays(xp: Any, kernels: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
-    """Those of the flow."""
+    """The arrays of the flow."""
     from derivations.pruning import arrays
 
     return arrays.build_flow(xp, kernels)

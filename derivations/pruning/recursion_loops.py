@@ -9,8 +9,9 @@ from derivations.ranking import largest
 
 
 class Arguments(NamedTuple):
-    """The run-time arguments: sizes, whether the loss is the hinge, SGD steps in a step, rates, head signs (k,), l of n
-    tokens kept, the law of the tokens (chances, copies, quadrature nodes, or a table with labels), and the test inputs.
+    """The run-time arguments: sizes, True for the hinge loss, SGD steps in a step, rates, head signs (k,), l of n
+    tokens, the distribution of the tokens (probabilities, copies, quadrature nodes, or a table with labels), and the
+    test inputs.
     """
 
     k: int
@@ -56,7 +57,7 @@ def move(h, u, dh, g, router_step, neuron_step):
 
 
 def masked(h, u, a, l, tokens, labels, plus):
-    """Set to 0 the chance of every row of a table that the hinge masks: y f >= 1 of all experts together."""
+    """Set to 0 the probability of every row of a table that the hinge masks: y f >= 1 of all experts together."""
     output = np.zeros(labels.size)
     sig, chosen, weight = np.empty(h.shape[1]), np.empty(l, dtype=np.int64), np.empty(l)
     for s in range(a.size):
@@ -69,7 +70,7 @@ def masked(h, u, a, l, tokens, labels, plus):
 
 
 def masked_pairs(h, u, a, l, n, pi, plus, minus):
-    """Set to 0 the chance of every input (y, q) that the hinge masks."""
+    """Set to 0 the probability of every input (y, q) that the hinge masks."""
     N = pi.size
     output = np.zeros((2, N))
     sig = np.empty(h.shape[1])
@@ -119,7 +120,7 @@ def vanishes(values):
 
 
 def record_hits(h, a, l, time, hits):
-    """Note the first times at which the own task token leads every irrelevant one, and does so by log l."""
+    """Record the first times at which the expert's task token leads every irrelevant one, and leads it by log l."""
     for s in range(a.size):
         if hits[1, s] <= time:
             continue
@@ -134,7 +135,7 @@ def record_hits(h, a, l, time, hits):
 def march(y, t0, t1, hits, memory, tolerances, counts, given):
     """Whole steps of the recursion from t0 to t1, `stride` SGD steps each.
 
-    Under the linear loss an expert whose slope vanishes rests for ever, and is left out from then on.
+    Under the linear loss an expert with zero slope never moves again, and is skipped from then on.
     """
     k, m, d, loss, stride, a, l = given.k, given.m, given.d, given.loss, given.stride, given.a, given.l
     eta_r, eta_e, size = given.eta_r, given.eta_e, max(given.pi.size, given.labels.size)
@@ -176,7 +177,7 @@ def recursion_flow_loss(t, y, given):
     sig, dh, g, value = np.empty(d), np.empty(d), np.empty(d), np.empty(2)
     out = np.zeros(y.size)
     total = 1.0 if loss == 0 else 0.0
-    if loss != 0:  # the chance of inputs the mask lets through
+    if loss != 0:  # the probability of inputs that are not masked
         for i in range(given.labels.size if given.labels.size > 0 else given.pi.size):
             total += plus[i] + minus[i]
     for s in range(k):

@@ -1,6 +1,6 @@
 """The exact slope of one expert for data=single and multi_copy as plain loops around the gate kernel, for numba.
 
-`odesim.code.compile` copies these functions, unchanged, into one generated file; nothing here runs uncompiled.
+`odesim.code.compile` copies these functions, unchanged, into one generated file; they always run compiled.
 """
 
 from collections.abc import Callable
@@ -13,9 +13,9 @@ gate: Callable[..., tuple[float, float, float]]
 
 
 def best_law(h, pi, copies, law):
-    """Fill law (N,): the chance that each pattern has the largest logit of `copies` draws from pi.
+    """Fill law (N,): the probability that each pattern has the largest logit of `copies` draws from pi.
 
-    Patterns of equal logit share theirs as they are drawn; a stable selection keeps the tokens drawn first.
+    Patterns of equal logit have shares in proportion to pi; a stable selection keeps the tokens drawn first.
     """
     order = np.empty(pi.size, np.int64)
     rank(h[2:], order)
@@ -39,9 +39,9 @@ def expert_slope(h, sig, plus, minus, dh, g, value, given):
     """Fill dh = dPhi/dh and g = dPhi/dsigma (d,); value[y] = E[sbar | y] times the chance of the class.
 
     `plus` and `minus` (N,) are the chances of the inputs (y = +1, q) and (y = -1, q); for several copies the law of the
-    best of them replaces pi.  The task token is selected, with l - 1 copies of q, where its logit is not below q's, and
-    J is l copies of q otherwise; with n = l every token is selected.
-    Source: Chowdhury et al. 2024, equations (14) to (19), for samples with one repeated irrelevant pattern.
+    best of them replaces pi. The task token is selected, with l - 1 copies of q, if its logit is at least that of q;
+    otherwise J is l copies of q. With n = l every token is selected. Source: Chowdhury et al. 2024, equations (14) to
+    (19), for samples with one repeated irrelevant pattern.
     """
     l, n, copies, pi = given.l, given.n, given.copies, given.pi
     N = pi.size

@@ -1,4 +1,4 @@
-"""The stages without a clock: scoring the experts, pruning them, and evaluating what is left."""
+"""The stages without a clock: scores of the experts, pruning, and evaluation of the remaining experts."""
 
 import dataclasses
 from typing import Any
@@ -18,7 +18,7 @@ def with_constants(initial: Initial, **more: np.ndarray) -> Initial:
 
 
 def score(initial: Initial, rng: np.random.Generator) -> MapResult:
-    """Score all experts by every criterion, and enumerate the error of pruning by each of them to every size."""
+    """Score all experts by every criterion, and enumerate the errors after pruning to every size by each of them."""
     found = criteria.scores(initial, rng)
     curves = [
         criteria.error_curve(initial, None if name == "random" else found[name], rng) for name in CRITERIA
@@ -28,7 +28,7 @@ def score(initial: Initial, rng: np.random.Generator) -> MapResult:
         "criterion": (("criterion",), np.array(CRITERIA), "criteria by which experts are scored"),
         "pruned_error": (
             ("criterion", "kept"), np.array(curves),
-            "test error when the best 1, 2, .. experts of each sign are kept (random: mean over choices)",
+            "test error with the best 1, 2, .. experts of each sign (random: mean over choices)",
         ),
     }  # fmt: skip
     summary: dict[str, Any] = {name: [float(v) for v in values] for name, values in found.items()}
@@ -36,7 +36,7 @@ def score(initial: Initial, rng: np.random.Generator) -> MapResult:
 
 
 def prune(initial: Initial, rng: np.random.Generator) -> MapResult:
-    """Keep the best experts of each sign by the criterion asked for.  Source: Chowdhury et al. 2024, Algorithm 1."""
+    """Keep the best experts of each sign by the requested criterion. Source: Chowdhury et al. 2024, Algorithm 1."""
     p, c = initial.parameters, initial.constants
     known = c.get(f"score_{p.criterion}")
     ranks = np.asarray(known) if known is not None else criteria.scores(initial, rng)[p.criterion]
@@ -64,13 +64,13 @@ def prune(initial: Initial, rng: np.random.Generator) -> MapResult:
 
 
 def initial_of(initial: Initial) -> Initial:
-    """The condition at the start of fine-tuning, of the experts there are."""
+    """The condition at the start of fine-tuning, for the present experts."""
     c = initial.constants
     return dataclasses.replace(initial, state={**initial.state, "h": c["h_start"], "u": c["u_start"]})
 
 
 def restrict(initial: Initial, kept: np.ndarray, number: np.ndarray) -> Initial:
-    """The condition of some experts alone."""
+    """The condition of only some experts."""
     c = initial.constants
     constants = {
         name: values[kept] if name in PER_EXPERT or name.startswith("score_") else values for name, values in c.items()
@@ -81,7 +81,7 @@ def restrict(initial: Initial, kept: np.ndarray, number: np.ndarray) -> Initial:
 
 
 def evaluate(initial: Initial, rng: np.random.Generator) -> MapResult:
-    """The test error: over all inputs where they are a short list, else on a sample, with a Clopper-Pearson bound."""
+    """The test error: over all inputs if they are a short list, else on a sample, with a Clopper-Pearson bound."""
     p = initial.parameters
     found, margin = criteria.error(initial, np.arange(p.k))
     summary: dict[str, Any] = {"experts": int(p.k), "f_error": found, "margin": margin}

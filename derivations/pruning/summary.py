@@ -10,7 +10,7 @@ from derivations.pruning.criteria import assumptions
 from derivations.pruning.norms import growth
 
 SWITCHED_OFF = -np.finfo(float).tiny
-"""What the flow reports for a neuron that has reached zero: below zero, so that it never moves again."""
+"""Value in the flow for a neuron that has reached zero: negative, so that it never moves again."""
 
 
 def neurons(u0: np.ndarray, D: np.ndarray, low: np.ndarray) -> np.ndarray:
@@ -21,7 +21,7 @@ def neurons(u0: np.ndarray, D: np.ndarray, low: np.ndarray) -> np.ndarray:
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
-    """sigma, the change of the router's norm and the norm of its change, and u where the state is displacements."""
+    """sigma, the change of the router's norm and the norm of its change, and u if the state is displacements."""
     c, found = initial.constants, {}
     if "u" in state:
         u = state["u"]

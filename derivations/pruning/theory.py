@@ -1,4 +1,4 @@
-"""Theoretical predictions in the pictures of a run of `pruning`: 1.5 log l, and t* of an important expert."""
+"""Theoretical predictions in the figures of a run of `pruning`: 1.5 log l, and t* of an important expert."""
 
 import math
 from typing import Any
@@ -8,10 +8,10 @@ from derivations.pruning.parameters import Parameters
 
 
 def references(run: Any) -> list[Reference]:
-    """The growth 1.5 log l that tells important experts from others (Lemma 4.1), and when a gap of log l is there.
+    """The growth 1.5 log l that distinguishes important experts (Lemma 4.1), and the time of a gap of log l.
 
     t* = sqrt(2 pi) (l - 1)^(3/2) l^(-1/2)/sqrt(eta_r eta_e m_+ (1 + 1/N)), for the largest number m_+ of neurons of an
-    expert of each sign that are active on their own task pattern: the limit of large l, from equal logits.
+    expert of each sign that are active on the task pattern of this sign: the limit of large l, from equal logits.
     """
     given = parameters(run)
     if not given or not {"Delta", "x"} & set(run) or run.sizes.get("time", 0) < 2:
@@ -34,12 +34,14 @@ def references(run: Any) -> list[Reference]:
 
 
 def reached(p: Parameters, rates: float, active: float) -> float:
-    """t*: when a gap of log l is there, for rates = eta_r eta_e (1 + 1/N) and so many active neurons."""
+    """t*: the time of a gap of log l, for rates = eta_r eta_e (1 + 1/N) and `active` active neurons."""
     return math.sqrt(2 * math.pi) * (p.l - 1) ** 1.5 / math.sqrt(p.l * rates * active)
 
 
 def _gaps(run: Any, p: Parameters) -> list[Reference]:
-    """The same of the homogeneous tier, whose state is the gap: the level log l, and t* of the most active expert."""
+    """The references of the homogeneous tier, whose state is the gap: the level log l, and t* of the most active
+    expert.
+    """
     rates = p.router_rate * p.eta_e * (1 + 1 / p.N) if p.N else 0.0
     if p.l < 2:
         return []

@@ -1,9 +1,9 @@
-"""What the exact slopes for independent tokens share, as plain loops for numba.
+"""Common part of the exact slopes for independent tokens, as plain loops for numba.
 
 The pooled activation sum_j sigma_j e^(h_j) / sum_j e^(h_j) is linearised by 1/Z = int_0^inf exp(-u Z) du: given the
 rank tau of the l-th best irrelevant token, tokens factorise, and one sum over tau and one quadrature in log u remain.
-The integrand is analytic and decays, so that the trapezoidal rule converges geometrically.  Derivatives are those of
-the same sums, taken backwards.
+The integrand is analytic and decays, so that the trapezoidal rule converges geometrically. Derivatives follow from the
+same sums in reverse order.
 """
 
 import numpy as np

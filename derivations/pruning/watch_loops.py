@@ -10,7 +10,7 @@ displaced: Callable[..., None]
 
 
 def answer(h, sig, l, row, task, chosen, weight):
-    """(sbar, gate of the task token, 0 where it is not selected) of one expert on one input."""
+    """(sbar, gate of the task token, 0 if it is not selected) of one expert on one input."""
     kept = min(l, row.size)
     select_top(h, row, kept, chosen)
     total = 0.0
@@ -29,8 +29,8 @@ def answer(h, sig, l, row, task, chosen, weight):
 def inputs_watch(h, sig, a, l, tokens, labels, chance, out):
     """Fill out with p_1 (k,), p_2 (k,), the error P(y f <= 0), the least margin y f, selection and gates (2, k each).
 
-    p_1 = P(o_1 selected with a gate of at least 1/l | y = +1), p_2 likewise; f = 0 counts as an error.  Selection is
-    P(o_1 selected | y = +1), whatever its gate, and the gate its mean, 0 where it is not selected; then those of o_2.
+    p_1 = P(o_1 selected with a gate of at least 1/l | y = +1), p_2 likewise; f = 0 counts as an error. Selection is
+    P(o_1 selected | y = +1) for any gate. The gate is its mean, with 0 if o_1 is not selected. Those of o_2 follow.
     """
     k = a.size
     output = np.zeros(labels.size)
@@ -55,7 +55,7 @@ def inputs_watch(h, sig, a, l, tokens, labels, chance, out):
     for task in range(2):
         for s in range(k):
             seen = out[task * k + s]
-            out[task * k + s] = seen / (seen + missed[task, s])  # exactly 0 or 1 where all inputs agree
+            out[task * k + s] = seen / (seen + missed[task, s])  # exactly 0 or 1 if all inputs agree
             seen = out[at + task * k + s]
             out[at + task * k + s] = seen / (seen + passed[task, s])
             out[at + 2 * k + task * k + s] /= seen + passed[task, s]

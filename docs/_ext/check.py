@@ -1,7 +1,7 @@
-"""Read the built site as a reader without a network would: every link within it leads somewhere, nothing is fetched.
+"""Check the built site without a network: every internal link is valid, and no page needs external files.
 
-`python docs/_ext/check.py docs/_build/html` prints what is wrong and exits with 1, or says how much was read.  Links to
-other sites are counted and not followed.
+`python docs/_ext/check.py docs/_build/html` prints the errors and exits with 1, or prints the number of checked pages.
+Links to other sites are counted and not followed.
 """
 
 import re
@@ -25,7 +25,7 @@ CSS = re.compile(r"""(?:url\(|@import\s+)\s*["']?\s*((?:https?:)?//[^"')\s]+)"""
 
 
 class Page(HTMLParser):
-    """The names in a page, its links, and what a browser would fetch for it."""
+    """The names in a page, its links, and the files that a browser would load for it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class Page(HTMLParser):
 
 
 def wrong(site: Path) -> tuple[list[str], int, int]:
-    """(what is wrong, links within the site, links to others) of all pages and style sheets of a site."""
+    """(errors, links within the site, links to others) of all pages and style sheets of a site."""
     pages = {path.resolve(): Page(path) for path in sorted(site.rglob("*.html"))}
     found, inner, outer = [], 0, 0
     for path, page in pages.items():
@@ -67,7 +67,7 @@ def wrong(site: Path) -> tuple[list[str], int, int]:
 
 
 def _broken(path: Path, address: str, pages: dict[Path, Page]) -> str:
-    """Why a link of a page leads nowhere; empty where it leads somewhere."""
+    """The reason why a link of a page is broken; empty for a valid link."""
     parts = urlsplit(address)
     target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
     if not target.exists():
@@ -78,7 +78,7 @@ def _broken(path: Path, address: str, pages: dict[Path, Page]) -> str:
 
 
 def main(site: Path) -> int:
-    """Print what is wrong with a site, or how much of it was read; the exit code."""
+    """Print the errors of a site, or the number of checked pages; return the exit code."""
     found, inner, outer = wrong(site)
     print(
         "\n".join(found) or f"{inner} links within the site lead somewhere, {outer} lead to others; nothing is fetched"

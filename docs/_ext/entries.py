@@ -1,4 +1,4 @@
-"""What a page says of an entry of the gallery: its claims judged, its presets run, its equations, its picture."""
+"""Page of an entry of the gallery: verdicts of its claims, runs of its presets, equations and figure."""
 
 import dataclasses
 import hashlib
@@ -62,7 +62,7 @@ def _claim(verdict: Any) -> dict[str, Any]:
 
 
 def _run(name: str, preset: str | None, meaning: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """What comes out of a preset, or of the defaults."""
+    """The result of a preset, or of the defaults."""
     import odesim
 
     runs = odesim.integrate(name, preset=preset, save_points=3, stage="all")

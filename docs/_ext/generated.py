@@ -1,6 +1,6 @@
-"""What the build writes before Sphinx reads: the gallery and the reference, from the program itself.
+"""Generated pages: the build writes the gallery and the reference from the program before Sphinx reads them.
 
-`odesim_quick` (`make docs QUICK=1`) leaves out SGD beside the flows; what was made stays in docs/_build/kept until its
+`odesim_quick` (`make docs QUICK=1`) omits SGD beside the flows; results are stored in docs/_build/kept until their
 sources change.
 """
 
@@ -21,7 +21,7 @@ def write(app: Any) -> None:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """What Sphinx asks of an extension."""
+    """Register the extension in Sphinx."""
     app.add_config_value("odesim_quick", False, "env", bool)
     app.add_config_value("odesim_workers", 2, "", int)
     app.connect("builder-inited", write)

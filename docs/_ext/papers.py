@@ -1,4 +1,4 @@
-"""The five papers as pages of the gallery: the main figure beside what is confirmed and what is refuted."""
+"""The five papers as pages of the gallery: the main figure, with the confirmed and the refuted claims."""
 
 import re
 from collections import Counter

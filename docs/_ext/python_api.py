@@ -104,7 +104,7 @@ def described(path: str, kind: type) -> list[str]:
 
 
 def members(kind: type) -> list[str]:
-    """The public methods and properties of a class, its own and those of our base classes, in order."""
+    """The public methods and properties of a class and its base classes in odesim, in order."""
     found: dict[str, None] = {}
     for base in kind.__mro__:
         if base.__module__.startswith(INHERITED):

@@ -1,4 +1,4 @@
-"""Reference pages, written at build time from what they are about: commands, systems, errata, JSON."""
+"""Reference pages, generated at build time: commands, systems, errata, JSON."""
 
 import json
 import os
@@ -98,7 +98,7 @@ def _systems() -> Iterator[str]:
 
 
 def _errata() -> Iterator[str]:
-    """What is wrong in every paper, as its folder tells it."""
+    """The errors in every paper, as documented in its folder."""
     import derivations
     from odesim.show.report.errata import errata
 

@@ -1,4 +1,4 @@
-"""Files that the build writes into the sources: only where something changed, so that Sphinx reads only that again."""
+"""Files that the build writes into the sources only if they changed, so that Sphinx reads only changed ones again."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ def page(path: Path, lines: Iterable[str]) -> None:
 
 
 def only(folder: Path, names: Iterable[str], pattern: str = "*.md") -> None:
-    """Remove what an earlier build wrote into a folder and this one did not."""
+    """Remove the files of an earlier build from a folder, unless this build wrote them too."""
     kept = set(names)
     for path in folder.glob(pattern):
         if path.stem not in kept:
@@ -38,7 +38,7 @@ def sources(*modules: str) -> str:
 
 
 def remembered(name: str, key: str, make: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-    """What `make(folder)` gives, kept in a folder with the files that it wrote there, until `key` changes."""
+    """The result of `make(folder)`, stored in a folder with the files that it wrote there, until `key` changes."""
     folder = KEPT / name
     stored = folder / "kept.json"
     if stored.is_file():

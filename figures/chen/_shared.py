@@ -1,4 +1,4 @@
-"""What several figures of chen share: the paper's settings, its numbers, and runs of the released protocol."""
+"""Common parts of several figures of chen: the paper's settings, its numbers, and runs of the released protocol."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,7 @@ def released(setting: int, activation: str, n: int, seeds: int, seed: int = 0, *
 
 
 def spread(values: Any) -> tuple[float, float]:
-    """Mean and population standard deviation, as the paper gives them."""
+    """Mean and population standard deviation, the paper's convention."""
     import numpy as np
 
     found = np.asarray(values, float)
@@ -32,9 +32,9 @@ def spread(values: Any) -> tuple[float, float]:
 
 
 def pair(axis: Any, at: float, ours: tuple[float, Any], theirs: tuple[float, Any], named: bool = False) -> None:
-    """Ours and the paper's number side by side, as dots with their deviation where there is one.
+    """Our and the paper's number side by side, as dots with their deviation if there is one.
 
-    Dots and no bars: accuracies stand between 45 and 100 %, and a bar that does not begin at zero says nothing.
+    Dots and no bars: accuracies are between 45 and 100 %, and a bar that does not begin at zero is misleading.
     """
     for shift, (value, error), name, colour, mark in (
         (-0.15, ours, "ours", COLOURS[0], "o"), (0.15, theirs, "paper", COLOURS[1], "D"),

@@ -1,4 +1,4 @@
-"""Figure 1, qualitatively: where the router sends test examples along training, drawn in a plane by t-SNE."""
+"""Figure 1, qualitatively: routing of test examples along training, drawn in a plane by t-SNE."""
 
 from collections.abc import Sequence
 from typing import Any

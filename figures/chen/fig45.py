@@ -1,4 +1,4 @@
-"""Figures 4 and 5: what every expert and its router learn, cubic and linear mixtures, setting 1."""
+"""Figures 4 and 5: overlaps of every expert and its router, cubic and linear mixtures, setting 1."""
 
 from collections.abc import Sequence
 from typing import Any

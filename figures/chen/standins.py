@@ -18,7 +18,7 @@ CAPTION = (
 )
 CLAIMS = ("moe-vs-single", "lin-vs-nonlin")
 TASKS = {"rotated": 60, "languages": 15}
-"""The stand-ins and their epochs."""
+"""The substitute tasks and their epochs."""
 KINDS = ("cubic", "linear")
 
 

@@ -32,7 +32,7 @@ PAPER = {
 }  # fmt: skip
 """By setting: accuracy in per cent with its standard deviation, entropy with its; of single experts the accuracy."""
 CENTRELESS = {1: 65.0, 2: 65.0, 3: 75.0, 4: 75.0}
-"""1/2 + P(alpha > gamma)/2: what sign(y alpha + epsilon gamma) gets right."""
+"""1/2 + P(alpha > gamma)/2: the accuracy of sign(y alpha + epsilon gamma)."""
 
 
 def mixture(setting: int, activation: str, n: int, seeds: int) -> dict[str, list[Any]]:
@@ -55,7 +55,7 @@ def single(setting: int, activation: str, filters: int, n: int, seeds: int, epoc
 
 
 def needs(quick: bool = False) -> list[Table]:
-    """A table for each row and setting, so that a long night can be taken up again where it was left.
+    """A table for each row and setting, so that a long computation can be continued after an interruption.
 
     All settings at the paper's sizes, with two seeds for single experts of 128 filters and one for 512; or settings 1
     and 3 with 2000 examples.
@@ -75,7 +75,7 @@ def needs(quick: bool = False) -> list[Table]:
 
 
 def rows(stored: Sequence[Any]) -> list[dict[str, Any]]:
-    """What is stored as rows: setting, kind, activation, filters, ours and the paper's numbers."""
+    """The stored rows: setting, kind, activation, filters, numbers of odesim and of the paper."""
     found = []
     for each in stored:
         setting, activation = int(each.arguments["setting"]), str(each.arguments["activation"])

@@ -1,4 +1,4 @@
-"""What several figures of kawata share: the paper's experiment through its phases, and colours."""
+"""Common parts of several figures of kawata: the paper's experiment through its phases, and colours."""
 
 from collections.abc import Mapping
 from typing import Any

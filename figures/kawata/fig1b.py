@@ -1,4 +1,4 @@
-"""The paper's Figure 1(b): what each gate vector points to after Phase II."""
+"""The paper's Figure 1(b): overlaps of each gate vector after Phase II."""
 
 from collections.abc import Sequence
 from typing import Any

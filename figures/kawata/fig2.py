@@ -1,4 +1,4 @@
-"""The paper's Figure 2: what the neurons of two experts are aligned with after Phase III."""
+"""The paper's Figure 2: overlaps of the neurons of two experts after Phase III."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +26,7 @@ def needs(quick: bool = False) -> list[Any]:
 
 
 def draw(stored: Sequence[Any]) -> Any:
-    """The experts whose gates separate the clusters best, neurons sorted by what they found."""
+    """The experts whose gates separate the clusters best, with neurons sorted by their recovered task."""
     from matplotlib.figure import Figure
 
     table = stored[0]

@@ -1,4 +1,4 @@
-"""What several figures of liao share: the paper's experiment in both initialisations, and how a run is named."""
+"""Common parts of several figures of liao: the paper's experiment in both initialisations, and the names of runs."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def sizes(run: Any) -> str:
 
 
 def power(d: int) -> str:
-    """A dimension as a power of ten where it is one."""
+    """A dimension as a power of ten if it is one."""
     exponent = len(str(d)) - 1
     return f"$10^{{{exponent}}}$" if d >= 1000 and d == 10**exponent else str(d)
 

@@ -17,7 +17,7 @@ CAPTION = (
 )
 CLAIMS = ("thm-1d",)
 LAG = 5.49
-"""How long a router takes to follow its expert, at every d; claim `thm-1d` fits with this shift too."""
+"""Delay between an expert and its router, at every d; claim `thm-1d` fits with this shift too."""
 FITTED_FROM = 1e4
 """Below, overlaps of 1/sqrt(d) are not small: claim `thm-1d` starts here too."""
 LAW = scaling.Form("sqrt(d)", exponent=0.5)

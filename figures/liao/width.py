@@ -20,7 +20,7 @@ WIDTHS = (5, 7, 10, 14, 20, 28, 40, 56, 80, 112)
 
 
 def measure(widths: Sequence[int], m_star: int, draws: int, seed: int) -> Mapping[str, Any]:
-    """How many draws of the race capture all teachers, and the mean number captured, for each width."""
+    """Number of draws of the race that capture all teachers, and mean number of captured teachers, for each width."""
     columns: dict[str, list[float]] = {f"{what} {init}": [] for what in ("all", "mean") for init in INITS}
     for init in INITS:
         for m in widths:

@@ -1,4 +1,4 @@
-"""What several figures of pmoe share: worlds, training in one pass, and the look of the curves."""
+"""Common parts of several figures of pmoe: data distributions, training in one pass, and styles of curves."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""How Assumption 4.4 comes about: its frequency against how far routers move, and the tie of the irrelevant
-patterns.
-"""
+"""Origin of Assumption 4.4: its frequency against the movement of routers, and the tie of the irrelevant patterns."""
 
 from collections.abc import Sequence
 from typing import Any

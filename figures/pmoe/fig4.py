@@ -1,4 +1,4 @@
-"""Figures 4, 8 and 9 on a labelled stand-in: grids of scikit-learn digits in place of MNIST."""
+"""Figures 4, 8 and 9 on labelled substitute data: grids of scikit-learn digits in place of MNIST."""
 
 from collections.abc import Sequence
 from typing import Any

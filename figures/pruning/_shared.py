@@ -1,4 +1,4 @@
-"""What several figures of pruning share."""
+"""Common parts of several figures of pruning."""
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999999", "#F0E442")
 """The Okabe-Ito colours and grey."""

@@ -1,4 +1,4 @@
-"""A stand-in for figures 4 and 5 on real images: accuracy on unseen digits against the share of experts pruned."""
+"""Substitute data for figures 4 and 5: accuracy on unseen digits against the share of experts pruned."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,7 +36,7 @@ RATE, KEPT, CHOICES = 0.05, 4, 30
 
 
 def pretrained(train: Any, rng: np.random.Generator, seed: int, steps: int) -> dict[str, np.ndarray]:
-    """Experts that tell even digits from odd ones: SGD on the hinge, batches of 64."""
+    """Experts that distinguish even from odd digits: SGD on the hinge, batches of 64."""
     from derivations.pruning import digits
     from odesim.request.case import Case
     from odesim.sgd import simulation

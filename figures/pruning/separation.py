@@ -1,4 +1,4 @@
-"""Ours: mis-signed experts lag by sqrt(N) where inputs hold one irrelevant pattern, and not with many of them."""
+"""Our result: mis-signed experts lag by sqrt(N) if inputs have one irrelevant pattern, and not with many of them."""
 
 from collections.abc import Sequence
 from typing import Any

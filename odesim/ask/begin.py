@@ -1,4 +1,4 @@
-"""Runs as beginnings: what a later run takes over from an earlier one, which need not be stored."""
+"""Initial states from the end of an earlier run, stored or not."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,9 @@ from odesim.study.comparison import Request
 
 
 def digest_of_run(run: Any) -> str:
-    """The digest of the request of a run, stored or not; of its last state where nothing says how it was asked for."""
+    """Return the digest of the request of a run, stored or not. If the run has no request, return that of its last
+    state.
+    """
     if isinstance(run, Run):
         return run.digest
     if run.asked is not None:
@@ -43,16 +45,16 @@ def started(after: Any) -> Any:
 def from_run(
     system: Any, initial: Any, parameters: Mapping[str, Any], **stated: Any
 ) -> tuple[Any, Any, dict[str, Any]]:
-    """System, arrays and parameters of a run that starts where another ended; as they are where `initial` is no run.
+    """Return system, initial arrays and parameters of a run that starts at the end of the run `initial`.
 
-    Parameters that are not given are those of the earlier run, but for its tier; `stated` are `preset` and `config`.
-    Raises `UsageError` for what is
-    neither a file nor arrays nor a run, and for a run of another system.
+    If `initial` is not a run, the arguments are returned unchanged. Missing parameters are those of the earlier run,
+    except its tier; `stated` are `preset` and `config`. Raises `UsageError` if `initial` is neither a file nor arrays
+    nor a run, or is a run of another system.
     """
     if not isinstance(initial, Run | Trajectory):
         if initial is not None and not isinstance(initial, str | Path | Mapping):
             raise UsageError(
-                f"--initial is a run, an .npz file, or a mapping of arrays such as {{'V': V, 'W': W}}, but "
+                f"--initial must be a run, an .npz file, or a mapping of arrays such as {{'V': V, 'W': W}}, but "
                 f"{type(initial).__name__} was given"
             )
         return system, initial, dict(parameters)
@@ -63,7 +65,7 @@ def from_run(
 
 
 def _start(run: Trajectory, system: System, end: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The components at the end of a run and its constants, as a file of initial arrays has them."""
+    """Return the last state of a run and its constants, under the names of a file of initial arrays."""
     origin = run.origin
     case = Case.build(system, origin.parameters, stage=origin.stage, seed=origin.seed, continued=True)
     enter = load(system.stage(case.stage).enter)
@@ -72,7 +74,7 @@ def _start(run: Trajectory, system: System, end: Mapping[str, np.ndarray]) -> di
     arrays = {name: end[name] for name in names if name in end and end[name].dtype.kind in "biuf"}
     try:
         load(case.system.read_initial)(arrays, case.parameters, frozenset())
-    except UsageError as error:  # leaving out what its reader refuses would begin with another state
+    except UsageError as error:  # without the arrays that its reader rejects, the start would be another one
         why = str(error).rstrip(".")
         raise UsageError(
             f"--initial cannot be a run of {case.system.name}, because a start of it needs other arrays "

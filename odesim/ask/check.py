@@ -1,4 +1,4 @@
-"""Checks of models: the request, SGD at steps and batches that show something, and the findings."""
+"""Checks of models: the request, the choice of SGD's step and batch, and the results."""
 
 import math
 import time
@@ -20,15 +20,15 @@ from odesim.study.pair import Pair
 COMPARED = ("preset", "stage", "until", "step_size", "batch", "seeds", "method")
 """Options of the comparison of a check."""
 STEPS = 2000
-"""Steps of SGD over the horizon of a model that has no step of its own."""
+"""Steps of SGD over the horizon of a model that declares no step."""
 NOISE = 0.005
-"""Step x dimension / batch of that SGD: the flow is its limit at 0."""
+"""Value of step x dimension / batch for this SGD. The flow is the limit 0."""
 SAMPLES = 10_000_000
-"""Most samples of one replica; where they end before the horizon, so does the picture."""
+"""Largest number of samples of one replica. If they do not reach the horizon, the picture ends earlier."""
 LEAST_SHARE = 0.02
 """Least share of the horizon that a picture shows."""
 PATIENCE = 120.0
-"""Seconds on one core, by a lower bound, from which SGD is not run unasked."""
+"""Estimated seconds on one core above which SGD runs only on request."""
 
 
 def request(
@@ -38,8 +38,8 @@ def request(
     """Return the request of a check; `options` and `parameters` are those of its comparison.
 
     Without options the comparison is that of `System.beside`, or the default case with the model's own step, or with
-    steps and batches that keep SGD near the flow.  Raises `UsageError` for a claim that is not there, or for options
-    of a comparison that cannot be met; a model that has no comparison by default says why.
+    steps and batches that keep SGD near the flow. If a model has no comparison by default, the request has the reason.
+    Raises `UsageError` for an unknown claim, or for options of an impossible comparison.
     """
     level: Any = choice(effort, verification.EFFORTS, "--effort")
     asked = [claims] if isinstance(claims, str) else list(claims or ())
@@ -50,7 +50,9 @@ def request(
     chosen = dict(parameters or {})
     if not compared:
         if given or chosen:
-            raise UsageError("--no-compare makes no comparison, to which these options belong: give one of the two")
+            raise UsageError(
+                "--no-compare makes no comparison, but other options describe one: give only one of the two"
+            )
         return check.Request(judged, None, "not asked for")
     if given or chosen:
         return check.Request(judged, _with_training(system, chosen, {"seed": number, **given}))
@@ -67,14 +69,16 @@ def request(
 
 
 def _pair_by_default(system: System, seed: int) -> Pair:
-    """Return SGD beside the flow for a system of which nothing else is asked."""
+    """Return the comparison of SGD with the flow for a system without further options."""
     own = dict(system.beside)
     training = {name: own.pop(name) for name in COMPARED if name in own}
     return _with_training(system, own, {"seed": seed, **training})
 
 
 def _with_training(system: System, parameters: Mapping[str, Any], options: Mapping[str, Any]) -> Pair:
-    """Return the comparison of these options, with a step and a batch where neither options nor model have them."""
+    """Return the comparison for these options. Add a step and a batch if neither the options nor the model have
+    them.
+    """
     case_options = {name: options[name] for name in ("preset", "stage", "until", "seed") if name in options}
     case = Case.build(system, parameters, **case_options)
     stage = case.system.stage(case.stage)
@@ -87,14 +91,14 @@ def _with_training(system: System, parameters: Mapping[str, Any], options: Mappi
 
 
 def _training(system: System, parameters: Mapping[str, Any], case: Case, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with a step, a batch and, where samples would be too many, an earlier end.
+    """Return the options with a step, a batch and, if the samples would be too many, an earlier end.
 
-    The step takes the clock over the horizon in `STEPS`, the batch keeps step x d / batch at `NOISE`.
+    `STEPS` steps reach the horizon; the batch keeps step x d / batch at `NOISE`.
     """
     stage: Any = case.system.stage(case.stage)
     tick = stage.tick(case.parameters, 1.0)
     if stage.tick(case.parameters, 2.0) != 2 * tick:
-        raise UsageError("the clock says nothing of the size of a step: give --step-size and --batch")
+        raise UsageError("the clock does not determine the size of a step: give --step-size and --batch")
     step = options.get("step_size")
     if step is None:
         step = case.until / STEPS / tick
@@ -107,8 +111,8 @@ def _training(system: System, parameters: Mapping[str, Any], case: Case, options
     until = min(case.until, most)
     if until < LEAST_SHARE * case.until:
         raise UsageError(
-            f"near its flow SGD takes {float(batch):.3g} samples a step, {float(batch) * STEPS:.3g} in all; give "
-            "--step-size and --batch, or smaller sizes by -p"
+            f"SGD close to its flow needs {float(batch):.3g} samples per step, {float(batch) * STEPS:.3g} in "
+            "total; give --step-size and --batch, or smaller sizes by -p"
         )
     shortened = {} if until == case.until else {"until": until}
     return {**options, **shortened, "step_size": step, "batch": batch}
@@ -132,9 +136,9 @@ def judge(
 
 
 def compare(asked: check.Request, progress: Any = None, threads: int | None = None) -> tuple[Trajectory | None, str]:
-    """Return SGD beside the flow as a run, or None and the reason why there is none.
+    """Return the comparison of SGD with the flow, or None and the reason.
 
-    Raises `KeyboardInterrupt` at Ctrl-C: half a picture is none.
+    Raises `KeyboardInterrupt` at Ctrl-C; an incomplete comparison is discarded.
     """
     if asked.pair is None:
         return None, asked.missing

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 NAMED = ("preset", "initial", "parameters", "config")
-"""Options that stand for parameters."""
+"""Options that determine parameters."""
 
 
 def bare(system: "str | System | None", parameters: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """What a system takes where a run names neither parameters nor anything that stands for them; else nothing.
+    """Return the default options of a system for a run without parameters, preset or file; otherwise an empty mapping.
 
-    What is given stays: of the system's own options those that are not.  A run that names its solver, or its step,
-    names its accuracy too.
+    Options that the user gives take precedence. If the user gives the solver or the step, the defaults of the
+    tolerances are left out too.
     """
     if system is None or parameters or any(options.get(name) is not None for name in NAMED):
         return {}
@@ -42,10 +42,11 @@ def request(
     start: "Run | str | os.PathLike[str] | None" = None,
     **options: Any,
 ) -> Case | Pipeline:
-    """One flow, or several stages: "NAME,NAME", "all", or what continues the stored run `start`.
+    """Return the request for one flow, or for several stages: "NAME,NAME", "all", or stages that continue the run
+    `start`.
 
-    `options` are those of `Case.build`; `None` means not given, and a run that names no parameters takes what its
-    system has for one (`bare`).  Raises `UsageError` for a request that cannot be met.
+    `options` are those of `Case.build`; None means that the option is not given. A run without parameters has the
+    default options of its system (`bare`). Raises `UsageError` for an invalid request.
     """
     if start is None:
         options |= bare(system, parameters, options)
@@ -74,7 +75,7 @@ def run(
     checkpoint: "Checkpoint | None" = None,
     threads: int | None = None,
 ) -> "list[Trajectory]":
-    """The trajectory of every stage.  Raises `Unfinished` and `Interrupted` as `pipeline.run` does."""
+    """Return the trajectory of every stage. Raises `Unfinished` and `Interrupted` as `pipeline.run` does."""
     cases = asked.cases if isinstance(asked, Pipeline) else (asked,)
     if any(case.backend == "jax" for case in cases):
         from odesim.machine import device

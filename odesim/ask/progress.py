@@ -1,4 +1,6 @@
-"""Progress for what takes longer than two seconds: a bar on a terminal or in a notebook, otherwise plain lines."""
+"""Progress display of calls that take longer than two seconds: a bar on a terminal or in a notebook, otherwise plain
+lines.
+"""
 
 import contextlib
 import contextvars
@@ -14,15 +16,15 @@ DELAY = 2.0
 LINE_EVERY = 10.0
 CELL_EVERY = 0.5
 KEPT = 10
-"""Seconds whose pace tells how much is left."""
+"""Length in seconds of the recent interval from which the time left is estimated."""
 YEAR = 365.25 * 86400.0
-"""Seconds from which on the time left is not counted: a horizon of 1e300 has 290 digits of them."""
+"""Seconds above which the time left is not printed. A horizon of 1e300 would give a number of 290 digits."""
 
 
 def beginning() -> str:
-    """What goes on before the first step: only where something is derived or compiled, it is a preparation.
+    """Return the label of the time before the first step: a preparation only if equations are derived or compiled.
 
-    The module is looked at, not imported: a command that compiles nothing has none.
+    The module is read from `sys.modules` and not imported, because a command that compiles nothing never imports it.
     """
     making = getattr(sys.modules.get("odesim.code.busy"), "BUSY", [])
     if making:
@@ -31,9 +33,9 @@ def beginning() -> str:
 
 
 class Progress:
-    """Shows how far a run has come.  Called with (time, end), as often as one likes, it only stores them.
+    """Progress display of a run. A call with (time, end) only stores these numbers and is therefore cheap.
 
-    A thread looks at them, so that something is seen also while kernels are compiled and nobody calls.
+    A thread reads them, so that the display also changes while kernels are compiled and no calls arrive.
     """
 
     def __init__(self, what: str, *, quiet: bool = False, stream: Any = None, delay: float = DELAY) -> None:
@@ -45,7 +47,7 @@ class Progress:
         self._started = time.monotonic()
         self._seen = [(self._started, 0.0)]
         self._done = threading.Event()
-        # In the context of who asks: a notebook tells by it which cell the display belongs to.
+        # The thread runs in the context of the caller, from which a notebook knows the cell of the display.
         self._thread = threading.Thread(target=contextvars.copy_context().run, args=(self._watch,), daemon=True)
 
     def __call__(self, reached: float, end: float) -> None:
@@ -55,7 +57,7 @@ class Progress:
             self._note(time.monotonic(), self.fraction)
 
     def _note(self, now: float, fraction: float) -> None:
-        """Keep what is needed to know the pace of late: a point a second, of some seconds."""
+        """Record one point per second of the last seconds, from which the present speed is computed."""
         if now - self._seen[-1][0] >= 1.0:
             self._seen = [*self._seen[-KEPT:], (now, fraction)]
 
@@ -81,7 +83,7 @@ class Progress:
             self._lines()
 
     def _lines(self) -> None:
-        """One plain line now, and another about every ten seconds."""
+        """Print one plain line now, and another about every ten seconds."""
         while True:
             print(f"odesim: {self.what}: {self.state()}", file=self.stream, flush=True)
             if self._done.wait(LINE_EVERY):
@@ -93,15 +95,15 @@ class Progress:
         if self.fraction is None:
             return f"{beginning()}, {seconds:.0f} s"
         if self.fraction >= 1.0:
-            return f"100 %, {seconds:.0f} s, now what is read off the run"
+            return f"100 %, {seconds:.0f} s, now computing the results of the run"
         left = self.left()
         rest = "" if left is None else f", about {left:.0f} s left" if left < YEAR else ", more than a year left"
         return f"{100 * self.fraction:.0f} %, {seconds:.0f} s{rest}"
 
     def left(self) -> float | None:
-        """Seconds left at the pace of late; `None` while nothing moves.
+        """Return the estimated seconds left at the recent speed; None while nothing moves.
 
-        The pace of the whole run is that of its easy beginning, compilation included, and says too little or too much.
+        The average speed of the whole run is a bad estimate, because it includes compilation and an easy beginning.
         """
         (first, low), now = self._seen[0], time.monotonic()
         if self.fraction is None or self.fraction <= low:
@@ -109,7 +111,7 @@ class Progress:
         return (1 - self.fraction) * (now - first) / (self.fraction - low)
 
     def _bar(self) -> None:
-        """A bar with the time left, which disappears at the end."""
+        """Show a bar with the time left, which disappears at the end."""
         from rich.console import Console
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
@@ -122,7 +124,7 @@ class Progress:
                 if self.fraction is None:
                     bar.update(task, description=f"{self.what} ({beginning()})")
                 else:
-                    finishing = " (now what is read off the run)" if self.fraction >= 1.0 else ""
+                    finishing = " (now computing the results of the run)" if self.fraction >= 1.0 else ""
                     bar.update(task, description=self.what + finishing, total=1.0, completed=self.fraction)
 
 
@@ -141,7 +143,7 @@ class CellProgress(Progress):
         handle.update(HTML(""))
 
     def bar(self) -> str:
-        """The bar as HTML, with its state in words."""
+        """Return the bar as HTML, with its state in words."""
         value = "" if self.fraction is None else f' value="{self.fraction:.4f}"'
         return f'<div>{html.escape(self.what)}: <progress{value} max="1"></progress> {html.escape(self.state())}</div>'
 
@@ -154,7 +156,7 @@ def in_notebook() -> bool:
 
 @contextlib.contextmanager
 def in_cell(what: str) -> Iterator[Progress | None]:
-    """Progress of a call from a notebook; `None`, and nothing is shown, where the caller is a script."""
+    """Return the progress display of a call from a notebook; None in a script, where nothing is shown."""
     if not in_notebook():
         yield None
         return

@@ -1,4 +1,4 @@
-"""Finite-sample SGD, alone or beside the flow that it is held against."""
+"""Requests for finite-sample SGD, alone or in comparison with the flow."""
 
 import os
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SGD = ("method", "step_size", "batch", "seeds", "device", "precision", "fresh_initial", "population_loss")
 """Options of a simulation."""
 REPLICAS = 5
-"""Replicas of SGD in a comparison that names no number of seeds: fewer leave intervals too wide to say anything."""
+"""Default number of replicas of SGD in a comparison. With fewer replicas the intervals are too wide."""
 
 
 def stages(
@@ -31,9 +31,10 @@ def stages(
     start: Any = None,
     **options: Any,
 ) -> Simulation | Course:
-    """A simulation of one stage, or of several: "NAME,NAME", "all", or what continues the stored run `start`.
+    """Return the request for SGD of one stage, or of several: "NAME,NAME", "all", or stages that continue the run
+    `start`.
 
-    `options` are those of `request`.  Raises `UsageError` for a request that cannot be met.
+    `options` are those of `request`. Raises `UsageError` for an invalid request.
     """
     several = isinstance(stage, str) and ("," in stage or stage == "all")
     if start is None and several:
@@ -61,7 +62,7 @@ def run(
     asked: Simulation | Course, progress: Progress | None = None, checkpoint: "Checkpoint | None" = None,
     threads: int | None = None,
 ) -> "list[Trajectory]":  # fmt: skip
-    """The trajectory of every stage.  Raises `Unfinished` and `Interrupted` as `odesim.sgd.course.run` does."""
+    """Return the trajectory of every stage. Raises `Unfinished` and `Interrupted` as `odesim.sgd.course.run` does."""
     if isinstance(asked, Course):
         return course.run(asked, progress, checkpoint, threads)
     return [simulate(asked, progress, checkpoint, threads)]
@@ -81,7 +82,9 @@ def request(
     population_loss: bool = False,
     **options: Any,
 ) -> Simulation:
-    """A simulation; `options` are those of `Case.build`, and numbers may be words.  Raises `UsageError`."""
+    """Return the request for a simulation. `options` are those of `Case.build`, and numbers may be strings. Raises
+    `UsageError`.
+    """
     return Simulation.build(
         Case.build(system, parameters, **options),
         method=method,
@@ -99,11 +102,11 @@ def pair(
     system: "str | System", parameters: Mapping[str, Any], *, method: str | None = None, band: bool | None = None,
     **options: Any,
 ) -> Pair:  # fmt: skip
-    """A simulation (`request`) with its flow, to which the options `FLOW` belong.
+    """Return the request for a simulation (`request`) and its flow. The options `FLOW` belong to the flow.
 
-    Without a `method` it is compressed; on a user's own samples it is explicit, with compressed SGD as a third run, so
-    that what differs because of the law of the samples is told apart from what SGD does.  `band` is that of
-    `Pair.build`.  Raises `UsageError`, before anything is computed, for steps that do not meet the times at which SGD
+    The default `method` is compressed SGD. On a user's samples it is explicit SGD, with compressed SGD as a third run.
+    The third run separates the effect of the distribution of the samples from the effect of SGD. `band` is that of
+    `Pair.build`. Raises `UsageError`, before anything is computed, if the steps of the flow miss the times at which SGD
     is saved.
     """
     flow = {name: options.pop(name) for name in FLOW if name in options}

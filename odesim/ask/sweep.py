@@ -1,4 +1,4 @@
-"""Grids of flows or of SGD: the request, and the one data set that it leaves."""
+"""Grids of flows or of SGD: the request, and the resulting data set."""
 
 import contextlib
 import tempfile
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from derivations.contract import System
 
 SGD = ("step_size", "batch", "seeds", "device", "precision", "fresh_initial")
-"""Options of cells that are SGD."""
+"""Options of sweeps of SGD."""
 
 
 def request(
@@ -33,7 +33,7 @@ def request(
     save_at: Any = None,
     **options: Any,
 ) -> Sweep:
-    """A sweep of flows or, by `method`, of SGD; two save points unless saved times are asked for.
+    """Return the request for a sweep of flows or, with `method`, of SGD. By default every run has two saved times.
 
     Raises `UsageError`.
     """
@@ -55,7 +55,7 @@ def compared(
     seeds: Any = None,
     **options: Any,
 ) -> Sweep:
-    """A sweep of comparisons of SGD with its flow over one size; `seeds` replicas each, 5 unless more are asked for.
+    """Return the request for comparisons of SGD with its flow over one size, with `seeds` replicas each (5 by default).
 
     Raises `UsageError`.
     """
@@ -70,7 +70,7 @@ def compared(
 
 
 def _learning(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of SGD that all cells share; none for the flow, which refuses them."""
+    """Return the options of SGD that all cells share. For the flow it is empty; options of SGD raise `UsageError`."""
     choice(method, ("flow", *METHODS), "--method")
     words = {name: f"--{name.replace('_', '-')}" for name in SGD}
     if method == "flow":
@@ -99,14 +99,16 @@ def run(
     workers: int = 1,
     report: Callable[[int, int], None] | None = None,
 ) -> "xarray.Dataset":
-    """All cells as one data set; those that `folder` holds are not computed again, without one nothing is kept."""
+    """Return all cells as one data set. Cells in `folder` are not computed again; without a folder, nothing is
+    stored.
+    """
     with _kept(folder) as place:
         return sweeps.run(wanted, place, scheduler=scheduler, workers=workers, report=report)
 
 
 @contextlib.contextmanager
 def _kept(folder: Path | None) -> Iterator[Path]:
-    """The folder, or one that goes when all is done."""
+    """Yield the folder, or a temporary one."""
     if folder is not None:
         yield folder
         return

@@ -96,13 +96,13 @@ for command, name in (
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command with `arguments` (those of the process by default) and exit with its code.
 
-    Whatever goes wrong is one sentence on stderr; with `--debug` the traceback follows it.
+    Every failure prints one sentence on stderr; with `--debug` the traceback follows.
     """
     claim_process()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    atexit.register(gc.freeze)  # or the interpreter goes through every object of a compiler before it ends: 0.3 s
+    atexit.register(gc.freeze)  # otherwise the interpreter visits every object of a compiler at exit: 0.3 s
     warnings.showwarning = _warned
-    os.environ["MPLBACKEND"] = "agg"  # pictures are files, whatever the user's setting opens
+    os.environ["MPLBACKEND"] = "agg"  # pictures go to files, whatever backend the user has set
     streams.spell()
     sys.exit(_run(words or ["--help"]))
 
@@ -116,7 +116,7 @@ def _warned(message: Warning | str, category: type[Warning], *place: Any) -> Non
 
 
 def _run(words: list[str]) -> int:
-    """The exit code of the command, every exception turned into a sentence."""
+    """Run the command and return its exit code. Every exception becomes one sentence."""
     asked: list[int] = []
     try:
         with interrupts.noting(asked):
@@ -124,13 +124,13 @@ def _run(words: list[str]) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         return _left_alone()
-    except SystemExit as left:  # Typer's own end for a reader that has seen enough
+    except SystemExit as left:  # Typer's exit when the reader of the output has closed the pipe
         if isinstance(left.__context__, BrokenPipeError):
             return _left_alone()
         raise
     except (Exception, KeyboardInterrupt) as error:
         if isinstance(error.__cause__, KeyboardInterrupt):
-            error = error.__cause__  # as `errors.interruptible`, where nothing was to be kept
+            error = error.__cause__  # as `errors.interruptible`, for commands without a result
         code = complain(error, interrupted=bool(asked))
         _let_go()
         if "--debug" in words:
@@ -143,16 +143,18 @@ def _run(words: list[str]) -> int:
 
 
 def _left_alone() -> int:
-    """The exit code where the reader of a pipe has seen enough (`| head`): nothing went wrong here.
+    """Return the exit code 0 if the reader of a pipe has closed it (`| head`).
 
-    What is still to be written goes nowhere.
+    The rest of the output is discarded.
     """
     _let_go()
     return 0
 
 
 def _let_go() -> None:
-    """Let what cannot be printed any more (no reader, a full disk) go nowhere: the interpreter would complain of it."""
+    """Discard output that cannot be printed (no reader, a full disk), of which the interpreter would complain at
+    exit.
+    """
     try:
         sys.stdout.flush()
     except OSError:

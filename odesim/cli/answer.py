@@ -33,7 +33,7 @@ def answer(question: "Question", job: "Callable[[Any], Answer]", label: str, giv
 
 
 def _draw(result: "Answer", folder: Path) -> None:
-    """Draw the pictures; the drawing library is imported here, when the answer is there."""
+    """Draw the pictures; the drawing library is imported only here, after the answer is computed."""
     from odesim.show.answers import draw
 
     draw(result, folder)

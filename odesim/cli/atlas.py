@@ -14,7 +14,7 @@ Map = Annotated[
     typer.Option("--map", metavar="NAME=A..B", help="Follow the bifurcations over a second parameter too."),
 ]
 Starts = Annotated[int, typer.Option("--starts", metavar="N", min=1, help="Number of random starts of the search.")]
-OneStage = Annotated[str | None, typer.Option("--stage", metavar="NAME", help="Which stage [default: the first].")]
+OneStage = Annotated[str | None, typer.Option("--stage", metavar="NAME", help="The stage [default: the first].")]
 
 
 @takes(FOLDER, DRAWN, DRY, SAID)

@@ -1,4 +1,4 @@
-"""The command `odesim check`: one citable folder and page of everything that is known of a model."""
+"""The command `odesim check`: one citable folder and page with all results on a model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,7 +28,7 @@ Name = Annotated[
     typer.Argument(metavar="[NAME|FILE|DIR]", help="A system, an entry of the gallery, a file, or a finished check."),
 ]
 Earlier = Annotated[
-    str | None, typer.Option("--compare", metavar="OLD", help="Say what changed since the check in this folder.")
+    str | None, typer.Option("--compare", metavar="OLD", help="Print what changed since the check in this folder.")
 ]
 NoCompare = Annotated[bool, typer.Option("--no-compare", help="Run no SGD beside the flow.")]
 OPTIONS = {name: CASE[name] for name in ("preset", "seed", "stage", "until")}
@@ -51,9 +51,9 @@ def check(
 ) -> int:
     """Check a model and write one folder with one page: verdict and grade, model and equations, claims, SGD, errata.
 
-    -p, --preset, --stage, --until, --step-size, --batch and --seeds are those of SGD beside the flow; claims have their
-    own.  With --compare the page is made as well, unless a finished check is named, and what changed is printed.
-    Without a NAME the model of the earlier check is checked again as it was then.
+    The options -p, --preset, --stage, --until, --step-size, --batch and --seeds belong to the comparison of SGD with
+    the flow. Claims have their own parameters. --compare prints the changes since an earlier check. NAME may then be a
+    finished check; otherwise the page is written too. Without a NAME the request of the earlier check is repeated.
     """
     from odesim.machine.device import set_threads
 
@@ -98,7 +98,9 @@ def _request(
 
 
 def _again(folder: Path, earlier: "Check") -> "Request":
-    """Return the request of an earlier check, for its model as it is now or, where that is gone, as it was."""
+    """Return the request of an earlier check, for the present model or, if this no longer exists, for the stored
+    one.
+    """
     import derivations
     from odesim.ask import check as ask
     from odesim.errors import UsageError
@@ -120,7 +122,7 @@ def _again(folder: Path, earlier: "Check") -> "Request":
 
 
 def _make(asked: "Request", given: dict[str, Any], workers: int | None, threads: int | None) -> "tuple[Check, Path]":
-    """Make a check in its folder: verdicts, which a ledger keeps, then SGD beside the flow, then the page."""
+    """Run a check in its folder: the verdicts (stored in a ledger), the comparison of SGD with the flow, the page."""
     from odesim.ask import check as ask
     from odesim.ask.progress import Progress
     from odesim.cli.verdicts import Told
@@ -157,7 +159,7 @@ def _make(asked: "Request", given: dict[str, Any], workers: int | None, threads:
 
 
 def _print_check(made: "Check", folder: Path, given: dict[str, Any]) -> int:
-    """Print a check: answer, grade, and where its page is."""
+    """Print a check: answer, grade, and the path of its page."""
     from odesim.cli.output import print_json
     from odesim.store.files import CHECK_PAGE
 

@@ -120,7 +120,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
 
 
 def epilog(command: str) -> str:
-    r"""What stands below the options of a command: its examples, line by line, and the exit codes.
+    r"""Return the text below the options of a command: its examples, line by line, and the exit codes.
 
     >>> epilog("cite").splitlines()[:2]
     ['\x08', 'Examples:']

@@ -55,7 +55,7 @@ def figures(
 
 
 def _list(chosen: Any, json: bool, quiet: bool) -> int:
-    """The figures there are, with what their captions say at the published size."""
+    """Print the list of figures, with their captions at the published size."""
     from odesim.cli.output import print_json
     from odesim.request.case import short_name
     from odesim.show.figures import caption_of

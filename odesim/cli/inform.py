@@ -1,4 +1,4 @@
-"""The commands that tell: `odesim systems`, `derive`, `doctor` and `cite`."""
+"""The commands that print information: `odesim systems`, `derive`, `doctor` and `cite`."""
 
 import dataclasses
 import textwrap
@@ -79,7 +79,7 @@ def declaration_of(name: str | None) -> str:
 
 
 def describe(system: "System") -> dict[str, Any]:
-    """A system as plain data: source, parameters, presets, stages with their tiers and state."""
+    """Return a system as plain data: source, parameters, presets, stages with their tiers and state."""
     from derivations.contract import UsageError, load
     from derivations.headlines import COMMON
 

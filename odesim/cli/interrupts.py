@@ -1,4 +1,4 @@
-"""Ctrl-C while a command runs: noted, heard even where compiled code does not return, and at the end of the process."""
+"""Handling of Ctrl-C in commands, also inside compiled code that does not return, and at the end of the process."""
 
 import contextlib
 import os
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 PATIENCE = 5.0
-"""Seconds that Python is given to hear Ctrl-C before the process ends without it."""
+"""Seconds that Python has to react to Ctrl-C before the process is ended."""
 
 
 @contextlib.contextmanager
 def noting(asked: list[int]) -> Iterator[None]:
-    """Keep in `asked` that Ctrl-C came, which raises `KeyboardInterrupt` as ever.
+    """Record in `asked` that Ctrl-C was pressed, and raise `KeyboardInterrupt` as usual.
 
-    LLVM calls back into Python while it compiles: what is raised there is dropped with a traceback, and the compiler
-    fails a moment later for want of what it was to be given.
+    LLVM calls back into Python while it compiles. An exception raised there is lost with a traceback, and the compiler
+    fails a moment later because a result is missing.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or not _in_main_thread():
         yield
@@ -53,11 +53,11 @@ def noting(asked: list[int]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _ending_the_deaf(heard: threading.Event) -> Iterator[None]:
-    """End the process where Ctrl-C is not `heard` in time.
+    """End the process if Python does not react to Ctrl-C in time.
 
-    Python hears a signal between two of its instructions, and one right-hand side of a large model can be minutes of
-    compiled code.  That lets other threads run: one of them waits for the byte that the signal itself writes.  What
-    has been saved is whole, as after any kill.
+    Python handles a signal between two of its instructions, and one right-hand side of a large model can be minutes of
+    compiled code. Other threads run meanwhile. One of them waits for the byte that the signal writes. Saved files
+    remain complete.
     """
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
@@ -66,7 +66,7 @@ def _ending_the_deaf(heard: threading.Event) -> Iterator[None]:
     def wait() -> None:
         while byte := ours.recv(1):
             if byte[0] == signal.SIGINT and not heard.wait(PATIENCE):
-                said = "interrupted inside a long compiled step; what was saved before it is kept."
+                said = "interrupted inside a long compiled step; results that were saved before it are kept."
                 os.write(2, f"odesim: {said}\n".encode())
                 os._exit(INTERRUPTED)
 
@@ -82,11 +82,12 @@ def _ending_the_deaf(heard: threading.Event) -> Iterator[None]:
 
 
 def leave(code: object) -> None:
-    """End an interrupted process at once: everything that was to be told or kept has been.
+    """End an interrupted process at once. All messages and files are already written.
 
-    Threads of XLA may still be at work, whose code the interpreter would take away under them (one Ctrl-C in twenty
-    ended in an abort or a segmentation fault), a thread may wait for the lock of a module whose import was broken off,
-    and Python itself ends by the signal where it was raised inside a text that it executed.
+    A normal exit has three problems. The interpreter would unload code that threads of XLA still run (one Ctrl-C in
+    twenty ended in an abort or a segmentation fault). A thread may wait for the lock of a module whose import was
+    interrupted. If the signal arrived inside text that Python executes, Python ends by the signal and not with the exit
+    code.
     """
     if code == INTERRUPTED:
         with contextlib.suppress(OSError):

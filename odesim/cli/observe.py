@@ -25,7 +25,7 @@ Map = Annotated[
 Times = Annotated[
     str | None, typer.Option("--times", metavar="T,T,..", help="Times of the snapshots, if the files have no `time`.")
 ]
-OneStage = Annotated[str | None, typer.Option("--stage", metavar="NAME", help="Which stage [default: the first].")]
+OneStage = Annotated[str | None, typer.Option("--stage", metavar="NAME", help="The stage [default: the first].")]
 
 
 @takes(FOLDER, RESUMED, DRAWN, SAID)

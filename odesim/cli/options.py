@@ -8,7 +8,7 @@ import typer
 
 
 def named_systems() -> list[str]:
-    """The names of systems, for the completion of the shell."""
+    """Return the names of systems, for the completion of the shell."""
     import derivations
 
     return derivations.names()
@@ -104,7 +104,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print one line and no progress.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")]
 OptionalSystem = Annotated[
-    str, typer.Option("--system", "-s", metavar="NAME|FILE", help="Which system (or give two run folders).")
+    str, typer.Option("--system", "-s", metavar="NAME|FILE", help="The system (or give two run folders).")
 ]
 AnyFolder = Annotated[
     str, typer.Argument(metavar="DIR", help="A folder of a run, a sweep, verdicts, figures or an answer.")
@@ -171,7 +171,7 @@ REQUEST: Group = {
 }  # fmt: skip
 """Options of a run besides its parameters: those of `Case.build`."""
 CONTINUED: Group = {**REQUEST, "seed": (SeedOrFrom, None)}
-"""The same of a run that may go on from a stored one."""
+"""Options of a run that may continue a stored one."""
 EULER: Group = {"step": (Step, None)}
 TRAINING: Group = {
     "step_size": (StepSize, None), "batch": (Batch, None), "seeds": (Seeds, None), "device": (Device, "auto"),
@@ -189,7 +189,7 @@ SAID: Group = {"json": (AsJson, False), "quiet": (Quiet, False), "debug": (Debug
 
 
 def takes(*groups: Group) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a command the options of some groups, which it receives by name after its own (`**given`).
+    """Decorator that adds the options of some groups to a command. The command receives them as `**given`.
 
     >>> @takes(SAID)
     ... def command(name: str, **given: Any) -> int:

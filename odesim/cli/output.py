@@ -9,14 +9,14 @@ from typing import Any
 from odesim.cli.streams import holds_unicode
 
 LONGEST = 600
-"""Characters of an error that is not ours to word; numba tells pages."""
+"""Largest number of characters printed of an error of another package; numba's errors can have pages."""
 INTERRUPTED = 130  # that of odesim.errors, which is not light enough to be imported here
 
 
 def complain(error: BaseException, *, interrupted: bool = False) -> int:
-    """Print one sentence about `error` on stderr and return the exit code it means.
+    """Print one sentence about `error` on stderr and return its exit code.
 
-    What would be a mistake of ours is none where the command was `interrupted` before.
+    If the command was `interrupted` before, an internal error is reported as an interruption.
     """
     explain = getattr(error, "format_message", None)  # Typer's own: an unknown option, a missing argument
     if explain is not None:
@@ -50,7 +50,7 @@ def _of_program(error: BaseException) -> str:
 
 
 def _path(error: Any) -> str:
-    """The command whose words could not be read."""
+    """Return the command whose arguments could not be parsed."""
     return getattr(getattr(error, "ctx", None), "command_path", None) or "odesim"
 
 
@@ -72,7 +72,7 @@ def _meant(error: Any, said: str) -> str:
 
 
 def _parameter(error: Any) -> str:
-    """Sentence on how to give a parameter that was written as an option; "" if no system has such a parameter."""
+    """Return a hint for a parameter that was written as an option; "" if no system has such a parameter."""
     name = str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_")
     command = getattr(getattr(error, "ctx", None), "command", None)
     if not any("-p" in option.opts for option in getattr(command, "params", ())):
@@ -90,15 +90,15 @@ def _parameter(error: Any) -> str:
 
 
 def _ended(sentence: str) -> str:
-    """A sentence with the full stop that some of them lack."""
+    """Return the sentence with a full stop at its end."""
     sentence = sentence.strip()
     return sentence if sentence.endswith((".", "?", "!")) else sentence + "."
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """Print one JSON object, without NaN (null stands for what is not finite).
+    """Print one JSON object, without NaN (numbers that are not finite become null).
 
-    Characters are escaped where stdout could not hold them.
+    Characters that stdout cannot encode are escaped.
     """
     from odesim.store.files import jsonable
 
@@ -107,9 +107,10 @@ def print_json(content: Mapping[str, Any]) -> None:
 
 
 def print_pairs(pairs: Mapping[str, Any], indent: str = "  ") -> None:
-    """Print names and values in two columns; a nested mapping becomes an indented block, several beside each other.
+    """Print names and values in two columns; a nested mapping becomes an indented block. Several of them become
+    columns.
 
-    Mappings and lists of them that hold nothing are left out.
+    Empty mappings and lists are left out.
     """
     width = max((len(name) for name, value in pairs.items() if not _nested(value)), default=0)
     for name, value in pairs.items():
@@ -133,7 +134,9 @@ def _nested(value: Any) -> bool:
 
 
 def print_beside(mappings: Sequence[Mapping[str, Any]], indent: str = "  ") -> None:
-    """Print mappings alike as a table: a row for every key, a column for each; nested keys are joined by points."""
+    """Print mappings with the same keys as a table: a row for every key, a column for each mapping. Nested keys are
+    joined by points.
+    """
     flat = [_flattened(mapping) for mapping in mappings]
     keys = list(dict.fromkeys(key for mapping in flat for key in mapping))
     print_table(["", *map(str, range(1, len(flat) + 1))], [[key, *(m.get(key) for m in flat)] for key in keys], indent)
@@ -148,7 +151,7 @@ def _flattened(mapping: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def shown(value: Any) -> str:
-    """A value as a reader wants it: six digits, long lists cut."""
+    """Return a value as text for a reader: six digits, long lists shortened."""
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The commands that write a page: `odesim report` of what was found, `odesim explore` of curves to look into."""
+"""The commands that write a page: `odesim report` for results, `odesim explore` for interactive curves."""
 
 from pathlib import Path
 from typing import Annotated
@@ -51,14 +51,14 @@ def explore(
 
 
 def _place(out: str) -> str:
-    """The file of a page, the folders above it made."""
+    """Return the path of a page, after creating its parent folders."""
     if not Path(out).exists():
         Path(out).parent.mkdir(parents=True, exist_ok=True)
     return out
 
 
 def _said(path: Path, folders: list[str], json: bool, quiet: bool) -> int:
-    """Print where a page is, and of what."""
+    """Print the path of a page and the folders that it shows."""
     from odesim.cli.output import print_json
 
     if json:

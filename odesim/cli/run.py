@@ -1,4 +1,4 @@
-"""The command `odesim integrate`, and what every command that computes shares."""
+"""The command `odesim integrate`, and the parts that all computing commands share."""
 
 import dataclasses
 import sys
@@ -43,7 +43,7 @@ def integrate(
         return show_solvers(given)
     from odesim.machine import device
 
-    device.set_threads(given["threads"])  # before NumPy is imported, or BLAS does not notice
+    device.set_threads(given["threads"])  # must happen before NumPy is imported, because BLAS reads it only then
     from odesim.ask import flow as ask
     from odesim.request.parse import parse_assignments
 
@@ -60,7 +60,7 @@ def integrate(
 
 
 def show_solvers(given: "Mapping[str, Any]") -> int:
-    """Print the integrators: their names for `--solver`, the back ends whose equations they take, and the defaults."""
+    """Print the integrators: their names for `--solver`, the back ends that they support, and the defaults."""
     from odesim.cli.output import print_json, print_table
     from odesim.flow.solvers.catalogue import described
 
@@ -75,10 +75,13 @@ def show_solvers(given: "Mapping[str, Any]") -> int:
 
 
 def say_bare(taken: "Mapping[str, Any]") -> None:
-    """Say on stderr what a run takes that names no parameters."""
+    """Print on stderr the default options of a run without parameters."""
     if taken:
         words = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in taken.items())
-        print(f"odesim: no parameters are named, so this is {words}; any -p leaves that out.", file=sys.stderr)
+        print(
+            f"odesim: no parameters are given, so the run has the options {words}; any -p turns this off.",
+            file=sys.stderr,
+        )
 
 
 def execute(
@@ -102,7 +105,7 @@ def execute(
             made = [run.trajectory for run in runs]
             return report(made, target.folder, json=json, quiet=quiet, note="already finished")
         trajectories, seconds, refused = _compute(request, target.folder, job, label, resume, quiet)
-        if refused is not None:  # under the name of what was done, which `--resume` must not take for the whole
+        if refused is not None:  # the name of the finished part, so that `--resume` does not take it for the whole run
             request = dataclasses.replace(request, cases=request.cases[: len(trajectories)])
         draw = None if given["no_figures"] else draw_pictures
         if len(getattr(request, "cases", ())) > 1:
@@ -112,7 +115,7 @@ def execute(
         note = f"{time.perf_counter() - started:.1f} s in all"
         if refused is not None:
             report(trajectories, target.folder, json=json, quiet=quiet, note=note)
-            kept = f"the stages before it are kept: --from {target.folder} goes on from there"
+            kept = f"the stages before it are stored: --from {target.folder} continues from there"
             raise type(refused)(f"{str(refused).rstrip('.')}; {kept}", trajectories)
         return report(trajectories, target.folder, json=json, quiet=quiet, note=note)
 
@@ -127,9 +130,9 @@ def draw_pictures(trajectory: "Trajectory", folder: Path) -> None:
 def _compute(
     request: Any, folder: Path, job: "Callable[[Any, Any], list[Trajectory]]", label: str, resume: bool, quiet: bool
 ) -> tuple["list[Trajectory]", float, "Interrupted | Unfinished | None"]:
-    """Do the job; the trajectories, the seconds it took, and why not all stages were run, if so.
+    """Run the job. Return the trajectories, the seconds, and the reason if not all stages were run.
 
-    Raises `Interrupted` where the user stopped it.
+    Raises `Interrupted` if the user stopped it.
     """
     from odesim.ask.progress import Progress
     from odesim.errors import Interrupted, Unfinished
@@ -153,7 +156,7 @@ def _compute(
 
 
 def show_request(case: Any, given: "Mapping[str, Any]") -> int:
-    """Print what would be computed, and where it would go."""
+    """Print what would be computed, and the folder it would be written to."""
     from odesim import store
     from odesim.cli.output import print_json, print_pairs
 
@@ -167,7 +170,7 @@ def show_request(case: Any, given: "Mapping[str, Any]") -> int:
 
 
 def report(trajectories: "Sequence[Trajectory]", folder: Path, *, json: bool, quiet: bool, note: str = "") -> int:
-    """Print a run: outcome, headline numbers of every stage, folder; returns the exit code that the outcome means."""
+    """Print a run: outcome, headline numbers of every stage, folder; return the exit code of the outcome."""
     import sys
 
     from odesim.cli.output import print_json, print_pairs

@@ -109,7 +109,8 @@ def compare(
 
     if band is not None and (runs or over):
         raise UsageError(
-            f"{'--band' if band else '--no-band'} belongs to one comparison of a system with its SGD; leave it out"
+            f"{'--band' if band else '--no-band'} is an option for a single comparison of a system with its "
+            "SGD; leave it out"
         )
     if runs:
         if system or over:

@@ -1,4 +1,4 @@
-"""The commands that look at what is stored: `odesim show` and `odesim plot`."""
+"""The commands that read stored results: `odesim show` and `odesim plot`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,7 +26,7 @@ def show(folder: AnyFolder, json: AsJson = False, quiet: Quiet = False, debug: D
 
 
 def _run(folder: str, json: bool, quiet: bool) -> int:
-    """A stored run, its files checked."""
+    """Print a stored run after verifying its files."""
     from odesim.cli.output import print_json, print_pairs
     from odesim.store.read import read_headline
 
@@ -61,7 +61,7 @@ def _run(folder: str, json: bool, quiet: bool) -> int:
 
 
 def _sweep(folder: str, json: bool, quiet: bool) -> int:
-    """A stored sweep: how its cells ended, and the table of headline numbers."""
+    """Print a stored sweep: the outcomes of its cells, and the table of headline numbers."""
     from odesim.cli.sweep import print_sweep
     from odesim.sweeps import swept
 
@@ -71,7 +71,7 @@ def _sweep(folder: str, json: bool, quiet: bool) -> int:
 
 
 def _verdicts(folder: str, json: bool, quiet: bool) -> int:
-    """Stored verdicts, as `odesim verify` printed them."""
+    """Print stored verdicts, as `odesim verify` printed them."""
     from odesim.cli.output import print_json
     from odesim.cli.verdicts import print_verdicts
     from odesim.store.verdicts import stored
@@ -85,7 +85,7 @@ def _verdicts(folder: str, json: bool, quiet: bool) -> int:
 
 
 def _figures(folder: str, json: bool, quiet: bool) -> int:
-    """The figures that a folder lists, with their captions; they are checked first."""
+    """Print the figures that a folder lists, with their captions, after verifying the files."""
     from odesim.cli.output import print_json
     from odesim.show.report import read_figures
 
@@ -100,7 +100,7 @@ def _figures(folder: str, json: bool, quiet: bool) -> int:
 
 
 def _answer(folder: str, json: bool, quiet: bool) -> int:
-    """A stored answer, as its command printed it; `quiet` prints its first sentence."""
+    """Print a stored answer, as its command printed it; `quiet` prints its first sentence."""
     from odesim.cli.answer import print_answer
     from odesim.store.answers import load
 
@@ -112,7 +112,7 @@ def _answer(folder: str, json: bool, quiet: bool) -> int:
 
 
 def _check(folder: str, json: bool, quiet: bool) -> int:
-    """A stored check: answer and grade with their reasons; `quiet` prints both in one line."""
+    """Print a stored check: answer and grade with their reasons; `quiet` prints both in one line."""
     from odesim.cli.output import print_json
     from odesim.show.check import load
     from odesim.store.files import CHECK_PAGE
@@ -138,9 +138,9 @@ def plot(
 ) -> int:
     """Draw the pictures of a stored run, sweep or answer again, without running it.
 
-    A sweep has one picture: hitting times and headline numbers over the first swept name, coloured by the second.
-    A run of a system outside of odesim is drawn in odesim's own way, unless --system names the system: no code is
-    imported because a folder names it.
+    A sweep has one picture: hitting times and headline numbers over the first swept name, coloured by the second. A run
+    of a system outside of odesim has odesim's default pictures, unless --system names the system. odesim never imports
+    code only because a folder names it.
     """
     from odesim.cli.output import print_json
     from odesim.store.folder import require
@@ -169,7 +169,7 @@ def _plot_run(folder: Path, svg: bool, system: str | None) -> list[Any]:
 
 
 def _plot_sweep(folder: Path, svg: bool, system: str | None) -> list[Any]:
-    """Draw the picture of a sweep.  Raises `UsageError` where nothing differs over the grid."""
+    """Draw the picture of a sweep. Raises `UsageError` if all values of the grid are equal."""
     from odesim.errors import UsageError
     from odesim.request.case import find_system
     from odesim.show import sweep_pictures

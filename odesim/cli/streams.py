@@ -1,4 +1,4 @@
-"""Standard streams whose encoding lacks a character: it is spelled in ASCII, and no command fails for it."""
+"""ASCII replacements for characters that the encoding of stdout or stderr lacks, so that no command fails for them."""
 
 import codecs
 import io
@@ -12,9 +12,9 @@ SPELLED = {
     "∫": "int", "∇": "grad", "→": "->", "←": "<-", "↦": "|->", "⇒": "=>", "∈": " in ", "∝": "~", "…": "...", "‖": "||",
     "⟨": "<", "⟩": ">", "‘": "'", "’": "'", "“": '"', "”": '"', "ℓ": "l", "⊤": "T", "⊥": "_|_", "µ": "mu", "✓": "ok",
 }  # fmt: skip
-"""Characters whose Unicode decomposition says nothing."""
+"""ASCII spellings of characters without a useful Unicode decomposition."""
 NAME = "odesim.spelled"
-"""The error handler of Python's codecs that spells."""
+"""Name of the error handler of Python's codecs that spells characters in ASCII."""
 
 
 def spelled(character: str) -> str:
@@ -41,7 +41,7 @@ def spelled(character: str) -> str:
 
 
 def _handle(error: Any) -> tuple[str | bytes, int]:
-    """Encode what a codec could not; bytes of a file's name that are no text go out as they came."""
+    """Encode what a codec could not; bytes of a file name that are not text are written unchanged."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lost = error.object[error.start : error.end]

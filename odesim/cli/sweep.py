@@ -139,7 +139,7 @@ def _compute(
 
 
 def _report(wanted: "Sweep", data: "xarray.Dataset", folder: Path, *, json: bool, quiet: bool) -> int:
-    """Print the sweep; 3 where every cell failed."""
+    """Print the sweep and return the exit code, 3 if every cell failed."""
     print_sweep(data, folder, json=json, quiet=quiet)
     from odesim.sweeps.swept import counts
 
@@ -147,7 +147,7 @@ def _report(wanted: "Sweep", data: "xarray.Dataset", folder: Path, *, json: bool
 
 
 def print_sweep(data: "xarray.Dataset", folder: Path, *, json: bool, quiet: bool) -> None:
-    """Print how the cells of a sweep ended, its headline numbers, and where the dataset is."""
+    """Print how the cells of a sweep ended, its headline numbers, and the path of the dataset."""
     from odesim.cli.output import print_json, print_table
     from odesim.study import limit
     from odesim.sweeps.swept import DATA, counts, records, table

@@ -1,4 +1,4 @@
-"""Verdicts and claims as people read them: a table, the whole of one verdict, and the list of what can be asked."""
+"""Printed verdicts and claims: a table, one verdict in full, the list of claims."""
 
 import sys
 import time
@@ -19,7 +19,7 @@ SHORT = 100
 def print_verdicts(verdicts: Sequence[Mapping[str, Any]], folder: Path, *, quiet: bool = False) -> None:
     """Print verdicts as a table (claim, short statement, answer, whether it was expected, time), or in one line.
 
-    Below it stands what decided those that are not as expected; `--explain ID` says it of any.
+    The reasons of unexpected verdicts are printed below it. `--explain ID` prints the reasons for any claim.
     """
     told = f"{counted(verdicts)}; verdicts in {folder}"
     if quiet:
@@ -40,11 +40,11 @@ def print_verdicts(verdicts: Sequence[Mapping[str, Any]], folder: Path, *, quiet
     for verdict in filter(disagrees, verdicts):
         said = f"{name_of(verdict)}, expected: {verdict['expected']}, decided by: {verdict['reason']}"
         console.print(said, highlight=False, markup=False)
-    console.print(f"{told}; --explain ID says what decided one", highlight=False, markup=False)
+    console.print(f"{told}; --explain ID prints the reasons of a verdict", highlight=False, markup=False)
 
 
 class Told:
-    """Says every verdict as it comes, with what is left at the pace so far."""
+    """Print each verdict when it is decided, with the estimated time left."""
 
     def __init__(self) -> None:
         self.began, self.first = time.monotonic(), 0
@@ -55,7 +55,7 @@ class Told:
         print(f"[{done}/{total}] {self.line(verdict, done, total)}", file=sys.stderr, flush=True)
 
     def line(self, verdict: Mapping[str, Any], done: int, total: int) -> str:
-        """Claim, answer, seconds, and what is left."""
+        """Return the line of a verdict: claim, answer, seconds, estimated time left."""
         said = f"{name_of(verdict)}: {verdict['answer']}, {verdict['seconds']:.1f} s"
         pace = (time.monotonic() - self.began) / (done - self.first + 1)
         return f"{said}; {total - done} left, about {pace * (total - done):.0f} s" if done < total else said
@@ -112,12 +112,12 @@ def print_claims(claims: Sequence[Claim], *, json: bool, quiet: bool = False) ->
 
 
 def shortened(text: str) -> str:
-    """A statement cut at a word."""
+    """Return a statement shortened at a word boundary."""
     return text if len(text) <= SHORT else text[:SHORT].rsplit(" ", 1)[0] + " ..."
 
 
 def _points(samples: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
-    """The measurements of every point, by its coordinates in words."""
+    """Return the measurements of every point, by its coordinates in words."""
     found: dict[str, list[Any]] = {}
     for point, _, value in samples:
         found.setdefault(", ".join(f"{name} = {item}" for name, item in point.items()), []).append(value)

@@ -1,4 +1,4 @@
-"""Cells and estimated time of a sweep, said before a long one is computed, which is asked for by `--yes`."""
+"""Size and estimated time of a sweep. A long sweep needs `--yes`."""
 
 import sys
 import time
@@ -9,17 +9,17 @@ from odesim.errors import UsageError
 from odesim.sgd.effort import spoken
 
 MANY = 1000
-"""Cells from which a sweep is asked for by `--yes`."""
+"""Number of cells above which a sweep needs `--yes`."""
 LONG = 3600.0
-"""Seconds from which it is."""
+"""Seconds above which a sweep needs `--yes`."""
 COMPILING = 60.0
 """Seconds that a first cell may take beyond the others."""
 
 
 class Wait:
-    """The wait for a sweep: its number of cells, and the time left at the pace of those that ended.
+    """Number of cells of a sweep, and the time left, estimated from the finished cells.
 
-    With `agreed` nothing is refused.
+    With `agreed` (`--yes`) no error is raised.
     """
 
     def __init__(self, cells: int, agreed: bool) -> None:
@@ -28,7 +28,7 @@ class Wait:
         self._ended: list[float] = []
 
     def require_count(self) -> None:
-        """Raise `UsageError` for more than `MANY` cells that nobody agreed to."""
+        """Raise `UsageError` for more than `MANY` cells without `--yes`."""
         if self.cells > MANY and not self.agreed:
             raise UsageError(
                 f"this sweep has {self.cells:,} cells, and each is a run: give --yes to compute them, or use "
@@ -36,12 +36,14 @@ class Wait:
             )
 
     def begin(self, folder: Path, workers: int, quiet: bool) -> None:
-        """Note when the cells begin, and where they are kept."""
+        """Record the start time of the cells and their folder."""
         self._folder, self._workers, self._quiet = folder, workers, quiet
         self._ended = [time.monotonic()]
 
     def watching(self, report: Callable[[int, int], None]) -> Callable[[int, int], None]:
-        """Return a report of finished cells that also says the time left, and refuses more than an hour of it."""
+        """Return a report of finished cells that also prints the time left. It raises `UsageError` for more than an
+        hour.
+        """
 
         def reported(done: int, cells: int) -> None:
             report(done, cells)
@@ -63,7 +65,9 @@ class Wait:
         return reported
 
     def left(self, remaining: int) -> float | None:
-        """Seconds for the remaining cells; of the first cell alone a lower bound, as it may have been compiled."""
+        """Return the estimated seconds for the remaining cells. From the first cell alone this is a lower bound,
+        because the time of the first cell may include compilation.
+        """
         ended = self._ended
         if len(ended) <= 1 + self._workers:
             return max(ended[-1] - ended[0] - COMPILING, 0.0) * remaining / self._workers if len(ended) > 1 else None

@@ -1,4 +1,4 @@
-"""The command `odesim warm`: derive and compile what first runs would, after an installation."""
+"""The command `odesim warm`, which derives and compiles in advance the code that first runs need."""
 
 import functools
 import sys
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from derivations.contract import Dynamics, System
 
 SHARE = 1e-3
-"""The part of the default horizon that is integrated: what is not called is not compiled."""
+"""Part of the default horizon that is integrated, because functions are compiled only when they are called."""
 
 
 @takes(SAID)

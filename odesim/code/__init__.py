@@ -1,1 +1,1 @@
-"""From symbols to machine code: generated modules, the sources behind them, their cache."""
+"""From symbols to machine code: generated modules, their sources, and their cache."""

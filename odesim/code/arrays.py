@@ -11,7 +11,7 @@ from derivations.special import special
 from odesim.code.printer import array_source
 
 _traced: dict[str, dict[str, Callable[..., Any]]] = {}
-"""The functions made for JAX by the structure of their equations: it compiles a function anew for every new object."""
+"""Functions for JAX by the structure of their equations, because JAX compiles a function again for every new object."""
 
 
 def compile_arrays(equations: Equations, backend: str) -> dict[str, Callable[..., Any]]:
@@ -26,7 +26,7 @@ def compile_arrays(equations: Equations, backend: str) -> dict[str, Callable[...
 
 
 def from_arrays(equations: Equations, xp: Any) -> dict[str, Callable[..., Any]]:
-    """The functions of `equations` by role, built anew from the operations of one array library."""
+    """Return the functions of `equations` by role, built from the operations of one array library."""
     kernels = equations.code.kernels()
     functions = {name: array_kernel(kernel, xp) for name, kernel in kernels.items() if isinstance(kernel, Kernel)}
     written = [kernel.text for kernel in kernels.values() if isinstance(kernel, Written) and kernel.serves != "loops"]
@@ -38,9 +38,10 @@ def from_arrays(equations: Equations, xp: Any) -> dict[str, Callable[..., Any]]:
 
 
 def one_by_one(function: Callable[..., Any], head: int, takes: Any) -> Callable[..., Any]:
-    """A function of `head` values and the arguments in one, as a function of these values and every argument.
+    """Convert a function of `head` values and one joint argument to a function of these values and every single
+    argument.
 
-    The function itself is kept as `whole`, for what calls it often with the same arguments.
+    The attribute `whole` is the original function, for callers that use the same arguments many times.
     """
 
     def called(*values: Any) -> Any:
@@ -51,7 +52,9 @@ def one_by_one(function: Callable[..., Any], head: int, takes: Any) -> Callable[
 
 
 def _array_texts(texts: Sequence[str], xp: Any) -> dict[str, Callable[..., Any]]:
-    """The functions of some texts, which may call each other, with `np` and the elementary functions of a library."""
+    """Return the functions of some texts, which may call each other, with `np` and the elementary functions of a
+    library.
+    """
     if not texts:
         return {}
     namespace = {"np": xp, **_elementary(xp)}
@@ -61,7 +64,7 @@ def _array_texts(texts: Sequence[str], xp: Any) -> dict[str, Callable[..., Any]]
 
 
 def array_kernel(kernel: Kernel, xp: Any = None) -> Callable[..., tuple[Any, ...]]:
-    """A kernel as a function of (table, *scalars), the table indexable by its first axis.
+    """Return a kernel as a function of (table, *scalars); the first axis of the table is indexed.
 
     `xp` is the array library (NumPy unless given) whose elementary functions the kernel uses.
     """
@@ -71,7 +74,7 @@ def array_kernel(kernel: Kernel, xp: Any = None) -> Callable[..., tuple[Any, ...
 
 
 def _elementary(xp: Any) -> dict[str, Any]:
-    """The elementary functions that a printed kernel may call, of one array library."""
+    """Return the elementary functions of one array library that a printed kernel may call."""
     if xp is None:
         import numpy as xp
     names = ("exp", "log", "sqrt", "tanh", "cosh", "sinh", "sin", "cos", "sign")

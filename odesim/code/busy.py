@@ -8,7 +8,7 @@ BUSY: list[str] = []
 
 @contextlib.contextmanager
 def busy(what: str) -> Iterator[None]:
-    """Say that something is being made which the next run finds in the cache."""
+    """Context manager that announces a derivation or compilation whose result the next run finds in the cache."""
     BUSY.append(what)
     try:
         yield

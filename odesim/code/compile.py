@@ -1,8 +1,8 @@
 """From symbolic kernels and plain loops to functions compiled by numba.
 
 The CSE'd scalar kernels (`printer`) and the plain loops of a system are written, together, into one generated module.
-Its functions call each other as they stand; those that Python calls are compiled for the types of their arguments, and
-their machine code is kept (`module_cache`).  Parameters are run-time arguments throughout.
+Its functions call each other directly. Functions that Python calls are compiled for the types of their arguments, and
+their machine code is cached (`module_cache`). Parameters are run-time arguments throughout.
 """
 
 import functools
@@ -31,26 +31,29 @@ OPTIONS: dict[str, Any] = {
     "fastmath": {"contract", "reassoc", "arcp", "nsz"},
     "error_model": "numpy",
 }
-"""Reassociation and fused multiply-add for speed; NaN and infinity keep their meaning, so failures are seen.
+"""Options of numba: reassociation and fused multiply-add for speed. NaN and infinity keep their meaning, so that
+failures are detected.
 
-But numba asks x - x for whether x is finite, and reassociation makes that 0 where x is a sum: compare with infinity.
+numba's test for finite x uses x - x, which reassociation turns into 0 if x is a sum. Therefore compare with infinity.
 """
 DECORATOR = "@njit(nogil=True, fastmath={'contract', 'reassoc', 'arcp', 'nsz'}, error_model='numpy')\n"
-"""`OPTIONS`, as a generated module has them."""
+"""Text of the decorator with `OPTIONS` in a generated module."""
 LEVEL = 2
-"""Level of optimisation: numba's own, 3, takes 1.7 times as long to compile steps of SGD, which are no faster then."""
+"""Level of optimisation. numba's default, 3, takes 1.7 times as long to compile steps of SGD, which are no faster
+then.
+"""
 PROVIDED = {"math": ("acos", "atan")}
-"""Imports of a generated module, by the names that its text calls."""
+"""Imports of a generated module, by the names in its text."""
 ENTRY = "_one_by_one"
-"""Ends the names of what Python calls."""
+"""Ending of the names of functions that Python calls."""
 _texts: dict[str, str] = {}
 """Generated texts by the structure of their equations."""
 
 
 def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
-    """The compiled functions of `equations` by name and by role (`flow`, ..), from the cache when it is there.
+    """Return the compiled functions of `equations` by name and by role (`flow`, ..), from the cache if possible.
 
-    A role that has no loops (a loss evaluated at saved points only) is the form on arrays, in NumPy.
+    A role without loops (a loss that is evaluated at saved points only) has the NumPy form.
     """
     code = equations.code
     if code.structure not in _texts:
@@ -67,9 +70,9 @@ def compile_numba(equations: Equations) -> dict[str, Callable[..., Any]]:
 
 
 def derived_text(stem: str, modules: Sequence[str], write: Callable[[], str]) -> str:
-    """The text that `write()` makes, or made before from the same files and libraries.
+    """Return the text that `write()` makes, from the cache if files and libraries have not changed.
 
-    `modules` hold the functions and kernels that are written; what they import belongs to them.
+    `modules` contain the functions and kernels of the text; the imports of these modules also count.
     """
     libraries = [f"{name} {version(name)}" for name in ("sympy", "mpmath", "scipy", "numpy")]
     key = sources.digest((__name__, *modules), stem, *libraries, platform.python_version())
@@ -85,32 +88,32 @@ def derived_text(stem: str, modules: Sequence[str], write: Callable[[], str]) ->
 
 @functools.cache
 def common(references: tuple[str, ...]) -> dict[str, TypedFunction]:
-    """Functions that many equations share, compiled in a module of their own, with the constants that they read."""
+    """Return functions that many equations share, compiled in a separate module, with the constants that they use."""
     modules = sorted({reference.partition(":")[0] for reference in references})
     stem = "common_" + "_".join(name.rpartition(".")[2] for name in modules)
     return functions_of(stem, generate_module(stem, {}, references), names_of(references))
 
 
 def names_of(references: Sequence[str]) -> list[str]:
-    """The names of the functions among references "module:name"."""
+    """Return the names of the functions among references "module:name"."""
     return [reference.partition(":")[2] for reference in references if callable(load(reference))]
 
 
 def functions_of(stem: str, text: str, names: Sequence[str]) -> dict[str, TypedFunction]:
-    """Functions of a generated text by name, each compiled when it is called."""
+    """Return functions of a generated text by name, each compiled at its first call."""
     return {name: TypedFunction(stem, text, name, level=LEVEL, **OPTIONS) for name in names}
 
 
 def module_text(equations: Equations) -> str:
-    """The text of the module that numba compiles for some equations."""
+    """Return the text of the module that numba compiles for some equations."""
     code = equations.code
     return generate_module(code.structure, code.kernels(), code.loops) + entries(code)
 
 
 def entries(code: Code) -> str:
-    """What Python calls where loops take their arguments in one: functions that take them one by one.
+    """Return functions with single arguments, which Python calls, for loops with one joint argument.
 
-    Numba needs a microsecond to see what a named tuple is, every time that Python passes one.
+    numba needs a microsecond for the type of a named tuple, every time that Python passes one.
     """
     if code.takes is None:
         return ""
@@ -125,7 +128,7 @@ def entries(code: Code) -> str:
 
 
 def generate_module(origin: str, kernels: Mapping[str, Kernel | Written], loops: Sequence[str]) -> str:
-    """The text of a module for numba: kernels first, then the loops "module:function" in the order they are listed."""
+    """Return the text of a module for numba: kernels first, then the loops "module:function" in the given order."""
     texts = [
         kernel.text if isinstance(kernel, Written) else scalar_source(name, kernel)
         for name, kernel in kernels.items()
@@ -135,13 +138,13 @@ def generate_module(origin: str, kernels: Mapping[str, Kernel | Written], loops:
 
 
 def source(reference: str) -> str:
-    """The text of a function, or of a constant that functions read."""
+    """Return the text of a function, or of a constant that functions use."""
     found = load(reference)
     return inspect.getsource(inspect.unwrap(found)) if callable(found) else f"{reference.partition(':')[2]} = {found!r}"
 
 
 def numba_module(origin: str, functions: Sequence[str]) -> str:
-    """A module of numba functions from their plain source texts, in the order in which they call each other."""
+    """Return a module of numba functions from their plain source texts, in the order in which they call each other."""
     head = f'"""Generated by odesim from {origin}; do not edit."""\n\n'
     head += (
         "import functools\nimport math\nfrom math import asin, cos, cosh, erf, exp, log, pi, sin, sinh, sqrt, tanh\n\n"
@@ -156,13 +159,13 @@ def numba_module(origin: str, functions: Sequence[str]) -> str:
 
 
 def decorated(functions: Sequence[str]) -> str:
-    """Plain source texts as numba functions; a constant, and one that says itself what it is, stay as they are."""
+    """Return plain source texts as numba functions; constants, and texts with their own decorator, are unchanged."""
     texts = [textwrap.dedent(text) for text in functions]
     return "\n\n\n".join(DECORATOR + text if text.startswith("def ") else text for text in texts) + "\n"
 
 
 def both_roles(function: Callable[..., Any], role: Role) -> dict[str, Callable[..., Any]]:
-    """`flow(t, y, ...)` and `loss(y, ...)` of one compiled function that returns the two."""
+    """Return `flow(t, y, ...)` and `loss(y, ...)` for one compiled function that returns both."""
     free, priced = ((False,), (True,)) if role == "flow_priced" else ((), ())
     flow, whole = lambda t, y, *arguments: function(t, y, *free, *arguments)[0], getattr(function, "whole", None)
     if whole is not None:

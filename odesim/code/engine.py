@@ -1,13 +1,14 @@
-"""One compiled right-hand side for all models: it walks through a table of steps over one vector of numbers.
+"""One compiled right-hand side for all models, which executes a table of steps on one vector of numbers.
 
-The right-hand side is interpreted like byte code.  W holds the state, then constants, then everything that the steps
-make, then room for one block.  A step is one row of whole numbers: what to do, how often, and where (see
-`odesim.code.steps` for the columns).  A model's own machine code is one function,
-`kernel`, with its scalar formulas and its sums.  So the engine is compiled once for all models, and every integrator
-once for all of them: its tables are arguments of two types.
+The right-hand side is interpreted like byte code. The vector W has the state, then constants, then the results of the
+steps, then work space for one block. A step is one row of integers: the operation, the number of repetitions, and the
+places (see `odesim.code.steps` for the columns). The machine code of a model is one function, `kernel`, with its scalar
+formulas and its sums. The engine, and every integrator, is therefore compiled once for all models. The tables of the
+engine are arguments of two types.
 
-Only documented features of numba are used: explicit signatures, `cache=True`, `types.FunctionType`, and `np.dot`.
-All tables are unsigned: numba tests a signed index for being negative, which doubles the time that LLVM takes here.
+Only documented features of numba are used: explicit signatures, `cache=True`, `types.FunctionType`, and `np.dot`. All
+tables are unsigned, because numba tests whether a signed index is negative, which doubles the time that LLVM takes
+here.
 """
 
 import numpy as np
@@ -22,26 +23,27 @@ numbers, places, wholes = types.float64[::1], types.uint32[::1], types.uint64[::
 KERNEL = types.void(types.uint64, numbers, numbers, numbers, wholes)
 """kernel(which, x, s, z, g): formula `which` of a model, from arguments x and values of series s to results z.
 
-Formulas with loops find their arguments in W, which is x then, at places and with strides that g says.
+Formulas with loops read their arguments from W, which is then passed as x, at places and with strides in g.
 """
 POINTER = types.FunctionType(KERNEL)
 TABLES = types.Tuple((numbers, places, wholes))
 """W, the vector of numbers; T, places in W; N, the steps and the numbers of their loops."""
 KERNELS = types.ListType(POINTER)
-"""A list of one kernel: handing it to compiled code takes 2 us, where the function itself takes 40 to 500, and a tuple
-that holds the list 200.
+"""List of one kernel. Passing it to compiled code takes 2 us; the function itself takes 40 to 500, and a tuple with the
+list 200.
 """
 FLOW = types.void(numbers, numbers, TABLES, KERNELS)
-"""flow(y, dy, tables, kernels) fills dy."""
+"""Type of flow(y, dy, tables, kernels), which fills dy."""
 I0, I1, I2, I3, I4, I5, I6, I7, I8, I9 = map(np.uint64, range(10))
 ALL, FIRST, NEXT = np.uint64(LANES), np.uint64(HEAD), np.uint64(WIDTH)
 
 
 @compiled(types.void(numbers, numbers, types.uint64, types.uint64, types.uint64, numbers, numbers), **OPTIONS)
 def fill_series(s, W, level, many, argument, x, square):
-    """Values of `many` series at sixteen arguments: s[k] = shift + x^odd P_k(x^2), with as many terms as x needs.
+    """Compute values of `many` series at sixteen arguments: s[k] = shift + x^odd P_k(x^2), with as many terms as x
+    needs.
 
-    From `level` on W holds (largest square, groups of four terms, place of the coefficients) of every level, ascending.
+    From `level` on W has (largest square, groups of four terms, place of the coefficients) of every level, ascending.
     """
     lanes = np.uint64(square.size)  # not a constant: loops that LLVM unrolls are not vectorised afterwards
     largest = 0.0
@@ -70,10 +72,10 @@ def fill_series(s, W, level, many, argument, x, square):
 
 @compiled(FLOW, **OPTIONS)
 def flow(y, dy, tables, kernels):  # noqa: C901 - one branch for each kind of step
-    """dy/dt of the state y of an autonomous system of equations.
+    """Compute dy/dt at the state y of an autonomous system of equations.
 
-    The state may be rows that do not act on each other (N[5] of them).  Then the steps are those of one row, and before
-    them its own N[6] constants are copied from W[N[8] ..] to where the steps read them, W[T[N[7] ..]].
+    The state may be rows that do not act on each other (N[5] of them). Then the steps are those of one row. Before them
+    its N[6] individual constants are copied from W[N[8] ..] to W[T[N[7] ..]], where the steps read them.
     """
     (W, T, N), kernel = tables, kernels[0]
     x, s, z, square = W[N[I1] : N[I2]], W[N[I2] : N[I3]], W[N[I3] : N[I4]], W[N[I4] : N[I4] + ALL]
@@ -125,7 +127,7 @@ def flow(y, dy, tables, kernels):  # noqa: C901 - one branch for each kind of st
 
 @compiled(KERNELS(POINTER))
 def hold(kernel):
-    """A list of one kernel."""
+    """Return a list of one kernel."""
     held = List.empty_list(POINTER)
     held.append(kernel)
     return held

@@ -1,4 +1,4 @@
-"""Scalar formulas as straight lines of text that numba compiles, for sixteen points at a time."""
+"""Scalar formulas as straight-line text that numba compiles, for sixteen points at a time."""
 
 import dataclasses
 from collections import Counter
@@ -17,11 +17,11 @@ FUNCTIONS = {
 """Functions of SymPy in a formula, and those that numba compiles for them: of `math`, but for NumPy's sign."""
 IMPORTS = "from math import asin, atan, atan2, cos, cosh, erf, exp, expm1, floor, log, log1p, sin, sinh, sqrt, tanh"
 POWERS = 6
-"""Up to this power a product is written out: it is faster than a power, and vectorised."""
+"""Largest power that is written as a product, which is faster than a power, and vectorised."""
 
 
 class Unsupported(Exception):
-    """A formula that cannot be compiled; the message names what it has."""
+    """A formula cannot be compiled. The message names the unsupported part."""
 
 
 class Printer:
@@ -31,13 +31,13 @@ class Printer:
         self.leaf = leaf
 
     def show(self, e: Any) -> str:
-        """The text of an expression, in brackets where it is composite."""
+        """Return the text of an expression, in brackets if it is composite."""
         if isinstance(e, (sp.Idx, sp.Indexed, sp.Symbol)):
             return self.leaf(e)
         if e.is_number and not e.atoms(sp.Idx):
             value = float(e)
             return f"({value!r})" if value < 0 else repr(value)
-        if is_condition(e):  # a condition that several formulas have
+        if is_condition(e):  # a condition that occurs in several formulas
             return self.test(e)
         if isinstance(e, sp.Add):
             return self.add(e)
@@ -48,7 +48,7 @@ class Printer:
         return self.call(e)
 
     def add(self, e: Any) -> str:
-        """A sum; terms with a minus sign are subtracted."""
+        """Return the text of a sum; terms with a minus sign are subtracted."""
         negative = [t for t in e.args if t.could_extract_minus_sign()]
         positive = [t for t in e.args if t not in negative]
         text = " + ".join(map(self.show, positive))
@@ -57,7 +57,7 @@ class Printer:
         return f"({text.strip()})"
 
     def multiply(self, e: Any) -> str:
-        """A product; negative powers are one quotient."""
+        """Return the text of a product; negative powers are one quotient."""
         above, below = [], []
         for f in e.args:
             inverse = isinstance(f, sp.Pow) and f.exp.is_number and f.exp.is_negative
@@ -72,7 +72,7 @@ class Printer:
         return f"({text} / ({' * '.join(map(self.show, below))}))" if below else f"({text})"
 
     def power(self, e: Any) -> str:
-        """A power; small whole ones as products, half ones by roots."""
+        """Return the text of a power: small integers as products, half-integers by roots."""
         if e.exp.is_number and e.exp.is_negative:
             return f"(1.0 / {self.show(e.base**-e.exp)})"
         if e.exp.is_Rational and e.exp.q == 2 and e.exp.p <= 2 * POWERS:
@@ -83,7 +83,9 @@ class Printer:
         return f"({self.show(e.base)} ** {self.show(e.exp)})"
 
     def call(self, e: Any) -> str:
-        """A function, a case distinction, or a condition as a number.  Raises `Unsupported` for any other."""
+        """Return the text of a function, a case distinction, or a condition as a number. Raises `Unsupported` for
+        others.
+        """
         name = type(e).__name__
         if isinstance(e, sp.Piecewise):
             *cases, last = e.args
@@ -112,7 +114,7 @@ class Printer:
         return f"{FUNCTIONS[name]}({', '.join(map(self.show, e.args))})"
 
     def test(self, c: Any) -> str:
-        """A condition."""
+        """Return the text of a condition."""
         if c in (sp.true, sp.false):
             return str(bool(c))
         if isinstance(c, sp.Symbol):
@@ -130,7 +132,8 @@ class Printer:
 
 @dataclasses.dataclass(frozen=True)
 class Formula:
-    """Text of formulas at sixteen points: their `lines`, the `leaves` they take, and the series among them.
+    """Text of formulas at sixteen points: the `lines`, the `leaves` that are their arguments, and the series among
+    them.
 
     `calls` are the functions "module:function" that the lines call.
     """
@@ -143,9 +146,10 @@ class Formula:
 
 
 def straight(values: Sequence[Any], lanes: int, as_written: bool = False) -> Formula:
-    """The text of some formulas of the same leaves, common parts evaluated once; polynomials by Horner's rule.
+    """Return the text of formulas with the same leaves. Common parts are evaluated once, and polynomials by Horner's
+    rule.
 
-    Formulas that are to be taken `as_written` are not rearranged.
+    With `as_written` formulas are not rearranged.
 
     Argument k of lane l is x[lanes k + l], result k is z[lanes k + l], and the values of series k are s[lanes k + l].
     """
@@ -168,12 +172,12 @@ def straight(values: Sequence[Any], lanes: int, as_written: bool = False) -> For
 
 
 def calls_of(values: Sequence[Any]) -> frozenset[str]:
-    """The compiled functions "module:function" that some formulas call."""
+    """Return the compiled functions "module:function" that some formulas call."""
     return frozenset(x.compiled for v in values for x in v.atoms(Special))
 
 
 def leaves_of(e: Any) -> list[Any]:
-    """The entries, symbols and indices that an expression is made of, in order."""
+    """Return the entries, symbols and indices in an expression, in order."""
     if isinstance(e, (sp.Idx, sp.Indexed, sp.Symbol)):
         return [e]
     if isinstance(e, series):
@@ -182,14 +186,14 @@ def leaves_of(e: Any) -> list[Any]:
 
 
 def replace_leaves(e: Any, slots: dict[Any, Any]) -> Any:
-    """The expression with other symbols in place of its leaves and series."""
+    """Return the expression with other symbols in place of its leaves and series."""
     if e in slots:
         return slots[e]
     return e if is_leaf(e) else e.func(*(replace_leaves(a, slots) for a in e.args))
 
 
 def horner(e: Any) -> Any:
-    """A polynomial of many terms by its most frequent factor, again and again, which saves multiplications."""
+    """Rewrite a polynomial of many terms by its most frequent factor, repeatedly, which saves multiplications."""
     if not isinstance(e, sp.Add) or len(e.args) < 3 or e.has(sp.Piecewise, Indicator, sp.Max, sp.Min):
         return e  # expanding cases would multiply them
     return _horner(list(sp.Add.make_args(sp.expand(e))))

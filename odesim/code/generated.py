@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from derivations.statement import Statement
 
 _traced: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {}
-"""Functions for array libraries by the structure of their equations: JAX compiles anew for every new object."""
+"""Functions for array libraries by the structure of their equations, because JAX compiles again for every new
+object.
+"""
 
 
 def generated_functions(equations: Equations, backend: str) -> dict[str, Callable[..., Any]]:
-    """`flow(t, y, *arguments)`, and `loss(y, *arguments)` and `watch(y, *arguments)` where the statement has them.
+    """Return `flow(t, y, *arguments)`, and `loss(y, *arguments)` and `watch(y, *arguments)` if the statement has them.
 
-    For numba also `derivative(arguments)`, a right-hand side at fixed arguments, which is what a run calls.
+    For numba also `derivative(arguments)`, a right-hand side at fixed arguments, which runs call.
     """
     assert equations.code.statement is not None
     statement = equations.code.statement()
@@ -47,7 +49,7 @@ def generated_functions(equations: Equations, backend: str) -> dict[str, Callabl
 class Generated(RightHandSide):
     """dy/dt of the flow of a statement at fixed arguments; its loss, and its observables.
 
-    They are one kernel: three of their own took half as long again to compile.
+    They share one kernel, because three kernels took 1.5 times as long to compile.
     """
 
     def __init__(self, statement: "Statement", arguments: tuple[Any, ...]) -> None:
@@ -65,17 +67,19 @@ class Generated(RightHandSide):
         super().__init__(self._fills["rates"])
 
     def loss(self, y: np.ndarray) -> float:
-        """The loss that the statement gives: that of all rows, where the state has rows."""
+        """Return the loss of the statement; if the state has rows, that of all rows."""
         values = self._fills["loss"].new(y)
         return float(mean_square(values[0], values[1], np.where) if self._square else values.sum())
 
     def watch(self, y: np.ndarray) -> np.ndarray:
-        """The observables beside the state, flat, in the order of the statement."""
+        """Return the further observables, flat, in the order of the statement."""
         return self._fills["watch"].new(y)
 
     @functools.cached_property
     def programs(self) -> tuple[Filling, Filling]:
-        """The rates, and the rates with their derivative along a direction, for independent blocks; of one kernel."""
+        """Return the rates, and the rates with their derivative along a direction, for independent blocks, with one
+        kernel.
+        """
         from derivations.equations.tier import layout_of
 
         layout = layout_of(self._statement, self._numbers)

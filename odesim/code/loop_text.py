@@ -1,4 +1,4 @@
-"""A definition as loops over its indices, written as text that numba compiles."""
+"""A definition as loops over its indices, as text that numba compiles."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from odesim.code.formulas import Printer
 
 
 class Scope:
-    """The lines of one open loop and the names of what is evaluated in it."""
+    """Lines of one open loop and the names of the values that are evaluated in it."""
 
     def __init__(self, index: Any = None, head: str = "") -> None:
         self.index, self.head = index, head
@@ -18,11 +18,11 @@ class Scope:
 
 
 class Loops(Printer):
-    """The text of one definition as loops: each part stands in the outermost loop that binds its indices.
+    """Text of one definition as loops. Each part is in the outermost loop that binds its indices.
 
-    `place(entry)` is the text of a position in W, and `extent(index)` those of the first value and of the end.  With a
-    `swept` index, the last in the order, its loop is the innermost one, in sums too: every turn of a sum is added to
-    all entries along it.
+    `place(entry)` is the text of a position in W, and `extent(index)` are the texts of the first value and of the end.
+    The loop of a `swept` index, the last in the order, is the innermost one, also in sums: every term of a sum is added
+    to all entries along this index.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Loops(Printer):
         self.count = 0
 
     def text(self, item: Define) -> list[str]:
-        """The lines of the loops."""
+        """Return the lines of the loops."""
         inner = [i for i in self.order if i in item.over]
         outer = [i for i in self.order if i not in item.over and (i != self.swept or not inner)]
         for i in outer:
@@ -60,7 +60,7 @@ class Loops(Printer):
         return self.stack[0].lines
 
     def _sweep(self, item: Define, own: str, inner: Sequence[Any]) -> None:
-        """A sum whose turns are added to all entries along the swept index, which lie side by side."""
+        """Write a sum whose terms are added to all entries along the swept index, which are contiguous."""
         level = len(self.stack) - 1
         self._open(self.swept)
         self.stack[-1].lines.append(f"x[{own}] = 0.0")
@@ -84,7 +84,9 @@ class Loops(Printer):
         return max((k for k, scope in enumerate(self.stack) if scope.index in free), default=0)
 
     def show(self, e: Any) -> str:
-        """The text of an expression in the innermost loop; a part that does not need that loop is named further out."""
+        """Return the text of an expression in the innermost loop. A part that does not need this loop is evaluated
+        further out.
+        """
         composite = not is_leaf(e)
         if composite and self._level(e) < len(self.stack) - 1:
             return self._named(e)
@@ -99,7 +101,7 @@ class Loops(Printer):
         return super().show(e)
 
     def _named(self, e: Any) -> str:
-        """The name of a part, evaluated once in the outermost loop that binds its indices."""
+        """Return the name of a part, which is evaluated once in the outermost loop that binds its indices."""
         level = self._level(e)
         names = self.stack[level].names
         if e not in names:
@@ -117,7 +119,7 @@ class Loops(Printer):
         return self._read(e)
 
     def _read(self, e: Any) -> str:
-        """An entry, read once in the outermost loop that binds its indices."""
+        """Return the name of an entry, which is read once in the outermost loop that binds its indices."""
         level = self._level(e)
         scope = self.stack[level]
         if e not in scope.names:

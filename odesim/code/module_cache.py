@@ -1,4 +1,4 @@
-"""Generated modules, and functions that are compiled and kept between processes (`hermite.machine_code`)."""
+"""Generated modules, and compiled functions that are cached between processes (`hermite.machine_code`)."""
 
 import hashlib
 import multiprocessing
@@ -18,13 +18,13 @@ from odesim.code.busy import busy
 from odesim.errors import MissingError
 
 _told: list[Path] = []
-"""Folders that could not be written, and were told of."""
+"""Folders that cannot be written and that the user was told about."""
 _forms: dict[tuple[str, str], Callable[..., Any]] = {}
-"""Compiled forms by the names of their module and function: a short run takes less time than it takes to load one."""
+"""Compiled forms by the names of their module and function. Loading one takes longer than a short run."""
 
 
 def require_compiler() -> None:
-    """Raise `MissingError` where the environment switches numba's compiler off."""
+    """Raise `MissingError` if an environment variable switches numba's compiler off."""
     said = os.environ.get("NUMBA_DISABLE_JIT", "").strip()
     if said not in ("", "0"):
         raise MissingError(
@@ -34,9 +34,9 @@ def require_compiler() -> None:
 
 
 def compiled(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator like `numba.njit(signature, cache=True)` that takes nothing damaged from the cache.
+    """Decorator like `numba.njit(signature, cache=True)` that never uses damaged files of the cache.
 
-    Where the cache cannot be read or written, the function is compiled without one, and the user is told.
+    If the cache cannot be read or written, the function is compiled without it, and a message is printed.
     """
     require_compiler()
 
@@ -50,7 +50,7 @@ def compiled(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], A
 
 
 def _tell_of_missing(function: Callable[..., Any]) -> None:
-    """Say once, and in one process of a crew, that machine code is not kept."""
+    """Print once, in one of several processes, that machine code is not cached."""
     with cache_folder() as folder:
         if _told or multiprocessing.parent_process() is not None or files_of(function, folder):
             return
@@ -60,9 +60,9 @@ def _tell_of_missing(function: Callable[..., Any]) -> None:
 
 
 class TypedFunction:
-    """A function of a generated module, compiled for the types of its arguments when it is first called with them.
+    """Function of a generated module, compiled for the types of its arguments at the first call with them.
 
-    Every form is compiled in a module of its own, with the types in its name (`hermite.machine_code` says why).
+    Every form is compiled in a separate module, with the types in its name (`hermite.machine_code` gives the reason).
 
     >>> text = "from numba import njit\\n\\n@njit\\ndef double(x):\\n    return 2 * x\\n"
     >>> double = TypedFunction("double", text, "double")
@@ -83,7 +83,7 @@ class TypedFunction:
         return form(*arguments)
 
     def compiled_for(self, *arguments: Any) -> Callable[..., Any]:
-        """Return the form for arguments of these types, for a caller that has no others."""
+        """Return the form for arguments of these types, for a caller with these types only."""
         require_compiler()
         from numba import typeof
 
@@ -97,7 +97,9 @@ class TypedFunction:
 
 
 def _kind(argument: Any) -> Any:
-    """What decides on the numba type of an argument; `numba.typeof` takes a hundred times as long."""
+    """Return the properties of an argument that determine its numba type; `numba.typeof` takes a hundred times as
+    long.
+    """
     if isinstance(argument, np.ndarray):
         flags = argument.flags
         return argument.dtype, argument.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
@@ -107,7 +109,7 @@ def _kind(argument: Any) -> Any:
 
 
 def load_module(stem: str, text: str, types: str = "") -> ModuleType:
-    """Import a generated text as a module, from a file in the cache folder where numba finds its machine code again.
+    """Import a generated text as a module from a file in the cache folder, next to which numba stores its machine code.
 
     One text makes a module for each description of `types` that its functions are compiled for.
     """
@@ -121,7 +123,7 @@ def load_module(stem: str, text: str, types: str = "") -> ModuleType:
         # numba's cache can only be read for a module that is in `sys.modules` when its functions are compiled.
         sys.modules[name] = module
         try:
-            # Not from byte code, which Python takes from the folder however damaged it is.
+            # Not from byte code, which Python reads from the folder even if it is damaged.
             exec(compile(text, str(path), "exec"), vars(module))
         except BaseException:
             del sys.modules[name]
@@ -130,7 +132,7 @@ def load_module(stem: str, text: str, types: str = "") -> ModuleType:
 
 
 def _written(name: str, text: str) -> Path:
-    """A file with the text: in the cache folder, or in a temporary one where that cannot be written."""
+    """Return a file with the text: in the cache folder or, if that cannot be written, in a temporary one."""
     path = cache.folder() / "kernels" / f"{name}.py"
     if not _holds(path, text):
         cache.offer(path, text.encode())

@@ -1,4 +1,4 @@
-"""Places of all arrays of a program in W, the one vector of numbers that the compiled engine works on."""
+"""Places of all arrays of a program in W, the vector of numbers of the compiled engine."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,9 +16,9 @@ Points = Mapping[Any, np.ndarray]
 class Places:
     """Return the position of every entry of every array.
 
-    The state comes first, as the layout packs it.  Entries that are the same by definition share a place: both halves
-    of a symmetric matrix, and all ones of a unit diagonal.  `read` says at which place each constant begins that is
-    read: their numbers are another matter (`put_constants`).
+    The state comes first, as the layout packs it. Entries that are the same by definition share a place: both halves of
+    a symmetric matrix, and all ones of a unit diagonal. `read` has the first place of each constant in use. The values
+    of the constants are written later (`put_constants`).
     """
 
     def __init__(self, layout: Layout, ranges: Ranges, state_size: int, constants: Mapping[str, Any]) -> None:
@@ -39,28 +39,28 @@ class Places:
         self.state = dict(self.arrays)
 
     def reserve(self, count: int) -> int:
-        """The first of so many new places."""
+        """Reserve some new places, and return the first."""
         at, self.size = self.size, self.size + int(count)
         return at
 
     def fill(self, at: int, values: np.ndarray) -> None:
-        """Put constants at places that are reserved."""
+        """Write constants to reserved places."""
         self._initial.append((at, np.ravel(np.asarray(values, float))))
 
     def constant(self, values: np.ndarray) -> int:
-        """The first place of some constants."""
+        """Return the first place of some constants."""
         at = self.reserve(values.size)
         self.fill(at, values)
         return at
 
     def number(self, value: float) -> int:
-        """The place of a number; equal numbers have one."""
+        """Return the place of a number; equal numbers share one."""
         if value not in self._numbers:
             self._numbers[value] = self.constant(np.array([value]))
         return self._numbers[value]
 
     def of(self, name: str) -> np.ndarray:
-        """The places of an array's entries; a constant gets its own when it is first read."""
+        """Return the places of an array's entries. A constant gets its places at its first use."""
         if name not in self.arrays:
             value = self.constants[name]
             self.read[name] = self.reserve(value.size)
@@ -68,14 +68,14 @@ class Places:
         return self.arrays[name]
 
     def new(self, name: str, shape: tuple[int, ...]) -> int:
-        """Room for an array in one piece, last index fastest; its first place."""
+        """Reserve contiguous places for an array, last index fastest, and return the first."""
         count = int(np.prod(shape, dtype=int))
         at = self.reserve(count)
         self.arrays[name] = np.asarray(at + np.arange(count).reshape(shape))
         return at
 
     def put(self, name: str, axes: tuple[Any, ...], points: Points, at: np.ndarray) -> None:
-        """Say where the values of an array at some points stand; its other entries are 0."""
+        """Record the places of an array's values at some points; its other entries are 0."""
         if not axes:
             self.arrays[name] = np.array(at[0])
             return
@@ -83,20 +83,20 @@ class Places:
         self.arrays[name][tuple(points[i] for i in axes)] = at
 
     def grid(self, indices: tuple[Any, ...]) -> dict[Any, np.ndarray]:
-        """The values of indices at all their points, flat, the last index fastest."""
+        """Return the values of indices at all their points, flat, the last index fastest."""
         values = [np.array(self.ranges.values(i), int) for i in indices]
         grid = np.meshgrid(*values, indexing="ij") if indices else []
         return {i: g.ravel() for i, g in zip(indices, grid, strict=True)}
 
     def triangle(self, component: str) -> int | None:
-        """The diagonal that the stored triangle of a symmetric component begins at; None for other components."""
+        """Return the first diagonal of the stored triangle of a symmetric component; None for other components."""
         part = next(p for p in self.layout.parts if p.name == component)
         if self.layout.rows or not hasattr(part, "size"):
             return None
         return 1 if isinstance(part, Upper) else 0
 
     def entries(self, leaf: Any, points: Points, shape: tuple[int, ...]) -> np.ndarray:
-        """The places of an entry, a symbol, an index or a number of a formula, at points of a shape."""
+        """Return the places of an entry, a symbol, an index or a number of a formula, at points of a shape."""
         if isinstance(leaf, sp.Indexed):
             found = self.of(key_of(leaf))[tuple(self.subscript(i, points) for i in leaf.indices)]
         elif isinstance(leaf, sp.Idx):
@@ -109,7 +109,7 @@ class Places:
         return np.broadcast_to(found, shape)
 
     def subscript(self, e: Any, points: Points) -> Any:
-        """The values of a subscript at points: an index, a number, or a formula of indices and constants."""
+        """Return the values of a subscript at points: an index, a number, or a formula of indices and constants."""
         if isinstance(e, sp.Idx):
             return points[e]
         if not e.atoms(sp.Idx):
@@ -121,7 +121,7 @@ class Places:
         return np.asarray(function(*(points[i] for i in letters))).astype(int)
 
     def linear_subscript(self, e: Any) -> list[tuple[int, Any]] | None:
-        """A subscript as whole numbers times indices, or times 1 (None); None where it is no such sum."""
+        """Return a subscript as integers times indices, or times 1 (None); None if it is not such a sum."""
         found = []
         for term in sp.Add.make_args(sp.expand(e)):
             inside = term.atoms(sp.Idx)
@@ -132,7 +132,7 @@ class Places:
         return found
 
     def vector(self) -> np.ndarray:
-        """A new W with its numbers, but for the constants of the statement."""
+        """Return a new W with its numbers, without the constants of the statement."""
         W = np.zeros(self.size)
         for at, values in self._initial:
             W[at : at + values.size] = values
@@ -140,7 +140,7 @@ class Places:
 
 
 def put_constants(W: np.ndarray, read: Mapping[str, int], constants: Mapping[str, Any]) -> None:
-    """Put constants at the places where they are read.
+    """Write constants to the places where they are read.
 
     >>> W = np.zeros(4)
     >>> put_constants(W, {"rates": 1}, {"rates": np.array([0.5, 2.0])})
@@ -153,7 +153,7 @@ def put_constants(W: np.ndarray, read: Mapping[str, int], constants: Mapping[str
 
 
 def strides(places: np.ndarray) -> list[int] | None:
-    """The strides of places that lie evenly; None for others.
+    """Return the strides of evenly spaced places; None for others.
 
     >>> strides(np.array([[4, 5], [7, 8]])), strides(np.array([[4, 5], [5, 6]])), strides(np.array([3, 2]))
     ([3, 1], [1, 1], None)

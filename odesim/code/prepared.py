@@ -1,7 +1,7 @@
-"""A program made ready for the compiled engine: made once for the sizes of a statement, then bound to its numbers.
+"""Programs prepared for the compiled engine: once for the sizes of a statement, then for each set of its numbers.
 
-Lowering takes seconds of SymPy.  What it makes does not depend on the numbers of the constants, but for the lengths of
-series, and is kept: in memory, and in a file of the cache for later processes.
+Lowering takes seconds of SymPy. Its result depends on the values of the constants only by the lengths of series. It is
+cached, in memory and in a file for later processes.
 """
 
 import contextlib
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from odesim.code.tables import Tables
 
 What = Literal["rates", "loss", "watch", "jacobian"]
-"""What a program makes: for "jacobian" the rates, and their derivatives along a direction of the state."""
+"""Result of a program: for "jacobian" the rates, and their derivatives along a direction of the state."""
 Along = Mapping[str, tuple[str, ...]]
 NO_DIRECTION: Along = MappingProxyType({})
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """Tables of one program for one set of sizes, at any numbers of its constants.
+    """Tables of one program for one set of sizes, for any values of its constants.
 
-    `arrays` are W, T and N of the engine, W without constants, whose places `read` says.  `setup` makes constants of
-    constants.  `series` are the coefficients of the power series that W and N were made for; `count` numbers come out.
-    Of the constants in `own` every row of the state has numbers of its own.
+    `arrays` are W, T and N of the engine; W is without constants, whose places are in `read`. `setup` computes
+    constants from constants. `series` are the coefficients of the power series for which W and N were made. The program
+    returns `count` numbers. The constants in `own` have different values for every row of the state.
     """
 
     arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -55,11 +55,13 @@ class Part:
     own: frozenset[str] = frozenset()
 
     def serves(self, values: Mapping[str, Any]) -> bool:
-        """Return True if the series of these constants are those that the tables were made for."""
+        """Return True if the tables were made for the series of these constants."""
         return all(np.array_equal(values[name], known) for name, known in self.series.items())
 
     def bound(self, values: Mapping[str, Any], kernel: str, rows: int = 1) -> Filling:
-        """The function fill(y, out) at numbers of the constants, those of the set-up included, and a number of rows."""
+        """Return the function fill(y, out) for values of the constants, including those of the set-up, and a number of
+        rows.
+        """
         from odesim.code.module_cache import load_module
         from odesim.code.places import put_constants
         from odesim.code.rows import with_rows
@@ -87,7 +89,9 @@ def lowered(
     along: Along = NO_DIRECTION,
     shortcuts: bool = False,
 ) -> "Program":
-    """The program of what is asked of a statement, after all passes; `along` and `shortcuts` are those of `lower`."""
+    """Return the program for a result of a statement, after all passes; `along` and `shortcuts` are those of
+    `lower`.
+    """
     from derivations.equations.lower import lower
 
     asked: Literal["rates", "loss", "watch"] = "rates" if what == "jacobian" else what
@@ -103,9 +107,9 @@ def tables_of(
     along: Along = NO_DIRECTION,
     beside: "Tables | None" = None,
 ) -> "Tables":
-    """The tables of that program, for a flat state that is laid out so and given numbers of the constants.
+    """Return the tables of that program, for the layout of the flat state and values of the constants.
 
-    They have one kernel with the tables `beside`.
+    They share the kernel of the tables `beside`.
     """
     from derivations.equations.setup import setup
     from odesim.code.rows import require_separate
@@ -124,9 +128,9 @@ def fillings(
     wanted: tuple[What, ...],
     along: Along = NO_DIRECTION,
 ) -> dict[What, Filling]:
-    """fill(y, out) of what is wanted of a statement at numbers of its constants: by kept tables, else by new ones.
+    """Return fill(y, out) for results of a statement at values of its constants, by cached tables if possible.
 
-    Where the state has rows that do not act on each other, the tables are those of one row.
+    If the state has rows that do not act on each other, the tables are those of one row.
     """
     from odesim.code.rows import count_rows, of_one_row
 
@@ -150,7 +154,7 @@ def fillings(
 
 
 def prepare_tables(tables: "Mapping[What, Tables]") -> Prepared:
-    """Return the part of some tables with one kernel that is kept."""
+    """Return the cached part of some tables with one kernel."""
     from odesim.code.rows import constants_of_rows
 
     parts: dict[What, Part] = {}
@@ -162,11 +166,11 @@ def prepare_tables(tables: "Mapping[What, Tables]") -> Prepared:
 
 
 _memory: dict[str, "tuple[Prepared, dict[What, SetUp]]"] = {}
-"""Objects that this process has read or made, by key."""
+"""Objects that this process has read or computed, by key."""
 
 
 def _kept(key: str, statement: "Statement") -> "tuple[Prepared, dict[What, SetUp]] | None":
-    """The kept tables with their set-ups; None where none are kept."""
+    """Return the cached tables with their set-ups; None if there are none."""
     if key not in _memory:
         content = unsealed(_path(key), key)
         if content is None:
@@ -193,19 +197,21 @@ def _path(key: str) -> Path:
 def _key(
     statement: "Statement", layout: Layout, numbers: Mapping[str, Any], wanted: tuple[What, ...], along: Along
 ) -> str:
-    """Return a digest of all that tables depend on but the numbers: equations, sizes, layout, our files, versions."""
+    """Return a digest of everything that determines tables except the numbers: equations, sizes, layout, odesim's
+    files, versions.
+    """
     sizes = sorted((name, value) for name, value in numbers.items() if isinstance(value, int))
     said = repr((statement.fingerprint, sizes, layout, wanted, sorted(along.items())))
     rules = [d.rule for d in statement.arrays if d.rule is not None]
     loops = [x.compiled for x in (*rules, *(d.shortcut for d in statement.arrays)) if x is not None and x.compiled]
-    # The text of a kernel names the digests of its loops, so that tables of other loops must not be found.
+    # The text of a kernel contains the digests of its loops, so that tables of other loops do not match.
     modules = {rule.code.__module__ for rule in rules} | {reference.partition(":")[0] for reference in loops}
     return hashlib.sha256(f"{said} {loops} {_sources()} {_texts(tuple(sorted(modules)))}".encode()).hexdigest()[:32]
 
 
 @functools.cache
 def _texts(modules: tuple[str, ...]) -> str:
-    """A digest of the files of some modules, which need not be loaded."""
+    """Return a digest of the files of some modules, which need not be imported."""
     specs = [importlib.util.find_spec(name) for name in modules]
     files = [Path(spec.origin).read_bytes() for spec in specs if spec is not None and spec.origin is not None]
     return hashlib.sha256(bytes(0).join(files)).hexdigest()
@@ -213,7 +219,9 @@ def _texts(modules: tuple[str, ...]) -> str:
 
 @functools.cache
 def _sources() -> str:
-    """A digest of the files that lower statements and write tables, and the versions of what they use."""
+    """Return a digest of the files that lower statements and write tables, and the versions of the packages that they
+    use.
+    """
     equations = Path(derivations.__file__).parent / "equations"
     writers = ("tables", "steps", "places", "formulas", "loop_text", "rows")
     here = [Path(__file__).with_name(f"{name}.py") for name in writers]

@@ -6,7 +6,7 @@ from derivations.contract import Kernel
 
 
 def _body(kernel: Kernel) -> tuple[list[str], list[str]]:
-    """CSE'd assignments and output expressions as Python source, integer powers as products."""
+    """Return CSE'd assignments and output expressions as Python source, with integer powers as products."""
     import sympy
     from sympy.codegen.rewriting import create_expand_pow_optimization
 
@@ -19,7 +19,7 @@ def _body(kernel: Kernel) -> tuple[list[str], list[str]]:
 
 
 def _printer() -> Any:
-    """SymPy's Python printer; sign(x) stays a call, so that one text serves scalars and arrays."""
+    """Return SymPy's Python printer; sign(x) stays a call, so that one text serves scalars and arrays."""
     from sympy.printing.pycode import PythonCodePrinter
 
     class Printer(PythonCodePrinter):
@@ -27,7 +27,7 @@ def _printer() -> Any:
             return f"sign({self._print(e.args[0])})"
 
         def _print_Pow(self, expr: Any, rational: bool = False) -> str:
-            # numba raises where x**(-1) divides by zero; a quotient is an infinity, also in a lane that stands by
+            # numba raises an error if x**(-1) divides by zero; a quotient gives infinity, also in an idle lane
             if expr.exp.is_Integer and expr.exp < 0:
                 return f"(1.0/({self._print(expr.base)})**{-expr.exp})"
             return super()._print_Pow(expr, rational)
@@ -36,7 +36,7 @@ def _printer() -> Any:
 
 
 def _horner(expression: Any) -> Any:
-    """Collect a polynomial kernel in g, its highest power first, which shortens it before CSE."""
+    """Collect a polynomial kernel in g, highest power first, which shortens it before CSE."""
     import sympy
 
     g = sympy.Symbol("g")
@@ -44,7 +44,7 @@ def _horner(expression: Any) -> Any:
 
 
 def scalar_source(name: str, kernel: Kernel) -> str:
-    """The kernel as a numba function of (S, lane, *scalars) -> tuple, reading S[k, lane]."""
+    """Return the kernel as a numba function of (S, lane, *scalars) -> tuple, reading S[k, lane]."""
     lines, outputs = _body(kernel)
     used = " ".join([*lines, *outputs])
     table = [f"{symbol} = S[{k}, lane]" for k, symbol in enumerate(kernel.table) if symbol in used]
@@ -54,7 +54,7 @@ def scalar_source(name: str, kernel: Kernel) -> str:
 
 
 def array_source(kernel: Kernel) -> str:
-    """The kernel as a function `evaluate(S, *scalars)` -> tuple, the table S indexable by its first axis."""
+    """Return the kernel as a function `evaluate(S, *scalars)` -> tuple; the first axis of the table S is indexed."""
     lines, outputs = _body(kernel)
     used = " ".join([*lines, *outputs])
     table = [f"{symbol} = S[{k}]" for k, symbol in enumerate(kernel.table) if symbol in used]

@@ -1,4 +1,4 @@
-"""The right-hand side of an autonomous flow at fixed numbers of its constants, as the compiled engine evaluates it."""
+"""Right-hand side of an autonomous flow at fixed values of its constants, evaluated by the compiled engine."""
 
 import functools
 from collections.abc import Callable
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 LINE = 64
-"""Bytes of a line of the processor's cache."""
+"""Bytes of a cache line of the processor."""
 
 
 def aligned(values: np.ndarray) -> np.ndarray:
-    """A copy of numbers (n,) that begins at a line of the cache: a vector that lies across two takes twice as long.
+    """Return a copy of numbers (n,) that begins at a cache line, because a vector across two lines takes twice as long.
 
     >>> aligned(np.ones(3)).ctypes.data % LINE
     0
@@ -25,17 +25,17 @@ def aligned(values: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def held(kernel: Any) -> Any:
-    """A kernel as compiled code takes it, made once for all runs of a model."""
+    """Return a kernel in the form of compiled code, made once for all runs of a model."""
     from odesim.code import engine
 
     return engine.hold(kernel)
 
 
 class Filling:
-    """fill(y, out): what the steps in the tables write of a state y.
+    """Function fill(y, out), which writes the results of the steps in the tables for a state y.
 
-    `program` = (tables, kernels) is what compiled loops are given; `count` numbers are written.  The engine works in
-    the tables: two threads must not share them.
+    `program` = (tables, kernels) are the arguments of compiled loops; `count` numbers are written. Two threads must not
+    share the tables, because the engine writes to them.
     """
 
     def __init__(self, tables: tuple[np.ndarray, np.ndarray, np.ndarray], kernel: Any, count: int) -> None:
@@ -61,22 +61,22 @@ class RightHandSide:
         self.fill = fill
 
     def program(self, n: int) -> tuple[Any, ...]:
-        """(tables, kernels) for states of n numbers, as compiled loops are given them."""
+        """Return (tables, kernels) for states of n numbers, the arguments of compiled loops."""
         return self.fill.program
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
-        """dy/dt, which does not depend on t."""
+        """Return dy/dt, which does not depend on t."""
         dy = np.empty(y.size)
         self.fill(y, dy)
         return dy
 
     def loss(self, y: np.ndarray) -> float:
-        """The loss of a state, where there is one."""
+        """Return the loss of a state, if there is one."""
         raise NotImplementedError
 
 
 def last_made(make: Callable[[tuple[Any, ...]], Any]) -> Callable[[tuple[Any, ...]], Any]:
-    """`make` of run-time arguments, with the last answer kept: it is given again for the same objects.
+    """Cache the last result of `make`, and return it again for the same objects as arguments.
 
     >>> import numpy as np
     >>> taken = last_made(lambda arguments: [arguments[0].sum()])
@@ -91,7 +91,7 @@ def last_made(make: Callable[[tuple[Any, ...]], Any]) -> Callable[[tuple[Any, ..
             if len(known) == len(arguments) and all(a is b for a, b in zip(known, arguments, strict=True)):
                 return answer
         answer = make(arguments)
-        last[:] = [(arguments, answer)]  # another thread may put its own there
+        last[:] = [(arguments, answer)]  # another thread may write its own result there
         return answer
 
     return taken

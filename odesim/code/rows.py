@@ -1,7 +1,7 @@
 """States of rows that do not act on each other, such as neurons under a correlation loss.
 
-The program of one row is compiled, and the engine walks through it for every row (`odesim.code.engine.flow`): nothing
-is compiled for another number of rows.
+The program of one row is compiled, and the engine executes it for every row (`odesim.code.engine.flow`). It is not
+compiled again for another number of rows.
 """
 
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ from derivations.statement import Statement, indices_of, key_of
 
 
 def count_rows(statement: Statement, numbers: Mapping[str, Any]) -> int:
-    """The number of rows of a state at numbers of the constants; 1 where the state has no rows."""
+    """Return the number of rows of a state for values of the constants; 1 if the state has no rows."""
     return 1 if statement.rows is None else int(numbers[_size(statement)])
 
 
 def _size(statement: Statement) -> str:
-    """The name of the constant that is the number of rows."""
+    """Return the name of the constant that is the number of rows."""
     return str(statement.rows.upper + 1)
 
 
 def of_one_row(statement: Statement, numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers of the constants for a state of one row; where it has no rows, all of them."""
+    """Return the values of the constants for a state of one row; without rows, all values."""
     if statement.rows is None:
         return dict(numbers)
     one = {key_of(c.target) for c in statement.constants if statement.rows in indices_of(c.target)}
@@ -33,9 +33,9 @@ def of_one_row(statement: Statement, numbers: Mapping[str, Any]) -> dict[str, An
 
 
 def require_separate(program: Program, summed: bool) -> None:
-    """Raise `ValueError` for a program whose rows act on each other: one row alone would have other rates.
+    """Raise `ValueError` for a program whose rows act on each other, because one row alone would have other rates.
 
-    Only a number that is wanted of all rows, as a loss, may be `summed` over them.
+    Only a number for all rows, such as a loss, may be `summed` over them.
     """
     rows = program.statement.rows
     if rows is None:
@@ -49,7 +49,7 @@ def require_separate(program: Program, summed: bool) -> None:
 
 
 def constants_of_rows(program: Program) -> frozenset[str]:
-    """Names of the constants, those of the set-up included, that have the index of the rows, as the first of theirs."""
+    """Return the names of the constants, including those of the set-up, whose first index is that of the rows."""
     rows = program.statement.rows
     axes = {key_of(c.target): indices_of(c.target) for c in program.statement.constants}
     axes |= {item.name: item.axes for item in program.setup if isinstance(item, Define)}
@@ -61,10 +61,9 @@ def constants_of_rows(program: Program) -> frozenset[str]:
 def with_rows(
     arrays: tuple[np.ndarray, np.ndarray, np.ndarray], own: Mapping[str, int], values: Mapping[str, Any], rows: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """W, T and N for a number of rows, with the numbers that every row has of its own at the end of W.
+    """Return W, T and N for a number of rows, with the individual numbers of the rows at the end of W.
 
-    `own` says where the steps read the constants that have numbers for every row; `odesim.code.engine.flow` copies them
-    there.
+    `own` has the places where the steps read the individual constants; `odesim.code.engine.flow` copies them there.
     """
     if rows == 1 and not own:
         return arrays

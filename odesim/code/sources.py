@@ -1,7 +1,7 @@
-"""The source files that a text or a verdict depends on: those of its functions, and all that they import.
+"""Source files that a text or a verdict depends on: those of its functions, and all files that they import.
 
-SymPy takes seconds to derive kernels again, so whether a generated text is still true is asked of the files that
-derive and write it.  They are found by following import statements, not listed: a list forgets a file.
+A generated text is valid while the files that derive and write it are unchanged, because SymPy takes seconds to derive
+kernels again. These files are found by their import statements, because a list by hand would miss files.
 """
 
 import functools
@@ -20,18 +20,20 @@ from derivations.contract import Equations, System
 from odesim.errors import UsageError
 
 OURS = ("hermite", "derivations", "odesim")
-"""Packages that are followed wherever they are installed; of other installed packages the version is enough."""
+"""Packages whose imports are followed wherever they are installed. For other installed packages the version is
+enough.
+"""
 IMPORT = re.compile(
     r"\n[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|(?:\\\n|[^\n#])*)|import[ \t]+((?:\\\n|[^\n#])*))"
 )
-"""Import statements, wherever they stand in a file; parsing it would take ten times as long.
+"""Pattern of import statements anywhere in a file. Parsing the file would take ten times as long.
 
-The line break before one is part of it: looking for a character is twice as fast as asking where lines begin.
+The line break before a statement is part of the pattern, which is twice as fast as testing for the start of a line.
 """
 
 
 def roots(equations: Equations) -> tuple[str, ...]:
-    """The modules that the functions and kernels of some equations stand in.
+    """Return the modules that define the functions and kernels of some equations.
 
     >>> import odesim
     >>> from odesim.flow.problem import prepare
@@ -47,7 +49,7 @@ def roots(equations: Equations) -> tuple[str, ...]:
 
 
 def parts(system: System) -> tuple[str, ...]:
-    """The modules that a system names in its strings "module:attribute", and those of its parameters and checks.
+    """Return the modules in the strings "module:attribute" of a system, and those of its parameters and checks.
 
     >>> import odesim
     >>> [name for name in parts(odesim.system("liao")) if name.endswith("model")]
@@ -61,7 +63,7 @@ def parts(system: System) -> tuple[str, ...]:
 
 
 def home(reference: str) -> Path | None:
-    """The folder that a system stands in, which is not imported; None where there is none here."""
+    """Return the folder of a system's module, without importing it; None if there is none here."""
     if reference in derivations.folders():
         place: Path | str = f"derivations.{reference}"
     else:
@@ -71,7 +73,7 @@ def home(reference: str) -> Path | None:
 
 
 def makers(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The modules in which a function was written, and those that it was bound to by `functools.partial`."""
+    """Return the modules that define a function, including those bound to it by `functools.partial`."""
     if isinstance(function, functools.partial):
         bound = [value for value in (*function.args, *function.keywords.values()) if callable(value)]
         return tuple(name for one in (function.func, *bound) for name in makers(one))
@@ -79,10 +81,10 @@ def makers(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def closure(modules: Iterable[str]) -> dict[str, Path]:
-    """The files of some modules and of all that they import, directly or not, by name of the module.
+    """Return the files of some modules and of all their direct and indirect imports, by name of the module.
 
-    Followed are `OURS`, the packages of the modules given, and whatever else is not installed (a file beside a script).
-    Raises `UsageError` for a module given that has no file, because nothing would tell when it has changed.
+    The search follows `OURS`, the packages of the given modules, and modules that are not installed (a file next to a
+    script). Raises `UsageError` for a given module without a file, because its changes could not be detected.
     """
     given = [name for name in modules if not _standard(name)]
     packages = {_top(name) for name in given}
@@ -103,7 +105,7 @@ def closure(modules: Iterable[str]) -> dict[str, Path]:
 
 
 def digest(modules: Iterable[str], *more: str) -> str:
-    """16 hexadecimal characters that change with any file of `closure(modules)` and with any text of `more`."""
+    """Return 16 hexadecimal characters that change with any file of `closure(modules)` and with any text of `more`."""
     content = hashlib.sha256()
     for name, path in closure(modules).items():
         text = text_of(path).encode()
@@ -114,19 +116,20 @@ def digest(modules: Iterable[str], *more: str) -> str:
 
 @functools.cache
 def text_of(path: Path) -> str:
-    """A source file, read once: thousands of short runs in one process each ask for their functions."""
+    """Return a source file, read once, because thousands of short runs in one process need their functions."""
     return path.read_text(encoding="utf-8")
 
 
 @functools.cache
 def imported(module: str, path: Path) -> tuple[str, ...]:
-    """The modules that the file of a module imports anywhere: at its top, in functions, for type checkers."""
+    """Return the modules that the file of a module imports anywhere: at the top, in functions, for type checkers."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     return tuple(dict.fromkeys(imported_by(text_of(path), package)))
 
 
 def imported_by(text: str, package: str = "") -> Iterator[str]:
-    """The modules that a text imports, relative ones from `package`: of `from a import b`, a.b where that is a module.
+    """Return the modules that a text imports; relative ones start from `package`. `from a import b` gives a.b if that
+    is a module.
 
     >>> list(imported_by("from math import pi"))
     ['math']
@@ -143,7 +146,7 @@ def imported_by(text: str, package: str = "") -> Iterator[str]:
 
 
 def _absolute(origin: str, package: str) -> str:
-    """The name that a relative one has seen from a package."""
+    """Return the absolute name of a relative import in a package."""
     dots = len(origin) - len(origin.lstrip("."))
     if not dots:
         return origin
@@ -152,16 +155,16 @@ def _absolute(origin: str, package: str) -> str:
 
 
 def file_of(module: str) -> Path | None:
-    """The source file of a module, which is not imported for that; None for one that has none."""
+    """Return the source file of a module without importing it; None if it has none."""
     loaded = getattr(sys.modules.get(module), "__file__", None)
     if loaded is not None:
         return Path(loaded) if loaded.endswith(".py") else None
-    # The files of ours ask for the same hundred names, and none appears meanwhile.
+    # odesim's files import the same hundred names, and no file appears meanwhile.
     return _known(module) if _top(module) in OURS else _part(module)
 
 
 def _part(module: str) -> Path | None:
-    """The source file of a module by its name alone."""
+    """Return the source file of a module, from its name alone."""
     top, *inner = module.split(".")
     origin, folders = _place(top)
     if not inner:
@@ -179,10 +182,10 @@ _known = functools.cache(_part)
 
 @functools.cache
 def _place(top: str) -> tuple[Path | None, tuple[Path, ...]]:
-    """The file of a module that is in no package, and the folders in which its parts are looked for."""
+    """Return the file of a module outside of packages, and the folders that are searched for its parts."""
     try:
         spec = importlib.util.find_spec(top)
-    except (ValueError, ImportError):  # a module made by hand has no specification
+    except (ValueError, ImportError):  # a module made at run time has no specification
         spec = None
     if spec is None:
         return None, ()
@@ -205,7 +208,7 @@ def followed(module: str) -> bool:
 
 @functools.cache
 def _local(top: str) -> bool:
-    """Return True if a module is neither part of Python nor installed."""
+    """Return True if a module neither belongs to Python nor is installed."""
     if _standard(top):
         return False
     origin, folders = _place(top)

@@ -1,4 +1,4 @@
-"""The steps of the compiled engine, and the tables that they read."""
+"""Steps of the compiled engine, and the tables that they use."""
 
 from typing import Any
 
@@ -11,38 +11,34 @@ from odesim.code.places import Places
 LANES, WIDTH, HEAD = 16, 10, 12
 """Points of a block, numbers of a step, and numbers before the first step.
 
-Those are how many steps there are, four places of room for a block, four numbers that `odesim.code.engine.flow` tells
-of rows, and where the tables of another program begin that lies behind this one, if there is one.
+The numbers before the first step are the number of steps, four places of work space for a block, four numbers on rows
+(`odesim.code.engine.flow`), and the first places of the tables of the next program, if there is one.
 """
 COPY, SUM, PRODUCT, BLOCKS, LOOPS, RATES = range(6)
-"""What a step does.  The columns of its row, by their names in the engine:
+"""Operations of steps. The columns of the row of a step, by their names in the engine:
 
-    what     count       at                 to      by                more             which
-    COPY     entries     places in T        target
-    SUM      entries     places in T        target  factors in W      terms
-    PRODUCT  rows        left matrix        target  right matrix      inner dimension  columns
-    BLOCKS   blocks      places in T        target  arguments         results          formula, series, argument, many
-    LOOPS    numbers     numbers in N                                                  formula
-    RATES    entries     places in T
+what count at to by more which COPY entries places in T target SUM entries places in T target factors in W terms PRODUCT
+rows left matrix target right matrix inner dimension columns BLOCKS blocks places in T target arguments results formula,
+series, argument, many LOOPS numbers numbers in N formula RATES entries places in T
 
 BLOCKS count arguments and results in numbers of one block, sixteen for each.
 """
 NEGLIGIBLE = 1e-300
-"""Coefficients of a series below this are zeros of its parity."""
+"""Size below which coefficients of a series are zeros of its parity."""
 TOLERANCE = 1e-14
 """Upper bound of the truncation error of a series."""
 
 
 def head_of(steps: int, room: list[int]) -> list[int]:
-    """The numbers before the first of so many steps, for a state of one row, with four places of room for a block."""
+    """Return the numbers before the first step, for a state of one row, with four places of work space for a block."""
     return [steps, *room, 1, *[0] * (HEAD - 2 - len(room))]
 
 
 class Steps:
     """Rows of steps, the tables that they read, and the texts of the model's kernel.
 
-    Factors and coefficients of series stand in W; how many there are of these depends on the numbers of the series that
-    `labels` names.  The `texts` may be those of other steps too, with which the model's kernel is shared.
+    Factors and coefficients of series are in W. The number of coefficients depends on the values of the series in
+    `labels`. Other steps may have the same `texts`; the model's kernel is then shared.
     """
 
     def __init__(self, places: Places, texts: dict[tuple[str, ...], int]) -> None:
@@ -55,24 +51,24 @@ class Steps:
         self.labels: set[str] = set()
 
     def copy(self, places: np.ndarray, to: int) -> None:
-        """W[to ..] = W[places]."""
+        """Add the step W[to ..] = W[places]."""
         self._row(COPY, places.size, self._table(places), to)
 
     def rates(self, places: np.ndarray) -> None:
-        """dy = W[places], the last step."""
+        """Add the step dy = W[places], the last one."""
         self._row(RATES, places.size, self._table(places))
 
     def sum(self, places: np.ndarray, factors: np.ndarray, to: int) -> None:
-        """W[to + e] = sum over the first axis of factors[.., e] W[places[.., e]]."""
+        """Add the step W[to + e] = sum over the first axis of factors[.., e] W[places[.., e]]."""
         self._row(SUM, places.shape[1], self._table(places), to, self.places.constant(factors), len(places))
 
     def multiply(self, left: int, right: int, shape: tuple[int, int, int], to: int) -> None:
-        """The product of matrices (rows, inner) and (inner, columns) that begin at two places."""
+        """Add the product of matrices (rows, inner) and (inner, columns) that begin at two places."""
         rows, inner, columns = shape
         self._row(PRODUCT, rows, left, to, right, inner, columns)
 
     def blocks(self, formula: Formula, leaves: list[np.ndarray], results: int, to: int) -> None:
-        """A formula at points, in blocks of sixteen; the places of its leaves at all points."""
+        """Add a formula at points, in blocks of sixteen, for the places of its leaves at all points."""
         count = leaves[0].size if leaves else 1
         blocks = -(-count // LANES)
         table = np.full((len(leaves), LANES * blocks), self.places.one)
@@ -88,12 +84,12 @@ class Steps:
         self._room = [max(a, b) for a, b in zip(self._room, (by, LANES * many, more), strict=True)]
 
     def loops(self, lines: tuple[str, ...], numbers: list[int]) -> None:
-        """Loops of the kernel over W, with the whole numbers that they take."""
+        """Add loops of the kernel over W, with their integer arguments."""
         self._loops.append((len(self.rows), numbers))
         self._row(LOOPS, len(numbers), 0, 0, 0, 0, self.text(lines))
 
     def text(self, lines: tuple[str, ...]) -> int:
-        """The number of a text in the kernel; equal texts are one."""
+        """Return the number of a text in the kernel; equal texts share one."""
         return self.texts.setdefault(lines, len(self.texts))
 
     def _row(self, *row: int) -> None:
@@ -106,7 +102,7 @@ class Steps:
         return at
 
     def _series(self, rows: list[np.ndarray]) -> int:
-        """Power series as runs of numbers, as `odesim.code.engine.fill_series` reads them; the first place."""
+        """Write power series in the form of `odesim.code.engine.fill_series`, and return the first place."""
         dense = np.array(rows)
         odd = [bool((np.abs(row[2::2]) <= NEGLIGIBLE).all()) for row in dense]
         if not all(o or (np.abs(row[1::2]) <= NEGLIGIBLE).all() for o, row in zip(odd, dense, strict=True)):
@@ -129,8 +125,10 @@ class Steps:
         return first
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """W, places, and steps with the numbers of the loops, as new arrays: two threads must not share them."""
-        # Blocks are vectors of the processor: from places of the same remainder they are read at once.
+        """Return W, places, and steps with the numbers of the loops, as new arrays, because two threads must not share
+        them.
+        """
+        # Blocks are vectors of the processor, which are read at once if their places are aligned.
         self.places.reserve(-self.places.size % LANES)
         room = [self.places.reserve(-(-count // LANES) * LANES) for count in (*self._room, LANES)]
         rows, loops = [list(row) for row in self.rows], [n for _, numbers in self._loops for n in numbers]

@@ -1,8 +1,8 @@
-"""From a program to the tables that the compiled engine walks through.
+"""From a program to the tables of the compiled engine.
 
-Every array of the program gets places in W.  A definition becomes one step: a copy, a sum of entries with factors, a
-product of matrices, blocks of a formula at sixteen points, or loops.  Sizes and numbers stand in the tables, so that
-the text of a model's kernel, which is what has to be compiled, is the same for all of them.
+Every array of the program gets places in W. A definition becomes one step: a copy, a sum of entries with factors, a
+product of matrices, blocks of a formula at sixteen points, or loops. Sizes and numbers are in the tables. The text of a
+model's kernel, which must be compiled, is therefore the same for all sizes and numbers.
 """
 
 import hashlib
@@ -24,24 +24,26 @@ from odesim.code.places import Places, strides
 from odesim.code.steps import LANES, Steps
 
 MANY = 128
-"""From so many points on a cheap formula is evaluated in loops, which read what lies side by side."""
+"""Number of points from which a cheap formula is evaluated in loops, which read contiguous entries."""
 CHEAP = 8
-"""Operations of a cheap formula beside two for every entry; others are faster in blocks, which are vectorised."""
+"""Number of operations of a cheap formula in addition to two for every entry. Other formulas are faster in blocks,
+which are vectorised.
+"""
 NAMES = re.compile(r"\b(lane|total|[gistx]\d+)\b")
 """Local names in the texts of a kernel.
 
-Each text gets names of its own.  numba takes a name that several branches assign for one variable, and renames it
-branch by branch in all of the function: that was a quarter to a third of the time to compile a kernel of many texts.
+Each text has different names. If several branches assign to one name, numba renames it branch by branch in the whole
+function, which took a quarter to a third of the compile time of a kernel with many texts.
 """
 
 STACKED = 16
-"""From so many matrices on a stack of them is worked on along the stack."""
+"""Number of matrices from which a stack is processed along the stack."""
 
 
 class Tables:
-    """The tables of a program at given constants, and the text of its kernel; `count` numbers are what it makes.
+    """Tables of a program for given constants, and the text of its kernel. The program returns `count` numbers.
 
-    Tables that are written `beside` others have one kernel with them: loops that both need are compiled once.
+    Tables share a kernel with the tables `beside`, so that common loops are compiled once.
     """
 
     def __init__(
@@ -71,25 +73,27 @@ class Tables:
         points = self.ranges.volume(item.domain)
         even = all(self.places.linear_subscript(i) is not None for x in entries_of(item) for i in x.indices)
         cheap = points > MANY and operations(item.value) <= CHEAP + 2 * len(set(leaves_of(item.value)))
-        few = self.program.statement.rows is not None and points < LANES // 2  # of a block most would be for nothing
+        few = self.program.statement.rows is not None and points < LANES // 2  # most of a block would be unused
         if terms is not None and (points <= MANY or not even):
             self._sum(item, terms)
         elif (item.over or cheap or few) and even and not item.value.has(series):
             self._loops(item)
         elif item.over:
-            raise Unsupported(f"the sum {item.name}, over entries that do not lie evenly or over series")
+            raise Unsupported(f"the sum {item.name}, over entries that are not evenly spaced or over series")
         else:
             self._blocks(item)
 
     def _points(self, item: Define) -> dict[Any, np.ndarray]:
-        """The points at which a definition is evaluated: the upper triangle alone for rates of a packed matrix."""
+        """Return the points at which a definition is evaluated; for rates of a packed matrix only the upper
+        triangle.
+        """
         output = next((o for o in self.program.outputs if o.name == item.name), None)
         if output is None or len(item.axes) < 2 or output.component not in self.places.state:
             return self.places.grid(item.axes)
         return self._packed(output)
 
     def _packed(self, output: Output) -> dict[Any, np.ndarray]:
-        """The points of a component of the state that are integrated: of a symmetric matrix its upper triangle."""
+        """Return the integrated points of a component of the state; for a symmetric matrix its upper triangle."""
         points, triangle = self.places.grid(output.axes), self.places.triangle(output.component)
         if triangle is None:
             return points
@@ -97,13 +101,13 @@ class Tables:
         return {i: values[half] for i, values in points.items()}
 
     def _sum(self, item: Define, terms: list[tuple[float, Any]]) -> None:
-        """A sum of entries with factors."""
+        """Write a sum of entries with factors."""
         points, over = self._points(item), self.places.grid(item.over)
         count, inner = count_of(points), count_of(over)
         at = {i: np.broadcast_to(v[:, None], (count, inner)) for i, v in points.items()}
         at |= {i: np.broadcast_to(v, (count, inner)) for i, v in over.items()}
         found = [(c, self.places.entries(x, at, (count, inner))) for c, x in terms]
-        if len(found) == 1 and inner == 1 and found[0][0] == 1.0:  # another name for what is there
+        if len(found) == 1 and inner == 1 and found[0][0] == 1.0:  # another name for an existing array
             self.places.put(item.name, item.axes, points, found[0][1][:, 0])
             return
         to = self.places.reserve(count)
@@ -112,7 +116,7 @@ class Tables:
         self.places.put(item.name, item.axes, points, to + np.arange(count))
 
     def _blocks(self, item: Define) -> None:
-        """A formula at all points of a definition."""
+        """Write a formula at all points of a definition."""
         points = self._points(item)
         count = count_of(points)
         formula = straight([item.value], LANES)
@@ -120,7 +124,7 @@ class Tables:
         self.places.put(item.name, item.axes, points, made[0])
 
     def _run(self, formula: Any, leaves: list[np.ndarray], count: int, results: int) -> np.ndarray:
-        """Write the step of a formula at `count` points; the places (results, count) of what it makes."""
+        """Write the step of a formula at `count` points, and return the places (results, count) of its results."""
         to = self.places.reserve(LANES * -(-count // LANES) * results)
         self.rules |= formula.calls
         self.steps.blocks(formula, leaves, results, to)
@@ -128,7 +132,7 @@ class Tables:
         return to + (point // LANES * results + np.arange(results)[:, None]) * LANES + point % LANES
 
     def _pairs(self, pairs: Pairs) -> None:
-        """A kernel of several functions at all its index tuples, mirrored ones once."""
+        """Write a kernel of several functions at all its index tuples, mirrored ones once."""
         slots = {slot.name: k for k, slot in enumerate(pairs.slots)}
         formula = straight(pairs.values, LANES, pairs.as_written)
         grids, columns = [], []
@@ -153,7 +157,7 @@ class Tables:
                     self.places.arrays[name][tuple(points[i] for i in turned)] = here[use.mirrored[k]]
 
     def _half(self, use: Use) -> dict[Any, np.ndarray]:
-        """The points at which a kernel is evaluated: pairs i <= j where it is mirrored."""
+        """Return the points at which a kernel is evaluated: pairs i <= j if it is mirrored."""
         points = self.places.grid(use.axes)
         if use.mirrored is None:
             return points
@@ -161,7 +165,7 @@ class Tables:
         return {i: v[half] for i, v in points.items()}
 
     def _product(self, product: Product) -> None:
-        """A product of matrices: both are gathered, and columns of the result are the sums."""
+        """Write a product of matrices: both are gathered, and the columns of the result are the sums."""
         sizes = [self.ranges.size(j) for j in product.columns]
         left, factors = [], []
         for rows in product.rows:
@@ -186,12 +190,12 @@ class Tables:
                 self.places.arrays[name] = made[top:end, begins[k] : begins[k + 1]]
 
     def _matrix(self, x: Any, row: Any, column: Any) -> np.ndarray:
-        """The places of a matrix, rows and columns by their indices."""
+        """Return the places of a matrix, rows and columns by their indices."""
         places = self.places.of(key_of(x))
         return places if x.indices == (row, column) else places.T
 
     def _apply(self, item: Apply) -> None:
-        """A rule, whose compiled form takes numbers and matrices."""
+        """Write a rule, whose compiled form takes numbers and matrices."""
         if not item.rule.compiled:
             raise Unsupported(f"the rule {item.rule.name}, which has no compiled form")
         self.rules.add(item.rule.compiled)
@@ -216,7 +220,7 @@ class Tables:
         self.steps.loops((f"{called}({', '.join(grouped(arguments, getattr(item.rule, 'groups', ())))})",), numbers)
 
     def _in_one_piece(self, name: str) -> int:
-        """The first place of an array that lies in one piece, last index fastest; a copy where it does not."""
+        """Return the first place of an array that is contiguous, last index fastest, or of a copy if it is not."""
         places = self.places.of(name)
         first = next(map(int, places.flat), 0)
         if not np.array_equal(places.ravel(), first + np.arange(places.size)):
@@ -225,7 +229,7 @@ class Tables:
         return first
 
     def _loops(self, item: Define) -> None:
-        """A definition as loops over W; extents, places and strides are whole numbers that the text takes."""
+        """Write a definition as loops over W. Extents, places and strides are integer arguments of the text."""
         swept = self._swept(item)
         order = loop_order(item, swept)
         numbers: list[int] = []
@@ -258,17 +262,19 @@ class Tables:
         self._new(item.name, tuple(self.ranges.end(i) for i in item.axes))
         lines = Loops(order, place, extent, swept).text(item)
         self.rules |= calls_of([item.value])
-        # Names in front of the loops: LLVM cannot know that no store to W changes g, and would read it again.
+        # Names before the loops: LLVM cannot know that no store to W changes g, and would read it again.
         heads = (f"{name} = g[{k}]" for k, name in enumerate(names.values()))
         self.steps.loops((*heads, *lines), numbers)
 
     def _swept(self, item: Define) -> Any:
-        """The index along a stack of small matrices, whose loop is the innermost one; None for any other array."""
+        """Return the index along a stack of small matrices, whose loop is the innermost one; None for any other
+        array.
+        """
         shape = tuple(self.ranges.end(i) for i in item.axes)
         return item.axes[0] if is_stack(shape) and item.reduction == "sum" else None
 
     def _new(self, name: str, shape: tuple[int, ...]) -> int:
-        """Room for an array; its first place.  Of a stack of small matrices the entries along it lie side by side."""
+        """Reserve places for an array, and return the first. Entries along a stack of small matrices are contiguous."""
         if not is_stack(shape):
             return self.places.new(name, shape)
         at = self.places.new(name, (*shape[1:], shape[0]))
@@ -276,9 +282,9 @@ class Tables:
         return at
 
     def _even(self, name: str) -> list[int]:
-        """The strides of an array.  One whose places do not lie evenly, like a packed matrix, is copied first.
+        """Return the strides of an array. An array without even spacing, like a packed matrix, is copied first.
 
-        So is a stack of small matrices whose entries along it do not lie side by side.
+        A stack of small matrices is copied too if the entries along it are not contiguous.
         """
         places = self.places.of(name)
         found = strides(places)
@@ -290,7 +296,7 @@ class Tables:
         return found
 
     def _finish(self) -> None:
-        """The last step gathers the rates of the state, or the numbers that are wanted in their place, in order."""
+        """Write the last step, which gathers the rates of the state, or the other results, in order."""
         wanted = [o for o in self.program.outputs if o.component not in self.places.state]
         if wanted:
             places = np.concatenate([np.ravel(self.places.of(o.name)) for o in wanted])
@@ -307,13 +313,13 @@ class Tables:
         self.steps.rates(out)
 
     def kernel_text(self) -> str:
-        """The module with the model's kernel; it has no sizes and no numbers of the model in it."""
+        """Return the module with the model's kernel, which contains no sizes and no numbers of the model."""
         statement = self.program.statement
         head = [f'"""{statement.name}: {statement.title}.  Generated; do not edit."""', ""]
         head += [IMPORTS, "", "from numpy import inf, nan, sign", ""]
         for reference in sorted(self.rules):
             module, _, name = reference.partition(":")
-            # numba's cache looks at this file alone: with the digest, a change of the rule makes another file.
+            # numba's cache checks this file only; the digest gives another file after a change of the rule
             digest = hashlib.sha256(inspect.getsource(importlib.import_module(module)).encode()).hexdigest()[:16]
             head += [f"from {module} import {name}  # {digest}"]
         head += [
@@ -332,7 +338,7 @@ class Tables:
 
 
 def grouped(arguments: list[str], sizes: tuple[int, ...]) -> list[str]:
-    """The texts of arguments, of which groups of such sizes are tuples; all stand alone without sizes.
+    """Return the texts of arguments; groups of the given sizes are tuples. Without sizes all arguments are separate.
 
     >>> grouped(["a", "b", "c"], (1, 2))
     ['a', '(b, c)']
@@ -343,7 +349,7 @@ def grouped(arguments: list[str], sizes: tuple[int, ...]) -> list[str]:
 
 
 def state_size(program: Program, layout: Layout) -> int:
-    """The length of the flat state; a part of open length is as long as the indices of its component say."""
+    """Return the length of the flat state. A part of open length has the length of the indices of its component."""
     shapes = {key_of(v.target): [program.ranges.end(i) for i in indices_of(v.target)] for v in program.statement.state}
     if layout.rows:
         return sum(int(np.prod(shapes[part.name], dtype=int)) for part in layout.parts)
@@ -351,27 +357,29 @@ def state_size(program: Program, layout: Layout) -> int:
 
 
 def count_of(points: Mapping[Any, np.ndarray]) -> int:
-    """The number of points; one where there is no index."""
+    """Return the number of points; one without an index."""
     return next((v.size for v in points.values()), 1)
 
 
 def entries_of(item: Define) -> list[Any]:
-    """The entries of arrays in a formula, those in subscripts left out."""
+    """Return the entries of arrays in a formula, without those in subscripts."""
     return [leaf for leaf in leaves_of(item.value) if isinstance(leaf, sp.Indexed)]
 
 
 def loop_order(item: Define, swept: Any = None) -> tuple[Any, ...]:
-    """The order of the loops: sums innermost, and last the index that most entries have last, or one that is swept."""
+    """Return the order of the loops: sums innermost, and last the index that most entries have last, or a swept
+    index.
+    """
     last = [x.indices[-1] for x in entries_of(item)]
     axes = tuple(i for i in item.axes if i != swept)
     return (*axes, *sorted(item.over, key=last.count), *(() if swept is None else (swept,)))
 
 
 def is_stack(shape: tuple[int, ...]) -> bool:
-    """Return True for the shape of many small matrices, which loops along the stack work on fastest.
+    """Return True for the shape of many small matrices, for which loops along the stack are fastest.
 
-    A loop over the two or ten rows of a matrix has hardly begun when it ends: of 128 matrices (2, 2) products took
-    three to four times as long by them, of (8, 8) twice.
+    Loops over the two or ten rows of a matrix are short. With them, products of 128 matrices (2, 2) took three to four
+    times as long, those of (8, 8) twice.
 
     >>> is_stack((128, 2, 2)), is_stack((128, 2)), is_stack((4, 2, 2)), is_stack((128, 100, 100))
     (True, False, False, False)
@@ -380,7 +388,9 @@ def is_stack(shape: tuple[int, ...]) -> bool:
 
 
 def linear(item: Define) -> list[tuple[float, Any]] | None:
-    """A formula that is a sum of entries with number factors: (factor, entry) of its terms; None for others."""
+    """Return (factor, entry) of the terms of a formula that is a sum of entries with number factors; None for
+    others.
+    """
     found = []
     for term in sp.Add.make_args(item.value):
         factor, x = term.as_coeff_Mul()

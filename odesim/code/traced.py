@@ -1,4 +1,6 @@
-"""Right-hand sides traced by JAX: sizes compiled in, arrays as arguments, one program for runs of the same shape."""
+"""Right-hand sides traced by JAX: sizes are compiled in, arrays are arguments, and runs of the same shape share a
+program.
+"""
 
 import functools
 from collections.abc import Callable
@@ -6,15 +8,15 @@ from typing import Any
 
 WIDE = {"xla_cpu_prefer_vector_width": 512}
 Sizes = tuple[Any, tuple[Any, ...]]
-"""How arguments are nested, and those of them that are compiled in, `None` where an array stands."""
+"""Structure of the arguments, and those that are compiled in; None in place of an array."""
 
 
 def split(arguments: tuple[Any, ...]) -> tuple[Sizes, list[Any]]:
-    """Run-time arguments, nested or not, as sizes, which are compiled in, and arrays on the device."""
+    """Split run-time arguments, nested or not, into sizes, which are compiled in, and arrays on the device."""
     import jax
     import jax.numpy as jnp
 
-    if not jax.config.jax_enable_x64:  # or arrays would be cut to float32 without a word
+    if not jax.config.jax_enable_x64:  # otherwise arrays would be cut to float32 silently
         raise RuntimeError("expected JAX in float64: call device.configure inside device.double")
     leaves, nested = jax.tree.flatten(tuple(arguments))
     sizes = tuple(a if isinstance(a, int) else None for a in leaves)
@@ -23,7 +25,7 @@ def split(arguments: tuple[Any, ...]) -> tuple[Sizes, list[Any]]:
 
 @functools.lru_cache(maxsize=64)
 def jax_slope(flow: Callable[..., Any], sizes: Sizes) -> Callable[[Any, Any, list[Any]], Any]:
-    """Jitted dy/dt = flow(t, y, *arguments) as a function of (t, y, arrays)."""
+    """Return jitted dy/dt = flow(t, y, *arguments) as a function of (t, y, arrays)."""
     import jax
 
     def slope(t: Any, y: Any, arrays: list[Any]) -> Any:
@@ -34,7 +36,9 @@ def jax_slope(flow: Callable[..., Any], sizes: Sizes) -> Callable[[Any, Any, lis
 
 @functools.lru_cache(maxsize=64)
 def jax_along(function: Callable[..., Any], sizes: Sizes) -> Callable[[Any, list[Any]], Any]:
-    """Jitted function(y, *arguments) at every state of (states, arrays), compiled once for runs of the same shape."""
+    """Return jitted function(y, *arguments) at every state of (states, arrays), compiled once for runs of the same
+    shape.
+    """
     import jax
 
     def along(states: Any, arrays: list[Any]) -> Any:
@@ -44,10 +48,10 @@ def jax_along(function: Callable[..., Any], sizes: Sizes) -> Callable[[Any, list
 
 
 def wide(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`jax.jit` for programs that draw and multiply many numbers: on a processor with the widest vectors it has.
+    """Apply `jax.jit` to programs that draw and multiply many numbers, with the widest vectors of the processor.
 
-    LLVM prefers 256 bits on processors that lower their clock for 512; the products between the drawing use those
-    anyway.  Numbers are the same to the last bit.
+    LLVM prefers 256 bits on processors that lower their clock for 512; the products between the draws use 512 bits in
+    any case. Numbers are the same to the last bit.
     """
     import jax
 
@@ -55,7 +59,7 @@ def wide(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def joined(sizes: Sizes, arrays: list[Any]) -> tuple[Any, ...]:
-    """The arguments that `split` has taken apart."""
+    """Return the arguments that `split` has separated."""
     import jax
 
     (nested, known), remaining = sizes, iter(arrays)

@@ -1,1 +1,1 @@
-"""Claims measured and judged: the laboratory, verdicts, a crew of processes."""
+"""Measurement and judgement of claims: the laboratory, verdicts, several processes."""

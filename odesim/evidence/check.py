@@ -1,4 +1,4 @@
-"""A check of a model: all its verdicts with their grade, and SGD beside the flow."""
+"""Check of a model: all its verdicts with their grade, and a comparison of SGD with the flow."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from odesim.store import verdicts as records
 from odesim.study.pair import Pair
 
 MOST = 6
-"""Claims that a sentence names."""
+"""Largest number of claims that a sentence names."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Request:
     Attributes:
         judged: The request of its verdicts.
         pair: SGD with the flow that it is compared with, or None.
-        missing: The reason why nothing is compared, where `pair` is None.
+        missing: The reason why `pair` is None.
     """
 
     judged: records.Request
@@ -34,34 +34,34 @@ class Request:
 
     @property
     def of(self) -> System:
-        """The system."""
+        """System of the check."""
         return self.judged.of
 
     @property
     def system(self) -> str:
-        """The reference of the system."""
+        """Reference of the system."""
         return self.judged.system
 
     @property
     def name(self) -> str:
-        """The beginning of the name of the folder."""
+        """First part of the name of the folder."""
         return f"check-{self.of.name}-{self.judged.effort}"
 
     def request(self) -> dict[str, Any]:
-        """Everything that was asked, as plain data."""
+        """Everything that was requested, as plain data."""
         judged = {name: value for name, value in self.judged.request().items() if name != "method"}
         compared = self.pair.request() if self.pair is not None else None
         return {"method": "check", **judged, "comparison": compared}
 
     @property
     def digest(self) -> str:
-        """Twelve hexadecimal characters that name the request."""
+        """Identifier of the request: twelve hexadecimal characters."""
         return digest_of(self.request())
 
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """Results of a check: verdicts with their evidence, and the comparison as a run or the reason why there is none."""
+    """Results of a check: verdicts with their evidence, and the comparison as a run or the reason why it is missing."""
 
     verdicts: Sequence[Mapping[str, Any]]
     comparison: Trajectory | None
@@ -76,9 +76,9 @@ class Overall:
     Attributes:
         answer: "confirmed", "consistent", "refuted" or "inconclusive".
         sentence: The reason.
-        refuted: Claims that are refuted against what was expected.
-        open: Claims that are open against what was expected.
-        known: Claims with a form that is refuted as it was expected, such as errata and rivals.
+        refuted: Claims that are unexpectedly refuted.
+        open: Claims that are unexpectedly open.
+        known: Claims with a form whose refutation was expected, such as errata and rivals.
     """
 
     answer: str
@@ -91,8 +91,8 @@ class Overall:
 def overall(verdicts: Sequence[Mapping[str, Any]]) -> Overall:
     """Return the answer of a check as a whole.
 
-    A claim that is refuted although it was expected to hold refutes the check.  A claim that is open although it was
-    expected to be decided leaves it inconclusive.  Otherwise the check confirms, if at least one claim is confirmed.
+    The answer is "refuted" if a claim is unexpectedly refuted, else "inconclusive" if a claim is unexpectedly open.
+    Otherwise it is "confirmed" if at least one claim is confirmed.
 
     Example:
         >>> one = {"claim": "plateau", "variant": "main", "answer": "refuted", "expected": "confirmed"}
@@ -110,10 +110,10 @@ def overall(verdicts: Sequence[Mapping[str, Any]]) -> Overall:
         counts += f" The source prints {len(printed)} of these forms: {counted_answers(printed)}."
     expected = f" Known to be refuted in some form (errata and rivals): {listing(known, MOST)}." if known else ""
     if refuted:
-        said = f"Refuted, against what was expected: {listing(refuted, MOST)}."
+        said = f"Unexpectedly refuted: {listing(refuted, MOST)}."
         return Overall("refuted", f"{said} {counts}{expected}", refuted, left, known)
     if left:
-        said = f"Open, against what was expected: {listing(left, MOST)}."
+        said = f"Unexpectedly open: {listing(left, MOST)}."
         return Overall("inconclusive", f"{said} {counts}{expected}", (), left, known)
     answers = {v["answer"] for v in verdicts if not is_identity(v)}
     answer = next((name for name in ("confirmed", "consistent") if name in answers), "inconclusive")
@@ -122,7 +122,9 @@ def overall(verdicts: Sequence[Mapping[str, Any]]) -> Overall:
 
 
 def unexpected(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the claims of a record that make its answer: refuted or open against what was expected, refuted first."""
+    """Return the claims of a record that determine its answer: unexpectedly refuted ones first, then unexpectedly open
+    ones.
+    """
     return [
         claim
         for answer in ("refuted", "inconclusive")
@@ -216,5 +218,5 @@ class Check(Stored):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """The first screen of the page, and the table of claims."""
+        """Return the first part of the page, and the table of claims."""
         return load_view("check")(self)

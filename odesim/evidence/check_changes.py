@@ -8,7 +8,7 @@ from odesim.evidence.grade import form_name
 
 Key = tuple[str, str]
 ROUNDING = 1e-9
-"""Relative distance of two intervals that is no distance: the same numbers on another machine."""
+"""Relative distance between two intervals that counts as rounding on another machine."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,12 +18,12 @@ class Changes:
     Attributes:
         systems: Names of the two systems, if they differ.
         added, removed: Claims, with their forms, that only one of the two checks has.
-        answers: (claim, earlier answer, later answer) where they differ.
-        moved: (claim, earlier estimate, later estimate) where the two intervals do not meet.
+        answers: (claim, earlier answer, later answer) if they differ.
+        moved: (claim, earlier estimate, later estimate) if the two intervals do not overlap.
         restated: Claims whose statement, prediction or margin differs.
         predictions: Claimed numbers that differ, before and after.
-        headline: (name, earlier, later) where the answer as a whole, the grade or the effort differs.
-        versions: (package, earlier, later) where they differ.
+        headline: (name, earlier, later) if the overall answer, the grade or the effort differs.
+        versions: (package, earlier, later) if they differ.
     """
 
     systems: tuple[str, ...]
@@ -38,14 +38,14 @@ class Changes:
 
     @property
     def none(self) -> bool:
-        """True where nothing differs but perhaps versions."""
+        """True if at most versions differ."""
         return not any(getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "versions")
 
     def sentences(self) -> list[str]:
         """Return the changes in words, the most important first.
 
         Returns:
-            A sentence for every kind of change, or one sentence saying that nothing changed.
+            A sentence for every kind of change, or one sentence if nothing changed.
         """
         return list(self._sentences()) or ["nothing changed"]
 
@@ -125,7 +125,7 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Changes:
 
 
 def apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return True if the intervals of two estimates do not meet; an estimate without an interval stands for itself."""
+    """Return True if the intervals of two estimates do not overlap. Without an interval the estimate itself is used."""
     if one["estimate"] is None or other["estimate"] is None:
         return False
     (low, high), (least, most) = _interval(one), _interval(other)
@@ -144,7 +144,7 @@ def _by_name(record: Mapping[str, Any]) -> dict[Key, Mapping[str, Any]]:
 
 
 def _restated(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return True if two claims of one name say different things; what an open claim predicts is not known."""
+    """Return True if two claims with the same name differ in content. The prediction of an open claim is ignored."""
     decided = one["estimate"] is not None and other["estimate"] is not None
     names = ("statement", *(("predicted", "margin") if decided else ()))
     return any(one[name] != other[name] for name in names)

@@ -1,7 +1,7 @@
 """Grade of a reproduction, computed from verdicts: a published number, a scaling law, or neither.
 
-A claim counts where its source prints it. Claims that were derived here or are generated for every model never count,
-nor do identities of the construction and forms that correct what is printed.
+Only claims printed in their source count. Claims that were derived here or are generated for every model do not count.
+Identities of the construction and corrected forms do not count either.
 """
 
 import dataclasses
@@ -21,11 +21,11 @@ MEANINGS = {
     "qualitative": "neither a published number nor a published scaling law is confirmed",
 }
 OURS = re.compile(r"\bour(s| )|, (corrected|repaired)\b")
-"""Places of claims that are no statements of the paper."""
+"""Places of claims that are not statements of the paper."""
 CORRECTED = re.compile(r"\b(corrected|repaired|own|attained|sharp)\b")
 """Names of forms that the paper does not print: corrections, and bounds that are attained or sharper than printed."""
 NAMED = 4
-"""Claims that a sentence names."""
+"""Largest number of claims that a sentence names."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Grade:
 
     Attributes:
         name: One of `MEANINGS`.
-        because: The reason, a sentence that follows "because".
-        claims: Names of the claims that decide.
+        because: The reason, in words that follow "because".
+        claims: Names of the deciding claims.
         against: Names of published claims that are refuted.
     """
 
@@ -50,7 +50,7 @@ class Grade:
 
 
 def printed_at(claim: Claim, variant: Variant) -> str:
-    """Return the place at which the source prints a form of a claim; "" where it does not."""
+    """Return the place at which the source prints a form of a claim; "" if it does not."""
     ours = claim.derived or claim.id.startswith("own-") or OURS.search(claim.source.place)
     return "" if ours or CORRECTED.search(variant.name) else claim.source.place
 
@@ -58,8 +58,8 @@ def printed_at(claim: Claim, variant: Variant) -> str:
 def reproduces(law: Any) -> str:
     """Return the kind of result that a confirmed law reproduces: `NUMBER`, `LAW` or `NOTHING`.
 
-    A value is a number and a power is a law; several laws on one measurement reproduce what the best of them does.
-    Bounds, signs, shares and vanishing discrepancies reproduce neither.
+    A value is a number and a power is a law; several laws on one measurement have the kind of the best one. Bounds,
+    signs, shares and vanishing discrepancies reproduce neither.
 
     Example:
         >>> from derivations.laws import Bounded
@@ -80,7 +80,7 @@ def name_of(verdict: Mapping[str, Any]) -> str:
 
 
 def form_name(claim: str, variant: str) -> str:
-    """Return the name of a form of a claim, which is that of the claim for its main form.
+    """Return the name of a form of a claim. The main form has the name of the claim.
 
     Example:
         >>> form_name("thm-1", "main"), form_name("thm-1", "printed")
@@ -129,7 +129,7 @@ def _shortfall(listed: Sequence[Mapping[str, Any]], counted: Sequence[Mapping[st
 
 
 def listing(names: Sequence[str], most: int = NAMED) -> str:
-    """Return at most so many of some names, and how many there are more.
+    """Return at most `most` names as text, and the number of further names.
 
     Example:
         >>> listing(["a", "b"]), listing(["a", "b", "c", "d", "e", "f"])

@@ -1,4 +1,4 @@
-"""The instruments that claims measure with; every run is remembered, counted as evidence, and made only once."""
+"""Measurements for claims. Every run is made once, cached, and recorded as evidence."""
 
 import collections
 import dataclasses
@@ -25,23 +25,23 @@ from odesim.study.answers.bands import Bands
 from odesim.study.answers.sensitivity import Gradient
 
 SGD = ("seeds", "device", "precision", "fresh_initial")
-"""Options of a simulation that a claim may give, beside step and batch."""
+"""Options of a simulation that a claim may set, in addition to step and batch."""
 BANDS = 11
-"""Times of bands that are read at the end alone."""
+"""Number of times of bands if only the end is used."""
 FAR = 1_000_003
 """Distance of the seeds of two laboratories."""
 REMEMBERED_BYTES = 256 * 2**20
-"""Memory for the trajectories of one laboratory, for claims that share runs. Four claims of chen's Theorem 4.2 read the
-same 160 runs, 0.3 MB each; a limit on their number below 160 would make every run four times, because each claim
-would ask first for the run that was dropped first.
+"""Bytes of memory for the trajectories of one laboratory, because claims share runs. Four claims of chen's Theorem 4.2
+read the same 160 runs, 0.3 MB each; a limit on their number below 160 would make every run four times, because each
+claim begins with the run that was dropped first.
 """
 
 
 class Laboratory:
     """Implements `derivations.claim.Lab` for one system, back end and effort.
 
-    Parameters of the system are given by name; one that has the name of an option, such as `batch`, in a mapping
-    `parameters`.
+    Parameters of the system are keyword arguments. A parameter with the name of an option, such as `batch`, is given in
+    a mapping `parameters`.
     """
 
     def __init__(self, system: System, effort: Effort = "quick", backend: str = "numba", seed: int = 0) -> None:
@@ -63,18 +63,18 @@ class Laboratory:
         begin: float = 0.0,
         **request: Any,
     ) -> Trajectory:
-        """The trajectory of the flow; with `start` from a given initial condition instead of a drawn one.
+        """Return the trajectory of the flow; with `start` from a given initial condition instead of a drawn one.
 
-        Its clock reads `begin` at the start, and `until` is how long it is.  `stiff` asks for an implicit method, whose
-        steps grow on the plateaus between two recoveries, where the back end does not find that out by itself.
+        The clock begins at `begin`, and `until` is the duration. `stiff` selects an implicit method, whose steps grow
+        on the plateaus between two recoveries, for back ends that do not detect stiffness.
 
-        Raises `NumericalError` where the integration fails: a claim is not decided by half a run.
+        Raises `NumericalError` if the integration fails, because an incomplete run does not decide a claim.
         """
         if stiff and self.backend == "jax":
             request["solver"] = "automatic"
         case = self._case(seed, until, request)
         digest = case.digest
-        if start is not None:  # its parameters need not be those of the case
+        if start is not None:  # its parameters may differ from those of the case
             arrays = content({**start.state, **start.constants})
             digest = digest_of({"case": digest, "start": arrays, "parameters": repr(start.parameters)})
         asked = case.request() | ({"start": "given by the claim"} if start is not None else {})
@@ -85,9 +85,10 @@ class Laboratory:
     def simulate(
         self, *, method: str, step_size: float | None = None, batch: int | None = None, seed: int = 0, **request: Any
     ) -> Trajectory:
-        """The trajectory of finite-sample SGD (`seeds`, `device`, `precision` and `fresh_initial` may be given).
+        """Return the trajectory of finite-sample SGD, with the options `seeds`, `device`, `precision` and
+        `fresh_initial`.
 
-        Its clock reads `begin`, which may be given too, at the start.
+        Its clock begins at the option `begin`.
         """
         options = {name: request.pop(name) for name in SGD if name in request}
         options["begin"] = Beginning(request.pop("begin", 0.0))
@@ -96,7 +97,9 @@ class Laboratory:
         return self._remember(wanted.digest, wanted.request(), lambda: simulation.simulate(wanted))
 
     def bands(self, *, seed: int = 0, until: float | None = None, of: Sequence[str] = (), **request: Any) -> Bands:
-        """The bands of SGD with hitting times `of`; `level`, `fresh_initial`, `step_size` and `batch` may be given."""
+        """Return bands of SGD with hitting times `of`, with the options `level`, `fresh_initial`, `step_size` and
+        `batch`.
+        """
         level = request.pop("level", 0.9)
         options = {name: request.pop(name) for name in ("fresh_initial", "step_size", "batch") if name in request}
         times = None if "save_at" in request else BANDS
@@ -107,19 +110,19 @@ class Laboratory:
         return bands.answer(wanted, level=level, of=of)
 
     def gradient(self, of: Sequence[str], *, seed: int = 0, until: float | None = None, **request: Any) -> Gradient:
-        """The derivatives of measures of the flow by every parameter that it has a derivative by."""
+        """Return the derivatives of measures of the flow with respect to every parameter that has a derivative."""
         case = self._case(seed, until, {**request, "backend": None})
         asked = sensitivity.question(case, of, ())
         self.evidence[asked.digest] = asked.request()
         return sensitivity.answer(case, of)
 
     def initial(self, *, seed: int = 0, stage: str | None = None, **parameters: Any) -> Initial:
-        """The initial condition that `integrate` would start from."""
+        """Return the initial condition from which `integrate` starts."""
         case = self._case(seed, None, {**parameters, "stage": stage})
         return initial_condition(case)
 
     def functions(self, initial: Initial, tier: str | None = None, stage: str | None = None) -> Evaluator:
-        """The compiled right-hand side and loss at the sizes and constants of `initial`, by components."""
+        """Return the compiled right-hand side and loss for the sizes and constants of `initial`, by components."""
         chosen = self.system.stage(stage) if stage else self.system.stages[0]
         equations = load(chosen.equations)(initial.parameters, tier)
         key = f"{equations.code.structure} {self.backend}"
@@ -139,9 +142,9 @@ class Laboratory:
     def drift(
         self, initial: Initial, samples: int, seed: int = 0, stage: str | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard error of the model's drift in a stage (the first): of the raw Gram matrix for Gaussian
-        inputs, of what `descent` gives otherwise.  On inputs with L eigenspaces it is (L, n, n), of the parts in each.
-        Forms of a claim that ask for the same share it.
+        """Return mean and standard error of the model's drift in a stage (by default the first): of the raw Gram matrix
+        for Gaussian inputs, otherwise of the result of `descent`. For inputs with L eigenspaces the shape is (L, n, n),
+        one part for each. Forms of a claim with the same request share the result.
         """
         arrays = content({**initial.state, **initial.constants})
         asked = {"start": arrays, "parameters": repr(initial.parameters), "stage": stage}
@@ -154,13 +157,14 @@ class Laboratory:
     def descent(
         self, initial: Initial, batch: int, repeats: int, seed: int = 0, fresh: bool = True, stage: str | None = None
     ) -> np.ndarray:
-        """Minus the model's mean gradients over batches in a stage (the first), by its family of data.
+        """Return minus the model's mean gradients over batches in a stage (by default the first), by its family of
+        data.
 
         For alphabets (repeats, k, m + 1, F): the coefficients along the F frame vectors of the m neurons (filters) of
-        each of k experts, then of its router.  For Gaussian inputs (repeats, n, n + frame): inner products of minus
-        the gradient of each of n trained vectors with all vectors, [trained, frame], in each of several eigenspaces of
-        the inputs (repeats, L, n, n + frame).  Every repeat draws its routing noise, and with `fresh` its samples,
-        otherwise one batch serves all.
+        each of k experts, then of its router. For Gaussian inputs (repeats, n, n + frame): inner products of minus the
+        gradient of each of n trained vectors with all vectors, [trained, frame], in each of several eigenspaces of the
+        inputs (repeats, L, n, n + frame). Every repeat draws its routing noise. With `fresh` it also draws its samples;
+        otherwise all repeats use one batch.
         """
         model = self._model(initial, stage)
         rng = streams.generator(seed + 7919 * self.seed, "descent")
@@ -173,7 +177,7 @@ class Laboratory:
         return chosen.truth(initial.parameters)
 
     def stage(self, name: str, previous: Trajectory, *, seed: int = 0, **request: Any) -> Trajectory:
-        """The trajectory of stage `name`, started from the end of `previous`."""
+        """Return the trajectory of stage `name`, started from the end of `previous`."""
         parameters = {k: v for k, v in previous.origin.parameters.items() if k != "tier"}
         case = self._case(seed, request.pop("until", None), {**parameters, **request, "stage": name})
         arrays = pipeline.ending(previous)
@@ -184,7 +188,9 @@ class Laboratory:
     def course(
         self, *, method: str = "flow", seed: int = 0, until: float | None = None, **request: Any
     ) -> list[Trajectory]:
-        """The trajectories of all stages with a clock in order, of the flow or of SGD, up to a time on their clock."""
+        """Return the trajectories of all stages with a clock in order, of the flow or of SGD, up to a time on their
+        clock.
+        """
         names, ends = _stages_until(self.system, until)
         sgd = {name: request.pop(name) for name in (*SGD, "step_size", "batch") if name in request}
         options = {name: request.pop(name) for name in (*OPTIONS, "preset", "initial") if name in request}
@@ -207,9 +213,9 @@ class Laboratory:
         ]
 
     def measurement(self, measure: Callable[..., Any], point: Mapping[str, Any], seed: int) -> Any:
-        """The value of a claim's `measure` at a point, made once for the forms that ask for the same.
+        """Return the value of a claim's `measure` at a point, computed once for all forms with the same request.
 
-        Its runs are evidence of every form.  They may be too many to be remembered themselves.
+        Its runs are evidence of every form. The runs themselves may be too many for the cache.
         """
         key = (measure, repr(point), seed)
         if key not in self._measurements:
@@ -223,12 +229,12 @@ class Laboratory:
         return value
 
     def take_evidence(self) -> dict[str, Any]:
-        """The runs since the last call: what was asked, by digest."""
+        """Return the requests of the runs since the last call, by digest."""
         taken, self.evidence = self.evidence, {}
         return taken
 
     def exhibit(self, seed: int) -> int:
-        """The seed to ask for, to be given the draw that `seed` has in the laboratory of seed 0."""
+        """Return the seed with which this laboratory makes the draw that `seed` has in the laboratory of seed 0."""
         return seed - FAR * self.seed
 
     def _case(self, seed: int, until: float | None, request: Mapping[str, Any]) -> Case:
@@ -260,7 +266,7 @@ class Laboratory:
 
 
 def _stages_until(system: System, until: float | None) -> tuple[list[str], dict[str, float]]:
-    """The stages with a clock that begin before a time, and the end of the last, where one was given."""
+    """Return the stages with a clock that begin before a time, and the end of the last one, if given."""
     names, end, parameters = [], 0.0, system.parameters()
     for stage in system.stages:
         if isinstance(stage, Dynamics) and (until is None or end < until):
@@ -270,21 +276,21 @@ def _stages_until(system: System, until: float | None) -> tuple[list[str], dict[
 
 
 def jitted(functions: Mapping[str, Any]) -> dict[str, Any]:
-    """JAX functions compiled with their sizes (the integers among the arguments) held fixed."""
+    """Return JAX functions compiled with their sizes (the integers among the arguments) held fixed."""
     import equinox
 
     return {name: equinox.filter_jit(function) for name, function in functions.items()}
 
 
 def size_of(trajectory: Trajectory) -> int:
-    """Bytes of the arrays of a trajectory."""
+    """Return the number of bytes of the arrays of a trajectory."""
     return trajectory.time.nbytes + sum(
         v.values.nbytes for v in (*trajectory.state.values(), *trajectory.extras.values())
     )
 
 
 def content(arrays: Mapping[str, np.ndarray]) -> str:
-    """A digest of named arrays."""
+    """Return a digest of named arrays."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())

@@ -1,4 +1,4 @@
-"""Verdicts together: a list that shows itself as a table."""
+"""List of verdicts that is displayed as a table."""
 
 import collections
 import dataclasses
@@ -11,7 +11,7 @@ from odesim.request.shown import load_view, table_html
 
 V = TypeVar("V")
 SHORT = 90
-"""Characters of a statement in the table."""
+"""Largest number of characters of a statement in the table."""
 HEADER = ("claim", "statement", "answer", "expected", "time")
 
 
@@ -83,21 +83,21 @@ class Verdicts(list[V]):
 
 
 def told(verdict: Any) -> Mapping[str, Any]:
-    """A verdict as a mapping, whichever it is."""
+    """Return a verdict as a mapping."""
     if isinstance(verdict, Mapping):
         return verdict
     return {field.name: getattr(verdict, field.name) for field in dataclasses.fields(verdict)}
 
 
 def row(verdict: Mapping[str, Any]) -> tuple[str, ...]:
-    """A verdict as a line of a table, and whether the answer is the expected one."""
+    """Return a verdict as a line of a table, and True if the answer is the expected one."""
     expected = "yes" if verdict["answer"] == verdict["expected"] else f"no: {verdict['expected']}"
     statement, seconds = shortened(str(verdict["statement"])), f"{verdict['seconds']:.1f} s"
     return name_of(verdict), statement, shown_answer(verdict), expected, seconds
 
 
 def is_identity(verdict: Mapping[str, Any]) -> bool:
-    """Return True if a verdict holds as an identity of the construction, which says nothing of the dynamics."""
+    """Return True if a verdict holds as an identity of the construction, which does not depend on the dynamics."""
     return bool(verdict.get("identity")) and verdict["answer"] in HOLDS
 
 
@@ -111,7 +111,7 @@ def shown_answer(verdict: Mapping[str, Any]) -> str:
 
 
 def counted_answers(verdicts: Iterable[Mapping[str, Any]]) -> str:
-    """Return how many verdicts of each answer there are, identities of the construction apart.
+    """Return the number of verdicts for each answer, with identities of the construction counted separately.
 
     >>> counted_answers([{"answer": "confirmed"}, {"answer": "confirmed", "identity": "by definition"}])
     '1 confirmed, 0 consistent, 0 refuted, 0 inconclusive, 1 identity of the construction'
@@ -124,7 +124,7 @@ def counted_answers(verdicts: Iterable[Mapping[str, Any]]) -> str:
 
 
 def shortened(text: str, most: int = SHORT) -> str:
-    """A text cut at a word."""
+    """Return a text shortened at a word boundary."""
     return text if len(text) <= most else text[:most].rsplit(" ", 1)[0] + " ..."
 
 

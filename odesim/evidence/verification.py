@@ -1,4 +1,4 @@
-"""From claims to verdicts: sweep, measure, judge, check against flips, and keep what is finished."""
+"""From claims to verdicts: sweep, measurement, judgement, controls, and storage of finished verdicts."""
 
 import dataclasses
 import math
@@ -69,13 +69,13 @@ class Verdict:
         return f"Verdict on {name}: {self.answer} ({expected})\n  {self.statement}\n  {self.reason}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The verdict as JSON knows it; what is not finite among the samples is written as "inf" or "nan"."""
+        """Return the verdict as JSON values; samples that are not finite become "inf" or "nan"."""
         samples = [[point, seed, _told(value)] for point, seed, value in self.samples]
         return jsonable({**dataclasses.asdict(dataclasses.replace(self, samples=())), "samples": samples})
 
 
 def _told(value: Any) -> Any:
-    """A measurement that JSON can hold without loss: "never reached" stays different from "failed"."""
+    """Return a measurement as JSON values without loss: "never reached" and "failed" stay different."""
     if isinstance(value, Mapping):
         return {name: _told(item) for name, item in value.items()}
     number = float(value)
@@ -83,7 +83,9 @@ def _told(value: Any) -> Any:
 
 
 def claims_of(system: System, ids: Iterable[str] | None = None) -> list[Claim]:
-    """The claims of a system in their order, or those with the given ids.  Raises `UsageError` for an unknown id."""
+    """Return the claims of a system in their order, or those with the given ids. Raises `UsageError` for an unknown
+    id.
+    """
     if not system.claims:
         raise UsageError(f"system {system.name} has no claims yet")
     found: Any = load(system.claims)
@@ -99,11 +101,11 @@ def claims_of(system: System, ids: Iterable[str] | None = None) -> list[Claim]:
 
 
 LONG = {"theorem": "thm", "lemma": "lem", "equation": "eq", "proposition": "prop", "assumption": "asm"}
-"""Words that ids of claims have short."""
+"""Abbreviations of words in the ids of claims."""
 
 
 def _claim_hint(system: System, word: str, known: list[str]) -> str:
-    """Return what to try instead of an unknown id: those that begin like it, the nearest, or the list of all."""
+    """Return a hint for an unknown id: ids with the same beginning, the most similar id, or the list of all."""
 
     def plain(text: str) -> str:
         text = text.lower()
@@ -122,7 +124,7 @@ def _claim_hint(system: System, word: str, known: list[str]) -> str:
 
 
 def grid_of(claim: Claim, variant: Variant, effort: str) -> Grid | None:
-    """The sweep of a form at an effort: the one given for it, otherwise that of the next lower effort."""
+    """Return the sweep of a form at an effort: its own if there is one, otherwise that of the next lower effort."""
     sweep = variant.sweep or claim.sweep
     for name in EFFORTS[EFFORTS.index(effort) :: -1]:
         if name in sweep:
@@ -131,14 +133,14 @@ def grid_of(claim: Claim, variant: Variant, effort: str) -> Grid | None:
 
 
 def verify(lab: Laboratory, claim: Claim, variant: Variant) -> Verdict:
-    """Measure a claim over its sweep and judge it; a claim beyond this effort stays open and says what it needs."""
+    """Measure a claim over its sweep and judge it. A claim that needs more effort stays open, with this reason."""
     began = time.perf_counter()
     grid = grid_of(claim, variant, lab.effort)
     lab.take_evidence()
     if grid is None:
         needs = next(name for name in EFFORTS if (variant.sweep or claim.sweep).get(name) is not None)
         left = _verdict(claim, variant, Judgement("inconclusive", None, None, None, f"needs {needs}"))
-        return dataclasses.replace(left, expected="inconclusive")  # at this effort nobody expects more
+        return dataclasses.replace(left, expected="inconclusive")  # at this effort no other answer is expected
     samples: Samples = ()
     try:
         samples = measure(lab, claim, variant, grid)
@@ -157,7 +159,9 @@ def verify(lab: Laboratory, claim: Claim, variant: Variant) -> Verdict:
 
 
 def measure(lab: Laboratory, claim: Claim, variant: Variant, grid: Grid) -> Samples:
-    """Return a (point, seed, measurement) for every run of a sweep; the variant adds its settings to every point."""
+    """Return a (point, seed, measurement) for every run of a sweep; the settings of the variant are added to every
+    point.
+    """
     samples = []
     for point in grid.points:
         full = {**point, **variant.settings}
@@ -166,7 +170,7 @@ def measure(lab: Laboratory, claim: Claim, variant: Variant, grid: Grid) -> Samp
 
 
 def control(lab: Laboratory, claim: Claim, variant: Variant | None = None) -> Verdict:
-    """The verdict on the broken twin of a form, by default of the one that the control is written for.
+    """Return the verdict on the broken copy of a form, by default of the form that the control was written for.
 
     It must be `refuted`.
     """
@@ -207,7 +211,7 @@ def _verdict(claim: Claim, variant: Variant, judgement: Judgement) -> Verdict:
 
 
 def _law_of(law: Any, deciding: str) -> str:
-    """The kind of the law that decided."""
+    """Return the kind of the law that decided."""
     return type(law.parts[deciding] if deciding else law).__name__
 
 

@@ -1,4 +1,4 @@
-"""Claims judged by several processes at once: each takes a group of claims, whose runs its laboratory shares."""
+"""Claims judged by several processes. Each process takes a group of claims, which share the runs of its laboratory."""
 
 import functools
 import multiprocessing
@@ -20,17 +20,17 @@ from odesim.machine.processes import follow_parent, single_threaded
 from odesim.store.verdicts import Ledger
 
 Task = tuple[str, str]
-"""The id of a claim and the name of one of its forms."""
+"""Id of a claim and name of one of its forms."""
 WAIT_SECONDS = 1.0
 """Seconds between two checks that a silent worker is alive."""
 
 
 def groups(todo: Sequence[tuple[Claim, Variant]], effort: str) -> list[list[Task]]:
-    """Return the tasks in groups for one worker each: modules of claims, then claims that say what they cost.
+    """Return the tasks in groups for one worker each: modules of claims, then claims with a stated cost.
 
-    Claims of one module measure on the same runs, which a worker makes once.  A claim with `seconds` shares none and is
-    a group of its own.  The module with most measurements and the dearest claim come first, because the last group is
-    waited for.
+    Claims of one module measure on the same runs, which a worker makes once. A claim with `seconds` shares no runs and
+    is a separate group. The module with most measurements and the most expensive claim come first, because the end
+    waits for the last group.
     """
     tasks: dict[tuple[float, str], list[Task]] = {}
     measurements: Counter[tuple[float, str]] = Counter()
@@ -45,14 +45,15 @@ def groups(todo: Sequence[tuple[Claim, Variant]], effort: str) -> list[list[Task
 
 
 def verdicts(system: System, settings: tuple[Any, ...], tasks: list[list[Task]], workers: int) -> Iterator[Any]:
-    """The `Verdict`s of all tasks as they come in; `settings` are effort, back end and seed of the laboratories.
+    """Yield the `Verdict`s of all tasks as they are finished; `settings` are effort, back end and seed of the
+    laboratories.
 
-    Leaving the iteration, by an exception or by Ctrl-C, stops the workers.  Raises `NumericalError` when a worker
-    dies without a word, and hands on what one of them raised.
+    Leaving the iteration, by an exception or by Ctrl-C, stops the workers. Raises `NumericalError` if a worker process
+    is killed, and raises the exceptions of the workers again.
     """
     context = multiprocessing.get_context("spawn")
     inbox, outbox = context.Queue(), context.Queue()
-    for group in [*tasks, *[[]] * workers]:  # an empty group sends a worker home
+    for group in [*tasks, *[[]] * workers]:  # an empty group ends a worker
         inbox.put(group)
     arguments = (system, settings, inbox, outbox)
     with single_threaded():
@@ -74,19 +75,19 @@ def verdicts(system: System, settings: tuple[Any, ...], tasks: list[list[Task]],
 
 
 def far_verdicts(scheduler: str, system: System, settings: tuple[Any, ...], tasks: list[list[Task]]) -> Iterator[Any]:
-    """The `Verdict`s of all tasks by the workers of a dask scheduler, a group of claims at a time."""
+    """Yield the `Verdict`s of all tasks from the workers of a dask scheduler, a group of claims at a time."""
     for _, found in completed(judge_group, [(system, settings, group) for group in tasks], scheduler, len(tasks)):
         yield from found
 
 
 @in_double
 def judge_group(system: System, settings: tuple[Any, ...], group: list[Task]) -> list[Any]:
-    """The verdicts on one group of claims, by a laboratory of their own."""
+    """Return the verdicts on one group of claims, from a separate laboratory."""
     return [judged() for judged in _judges(system, settings, group)]
 
 
 def _judges(system: System, settings: tuple[Any, ...], group: list[Task], laboratory: Any = None) -> Iterator[Any]:
-    """For every task a function that gives its verdict; they share the runs of one laboratory."""
+    """Return for every task a function that computes its verdict; the functions share the runs of one laboratory."""
     claims = {claim.id: claim for claim in claims_of(system)}
     laboratory = laboratory or Laboratory(system, *settings)
     for claim_id, name in group:
@@ -106,14 +107,14 @@ def _next(outbox: Any, crew: Sequence[Any]) -> Any:
 
 
 def _work(system: System, settings: tuple[Any, ...], inbox: Any, outbox: Any) -> None:
-    """Judge group after group until an empty one comes."""
+    """Judge group after group until an empty one arrives."""
     follow_parent()
     laboratory = Laboratory(system, *settings)
     while group := inbox.get():
         for judged in _judges(system, settings, group, laboratory):
             try:
                 outbox.put(judged())
-            except Exception as error:  # handed to the parent, which raises it
+            except Exception as error:  # sent to the parent, which raises it
                 outbox.put((error, traceback.format_exc()))
                 return
 
@@ -126,10 +127,11 @@ def verify_all(
     workers: int = 1,
     scheduler: str = "local",
 ) -> list[dict[str, Any]]:
-    """Every claim in every form, finished ones taken from the ledger; `report(verdict, done, of)` after each.
+    """Return the verdicts on every form of every claim. Finished ones come from the ledger. `report(verdict, done, of)`
+    is called after each.
 
-    With several `workers` the forms are judged by as many processes, a group of claims at a time; so they are by those
-    of the dask `scheduler` at an address.
+    The forms are judged by `workers` processes, or by those of the dask `scheduler` at an address, a group of claims at
+    a time.
     """
     forms = [(claim, variant) for claim in claims for variant in claim.variants]
     todo = [form for form in forms if (form[0].id, form[1].name) not in ledger.verdicts]
@@ -143,10 +145,10 @@ def verify_all(
 
 
 def judged(lab: Laboratory, todo: list[tuple[Claim, Variant]], workers: int, scheduler: str) -> Iterator[Verdict]:
-    """The verdicts on some forms as they come in: here, by several processes, or by those of a scheduler."""
+    """Yield the verdicts on some forms as they are finished: from this process, several processes, or a scheduler."""
     tasks = groups(todo, lab.effort)
     if scheduler != "local" or min(workers, len(tasks)) > 1:
-        derivations.address(lab.system)  # which another process must find
+        derivations.address(lab.system)  # which another process must be able to import
     if scheduler != "local":
         yield from far_verdicts(scheduler, lab.system, (lab.effort, lab.backend, lab.seed), tasks)
         return

@@ -1,4 +1,4 @@
-"""From what was recorded of a run to its trajectory: state, observables, hitting times, invariants and summary."""
+"""From the recorded data of a run to its trajectory: state, observables, hitting times, invariants and summary."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
@@ -23,7 +23,7 @@ class Recorded(Protocol):
 
 
 def _along(problem: Problem, role: str, states: np.ndarray) -> np.ndarray:
-    """A compiled function of the state, such as the loss, at every saved state (see `Code` for `along`)."""
+    """Evaluate a compiled function of the state, such as the loss, at every saved state (see `Code` for `along`)."""
     parts = problem.pieces(states)
     if len(parts) > 1:
         found = [(numbers, _along_piece(piece, role, states[numbers])) for piece, numbers in parts]
@@ -33,7 +33,7 @@ def _along(problem: Problem, role: str, states: np.ndarray) -> np.ndarray:
 
 
 def _along_piece(problem: Problem, role: str, states: np.ndarray) -> np.ndarray:
-    """`_along` where all states have the same arguments."""
+    """Evaluate `_along` for states with the same arguments."""
     function, arguments = problem.functions[role], problem.arguments
     along = getattr(function, "along", None)
     if along is not None:
@@ -47,7 +47,7 @@ def _along_piece(problem: Problem, role: str, states: np.ndarray) -> np.ndarray:
 def _watched(
     problem: Problem, states: np.ndarray, components: dict[str, np.ndarray], extras: Mapping[str, Variable]
 ) -> dict[str, Variable]:
-    """The compiled observables along the run, added to `components` and returned as variables."""
+    """Add the compiled observables along the run to `components`, and return them as variables."""
     if "watch" not in problem.functions or not problem.equations.watched:
         return {}
     flat, at, found = _along(problem, "watch", states), 0, {}
@@ -65,7 +65,7 @@ def _watched(
 
 
 def assemble(problem: Problem, recorder: Recorded, outcome: Outcome, statistics: Mapping[str, Any]) -> Trajectory:
-    """The trajectory of what was recorded: state, observables, hitting times, invariants and summary."""
+    """Return the trajectory for recorded data: state, observables, hitting times, invariants and summary."""
     case, equations, initial = problem.case, problem.equations, problem.initial
     times, states = recorder.result()
     outcome = _confirmed(problem, outcome, times, states)
@@ -74,7 +74,7 @@ def assemble(problem: Problem, recorder: Recorded, outcome: Outcome, statistics:
         c.name: Variable(("time", *c.dims), components[c.name], f"{c.meaning} ({c.symbol})") for c in equations.state
     }
     if "loss" in problem.functions:
-        # An overlap may pass 1 by its error, and a loss that is a mean square would then be negative.
+        # An overlap may exceed 1 by its error, and a loss that is a mean square would then be negative.
         losses = _along(problem, "loss", np.clip(states, *problem.bounds))
         components["loss"] = zero_within_error(losses, problem.rtol)
         state["loss"] = Variable(("time",), components["loss"], "population loss L")
@@ -115,7 +115,7 @@ def assemble(problem: Problem, recorder: Recorded, outcome: Outcome, statistics:
 
 
 def _confirmed(problem: Problem, outcome: Outcome, times: np.ndarray, states: np.ndarray) -> Outcome:
-    """The outcome of a run, which is a failure, whatever the integrator says, where a saved state is not finite."""
+    """Return the outcome of a run. A saved state that is not finite always is a failure."""
     good = np.isfinite(states).all(axis=1)
     if outcome.kind == "failed" or good.all():
         return outcome
@@ -148,5 +148,5 @@ def _origin(problem: Problem) -> Origin:
 
 
 def _parameters(problem: Problem) -> dict[str, Any]:
-    """The parameters of the start by name: sizes may have come from a file."""
+    """Return the parameters of the start by name. Sizes may come from a file."""
     return values_of(problem.case.system.stage(problem.case.stage), problem.initial.parameters)

@@ -1,18 +1,18 @@
-"""Many states between the two ends of one step, from few evaluations of its dense output."""
+"""Many states inside one step, from few evaluations of its dense output."""
 
 from collections.abc import Callable
 
 import numpy as np
 
 FEW = 64
-"""Up to so many states are evaluated one by one: each costs the dense output, which may be a whole shorter step."""
+"""Largest number of states that are evaluated one by one. Each costs one dense output, which may be a shorter step."""
 DEGREE = 15
-"""Degree of the polynomials in their place."""
+"""Degree of the polynomials that replace the dense output."""
 NODES = np.polynomial.chebyshev.chebpts1(DEGREE + 1)
 CHECKED = np.array([-0.97, -0.51, 0.28, 0.81])
-"""Where in [-1, 1] a polynomial is compared with the dense output; none of them is near a node."""
+"""Points of [-1, 1] at which a polynomial is compared with the dense output. None of them is near a node."""
 ACCURATE = 1e-12
-"""Its error there, relative to the largest value of every entry on the piece: below the tolerance of any run."""
+"""Accepted error at these points, relative to the largest value of every entry: below the tolerance of any run."""
 
 Dense = Callable[[float], np.ndarray]
 
@@ -20,9 +20,8 @@ Dense = Callable[[float], np.ndarray]
 def states_between(dense: Dense, t0: float, t1: float, times: np.ndarray) -> np.ndarray:
     """Return the states (times, entries) of a step from t0 to t1 at increasing times inside it, at least one.
 
-    Up to `FEW` of them are `dense(t)` itself.  More are a Chebyshev polynomial through `dense` at `DEGREE` + 1 nodes,
-    where it agrees with `dense` at other points to `ACCURATE`; where it does not, both halves of the step are treated
-    so.
+    Up to `FEW` of them are `dense(t)` itself. More states come from a Chebyshev polynomial through `dense` at `DEGREE`
+    + 1 nodes, if it agrees with `dense` at other points to `ACCURATE`. Otherwise the step is divided into halves.
 
     Example:
         >>> times = np.linspace(0.0, 1.0, 1001)
@@ -47,5 +46,5 @@ def states_between(dense: Dense, t0: float, t1: float, times: np.ndarray) -> np.
 
 
 def _values(coefficients: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The polynomials of coefficients (degree + 1, entries) at the points x, (points, entries)."""
+    """Evaluate polynomials with coefficients (degree + 1, entries) at the points x. Returns (points, entries)."""
     return np.polynomial.chebyshev.chebval(x, coefficients).T

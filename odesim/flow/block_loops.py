@@ -1,18 +1,18 @@
 """The steps of independent blocks in compiled loops, the same for all equations.
 
-DOP853 (Hairer, Norsett & Wanner 1993, with their error estimate) while accuracy limits the step; the Rosenbrock method
-of Kaps & Rentrop (1979) with Shampine's parameters, order 4, error of order 3, once stability does.  A state between
-two steps is that of a shorter step of the same method from the start of the step.
+DOP853 (Hairer, Norsett & Wanner 1993, with their error estimate) while accuracy limits the step. Once stability limits
+it, the Rosenbrock method of Kaps & Rentrop (1979) with Shampine's parameters (order 4, error of order 3). A state
+between two steps comes from a shorter step of the same method from the start of the step.
 
 The equations are two function pointers of one type, that of `odesim.code.engine.flow`: slope(y, out, tables, kernels)
-fills the derivative (n,) of a block and jacobian(y, out, tables, kernels) its Jacobian (n n,), row by row.  The numbers
-of a block, such as its parameters, stand in the tables.
+fills the derivative (n,) of a block and jacobian(y, out, tables, kernels) its Jacobian (n n,), row by row. The tables
+contain the numbers of a block, such as its parameters.
 
-What belongs to a block goes through these functions as one tuple, `block` = (room, weights, slope, jacobian, tables,
-kernels).  The rows of `room` (38 + 2 n, n) hold all that a step works with, as the constants below say: a step goes
-from the state room[Y] with the derivative room[F] to room[END] with room[SLOPE].  `weights` (14, 13) are the sums of
-slopes of DOP853: its stages, the new state, and the errors of third and fifth order.  Few arrays go in: numba needs a
-tenth of a second to learn how each of them arrives.
+The data of a block are one argument of these functions, the tuple `block` = (room, weights, slope, jacobian, tables,
+kernels). The rows of `room` (38 + 2 n, n) are the work space of a step, as described by the constants below. A step
+goes from the state room[Y] with the derivative room[F] to room[END] with room[SLOPE]. `weights` (14, 13) are the sums
+of slopes of DOP853: its stages, the new state, and the errors of third and fifth order. The arguments are few, because
+numba needs a tenth of a second for the type of each.
 """
 
 from typing import Any
@@ -37,8 +37,9 @@ CONTROL = types.UniTuple(number, 5)
 WATCH = types.Tuple((wholes, matrix))
 RESULT = types.Tuple((numbers, matrix, numbers, wholes))
 STAGE, ERROR, SHORT, STATE, Y, F, END, SLOPE, ORDER, G, J = 13, 14, 15, 28, 29, 30, 31, 32, 33, 34, 38
-"""The rows of `room`: K from the first on; a stage; the error; K and the state of a shorter step; start and end of the
-step; the order of the rows of a matrix; the increments of the Rosenbrock method; from J on the Jacobian, then a matrix.
+"""The rows of `room`: the slopes K, which begin in row 0; a stage; the error; K and the state of a shorter step; start
+and end of the step, with their slopes; the order of the rows of a matrix; the increments of the Rosenbrock method; from
+J on the Jacobian, then a matrix.
 """
 NEW, THIRD, FIFTH = 11, 12, 13
 """The rows of `weights` after those of the stages."""
@@ -48,9 +49,9 @@ ROSENBROCK[2, :2] = ROSENBROCK[3, :2] = 48 / 25, 6 / 25
 ROSENBROCK[4], ROSENBROCK[5] = (19 / 9, 1 / 2, 25 / 108, 125 / 108), (17 / 54, 7 / 36, 0, 125 / 108)
 ROSENBROCK[7, 0] = -8.0
 ROSENBROCK[8, :2], ROSENBROCK[9, :3] = (372 / 25, 12 / 5), (-112 / 125, -54 / 125, -2 / 5)
-"""Weights of the increments g in the stages, the new state and its error; below, times 1/h, beside the slopes."""
+"""Weights of the increments g in the stages, the new state and its error; then those multiplied by 1/h."""
 NEXT_W, NEXT_T, NEXT_N = (np.uint64(k) for k in (9, 10, 11))
-"""Places in the head of a program that say where another program begins (`odesim.code.steps`)."""
+"""Places in the head of a program that give the position of the next program (`odesim.code.steps`)."""
 measure: Any = njit(**INNER)(cubics.measure)
 bump: Any = njit(**INNER)(cubics.bump)
 turning: Any = njit(**INNER)(cubics.turning)
@@ -58,7 +59,7 @@ turning: Any = njit(**INNER)(cubics.turning)
 
 @njit(**INNER)
 def factorise(h, room):
-    """LU factors of 2/h - J behind J in `room`, with partial pivoting, and the order of their rows."""
+    """Write LU factors of 2/h - J, with partial pivoting, and the order of their rows behind J in `room`."""
     n = room.shape[1]
     W, order = room[J + n :], room[ORDER]
     for i in range(n):
@@ -98,7 +99,7 @@ def substitute(slope, room, x):
 
 @njit(**INNER)
 def rosenbrock(h, first, to, block):
-    """The step of the Rosenbrock method, room[first] being space for slopes."""
+    """Take a step of the Rosenbrock method. The rows from room[first] are space for slopes."""
     room, _, rate, _, tables, kernels = block
     y, stage, slope, n = room[Y], room[STAGE], room[first], room.shape[1]
     for i in range(n):
@@ -122,9 +123,10 @@ def rosenbrock(h, first, to, block):
 
 @compiled(types.void(number, truth, whole, whole, BLOCK), **POINTED)
 def take_step(h, stiff, first, to, block):
-    """One step to the state room[to]: of DOP853, or with the Jacobian in `room` of the Rosenbrock method.
+    """Take one step to the state room[to], by DOP853 or by the Rosenbrock method with the Jacobian in `room`.
 
-    The slopes of the stages of DOP853 go to room[first ..], the last one left out, the other method's error to `room`.
+    DOP853 writes the slopes of its stages except the last to room[first ..]. The other method writes its error to
+    `room`.
     """
     room, weights, rate, _, tables, kernels = block
     y, f, stage, n = room[Y], room[F], room[STAGE], room.shape[1]
@@ -147,7 +149,7 @@ def take_step(h, stiff, first, to, block):
 
 @njit(**INNER)
 def locate(high, entry, rule, stiff, take, block):
-    """The time after the start of a step, up to `high`, at which an entry crosses; infinity where it does not.
+    """Return the time after the start of a step, up to `high`, at which an entry crosses, or infinity.
 
     Regula falsi with the Illinois weights, on states of shorter steps, until the bracket is 1e-13 of the step.
     """
@@ -179,9 +181,9 @@ def locate(high, entry, rule, stiff, take, block):
 
 @njit(**INNER)
 def find_crossings(t, h, stiff, watch, hits, take, block):
-    """Locate the first crossing of every entry that the cubic through the step shows to be crossed in it.
+    """Locate the first crossings inside a step, for all entries whose cubic through the step crosses.
 
-    `watch` = (entries, rules) of the crossings.  True where one of them ends its block: rule[3] > 0.
+    `watch` = (entries, rules) of the crossings. Returns True if one of them ends its block (rule[3] > 0).
     """
     room, (entries, rules), ended = block[0], watch, False
     for j in range(entries.size):
@@ -192,9 +194,9 @@ def find_crossings(t, h, stiff, watch, hits, take, block):
                 value = new if x == 1.0 else bump(y, f, new, slope, h, x)
                 if x > 0.0 and measure(value, rules[j]) >= 0.0:
                     hits[j] = t + locate(x * h, e, rules[j], stiff, take, block)
-                    if hits[j] < np.inf:  # or the cubic was wrong here, and it may cross later in the step
+                    if hits[j] < np.inf:  # or the cubic was wrong here, and the entry may cross later in the step
                         break
-                    if x == 1.0:  # the same step again, rounded otherwise, just misses the threshold
+                    if x == 1.0:  # the same step, rounded differently, just misses the threshold
                         hits[j] = t + h
         ended = ended or (rules[j, 3] > 0.0 and hits[j] < np.inf)
     return ended
@@ -202,9 +204,10 @@ def find_crossings(t, h, stiff, watch, hits, take, block):
 
 @njit(**INNER)
 def attempt(h, rtol, atol, stiff, take, block):
-    """Take one step; returns its error in units of the tolerance, and h times the largest rate seen.
+    """Take one step. Return its error in units of the tolerance, and h times the largest observed rate.
 
-    The latter is from the last stage of DOP853 and the new state, which are both at the end (Hairer & Wanner 1996).
+    The rate comes from the last stage of DOP853 and the new state, which are both at the end of the step (Hairer &
+    Wanner 1996).
     """
     room, weights, rate, jacobian, tables, kernels = block
     n = room.shape[1]
@@ -231,7 +234,7 @@ def attempt(h, rtol, atol, stiff, take, block):
     if stiff:
         norm = np.sqrt(five / n)
     elif five == 0.0 and three == 0.0:
-        norm = small  # slopes of 1e-270, of a start at 1e-90, leave no square
+        norm = small  # squares of slopes of 1e-270, from a start at 1e-90, underflow
     else:
         norm = h * five / np.sqrt((five + 0.01 * three) * n)
     return norm if norm < np.inf else 1e10, h * np.sqrt(rise / run) if run > 0.0 else 0.0
@@ -239,10 +242,11 @@ def attempt(h, rtol, atol, stiff, take, block):
 
 @njit(**INNER)
 def first_step(until, atol, room):
-    """A hundredth of the time in which the state would change by its size, at most 10 over the norm of the Jacobian.
+    """Return a hundredth of the time in which the state changes by its size, at most 10 over the norm of the Jacobian.
 
-    At rest the speed is rounding, and says nothing about the step.  The stages of an explicit step that is a thousand
-    times too long leave the region where the flow is alive; their slopes are 0, and the error estimate sees nothing.
+    At a fixed point the slope is rounding and does not determine a step, hence the upper bound. If an explicit step is
+    a thousand times too long, its stages leave the region where the flow is not zero. Their slopes are then 0, and the
+    error estimate is 0 too.
     """
     size, speed, stiffness, n = 0.0, 0.0, 0.0, room.shape[1]
     for i in range(n):
@@ -258,7 +262,9 @@ def first_step(until, atol, room):
 
 @njit(**INNER)
 def save_states(t, end, at, times, saved, stiff, take, block):
-    """Fill in the states at the save times up to the end of a step; returns how many are filled now, before it `at`."""
+    """Fill in the states at the save times up to the end of a step. Return the number filled so far; `at` is this
+    number before.
+    """
     room = block[0]
     while at < times.size and times[at] <= end:
         if times[at] != end:
@@ -272,7 +278,9 @@ def save_states(t, end, at, times, saved, stiff, take, block):
 
 @compiled(FUNCTIONS(POINTER, POINTER))
 def hold_functions(slope, jacobian):
-    """A list of the functions of some equations: handing it to compiled code takes 2 us, the functions 40 to 500."""
+    """Return a list of the functions of some equations. Passing a list to compiled code takes 2 us, functions 40 to
+    500.
+    """
     held = List.empty_list(POINTER)
     held.append(slope)
     held.append(jacobian)
@@ -281,7 +289,7 @@ def hold_functions(slope, jacobian):
 
 @compiled(STEPS(STEP))
 def hold_step(step):
-    """A list of one function that takes a step."""
+    """Return a list of one function that takes a step."""
     held = List.empty_list(STEP)
     held.append(step)
     return held
@@ -292,12 +300,12 @@ def hold_step(step):
     **OPTIONS,
 )
 def integrate_block(control, watch, result, space, steps, functions, tables, kernels):
-    """Integrate one block from room[Y] to `until`, or to a crossing that ends it; returns its status (`blocks.STATUS`).
+    """Integrate one block from room[Y] to `until`, or to a crossing that ends it. Return its status (`blocks.STATUS`).
 
     `control` = (relative and absolute tolerance, most steps, the longest step, until); `result` = (times to save at,
     after the start, states there (times, n), hitting times (crossings,), counts (3,)), which are filled; `space` =
-    (room, weights).  What would be saved in the step in which it ends, or later, is left as it is.  `steps` holds
-    `take_step`: as a function pointer, or numba would compile it into all that call it, five times over.
+    (room, weights). Save times in the last step of a block that ends early, or later, are left unfilled. `steps` has
+    `take_step` as a function pointer, because numba would otherwise compile it into each of its five callers.
     """
     (rtol, atol, most, longest, until), (times, saved, hits, counts), (room, weights) = control, result, space
     n, take = room.shape[1], steps[0]
@@ -312,7 +320,7 @@ def integrate_block(control, watch, result, space, steps, functions, tables, ker
         h = min(h, longest)
         last = h >= until - t
         h = min(h, until - t)
-        if counts[0] >= most or not h >= 1e-300:  # which is no number where the Jacobian at the start is none
+        if counts[0] >= most or not h >= 1e-300:  # not a number if the Jacobian at the start is not
             return 3 if counts[0] >= most else 2
         norm, rate_of_step = attempt(h, rtol, atol, stiff, take, block)
         counts[2] += 4 if stiff else 12
@@ -333,7 +341,7 @@ def integrate_block(control, watch, result, space, steps, functions, tables, ker
             return 0
         end = until if last else t + h
         at = save_states(t, end, at, times, saved, stiff, take, block)
-        t = end  # a step below the spacing of float64 at t moves the state alone: the flow does not depend on time
+        t = end  # with a step below the spacing of float64 at t only the state moves: the flow does not depend on time
         for i in range(n):
             room[Y, i], room[F, i] = room[END, i], room[SLOPE, i]
         h *= min(max(factor, 0.2), 5.0)
@@ -343,10 +351,10 @@ def integrate_block(control, watch, result, space, steps, functions, tables, ker
 
 @compiled(FLOW, **POINTED)
 def program_jacobian(y, out, tables, kernels):
-    """The Jacobian (n n,), row by row, of a block whose equations the engine evaluates.
+    """Write the Jacobian (n n,), row by row, of a block whose equations the engine evaluates.
 
-    A second program makes of a state (y, v) the rates (F(y), F'(y) v).  It lies behind that of the rates, whose head
-    says where.
+    A second program computes (F(y), F'(y) v) for a state (y, v). It lies behind the program of the rates, whose head
+    has its position.
     """
     (W, T, N), n = tables, y.size
     program = (W[N[NEXT_W] :], T[N[NEXT_T] :], N[N[NEXT_N] :])
@@ -364,4 +372,4 @@ def program_jacobian(y, out, tables, kernels):
 
 @compiled(KERNEL, **POINTED)
 def no_kernel(which, x, s, z, g):
-    """The kernel for blocks that the engine does not evaluate."""
+    """Kernel of blocks that the engine does not evaluate; it does nothing."""

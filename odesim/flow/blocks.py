@@ -1,8 +1,8 @@
-"""Many independent small flows, each with steps of its own, around compiled loops (`odesim.flow.block_loops`).
+"""Many independent small flows, each with its own step sizes, by compiled loops (`odesim.flow.block_loops`).
 
-A joint solver takes the steps of its fastest entry for all of them.  Where the blocks do not interact, each has its
-own adaptive DOP853, and a stiffly accurate Rosenbrock method once stability and not accuracy limits the step, so that
-a block at rest costs a number of steps that grows with the logarithm of the horizon.
+A joint solver takes the steps of the fastest entry for all blocks. Here every block has its own adaptive DOP853, and a
+stiffly accurate Rosenbrock method once stability limits the step. For a block at a fixed point the number of steps
+therefore grows only like the logarithm of the horizon.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ Tables = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Control(NamedTuple):
-    """Tolerances of a step, most steps of a block, the longest step, and the horizon."""
+    """Tolerances of a step, largest number of steps of a block, longest step, and horizon."""
 
     rtol: float
     atol: float
@@ -37,7 +37,7 @@ class Control(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """Entries (crossings,) that are watched, and their rules (crossings, 4) as `rule` makes them."""
+    """Entries (crossings,) that are checked for crossings, and their rules (crossings, 4), made by `rule`."""
 
     entries: np.ndarray
     rules: np.ndarray
@@ -46,7 +46,7 @@ class Watch(NamedTuple):
 class Found(NamedTuple):
     """Results: saved states (blocks, times, n), hitting times (blocks, crossings), counts (blocks, 3) and status.
 
-    The counts are those of steps, rejected ones and evaluations; the status (blocks,) is 0 or a key of `STATUS`.
+    The counts are steps, rejected steps and evaluations; the status (blocks,) is 0 or a key of `STATUS`.
     """
 
     saved: np.ndarray
@@ -56,7 +56,7 @@ class Found(NamedTuple):
 
     @classmethod
     def empty(cls, start: np.ndarray, times: int, crossings: int) -> "Found":
-        """Room for blocks that start at states (blocks, n): nothing saved, nothing crossed, no steps."""
+        """Return empty results for blocks that start at states (blocks, n): no saved states, no crossings, no steps."""
         count, n = start.shape
         saved, hits = np.full((count, times, n), np.nan), np.full((count, crossings), np.inf)
         return cls(saved, hits, np.zeros((count, 3), np.int64), np.zeros(count, np.int64))
@@ -64,11 +64,11 @@ class Found(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Blocks:
-    """Equations of independent blocks, as the compiled loops take them.
+    """Equations of independent blocks, in the form of the compiled loops.
 
-    `functions` holds the function pointers of slope and Jacobian, which are given `tables` and `kernels`.  The numbers
-    (blocks, q) that each block has of its own are put at `places` (q,) of the first table.  Two threads must not share
-    them.
+    `functions` holds the function pointers of slope and Jacobian, whose arguments include `tables` and `kernels`. The
+    individual numbers (blocks, q) of the blocks are written at `places` (q,) of the first table. Two threads must not
+    share the tables.
     """
 
     functions: Any
@@ -109,7 +109,9 @@ def _no_kernels() -> Any:
 
 
 def of_functions(slope: Any, jacobian: Any, numbers: np.ndarray) -> Blocks:
-    """Blocks with compiled functions (y, out, tables, kernels) of their own; tables[0] has the numbers of a block."""
+    """Return blocks with their own compiled functions (y, out, tables, kernels); tables[0] has the numbers of a
+    block.
+    """
     from odesim.flow.block_loops import hold_functions
 
     numbers = np.ascontiguousarray(numbers, float)
@@ -120,9 +122,10 @@ def of_functions(slope: Any, jacobian: Any, numbers: np.ndarray) -> Blocks:
 def hitting_times(
     blocks: Blocks, starts: np.ndarray, crossing: Crossing, entry: int, until: float, tolerances: Tolerances
 ) -> np.ndarray:
-    """When `entry` of each of many independent flows first crosses; each flow ends there, infinite: not before `until`.
+    """Return the first times at which `entry` of many independent flows crosses; infinite for times after `until`. Each
+    flow ends at its crossing.
 
-    `starts` are (flows, n).  Raises `NumericalError` where a flow fails.
+    `starts` are (flows, n). Raises `NumericalError` if a flow fails.
     """
     watch = Watch(np.array([entry]), np.array([rule(crossing, ends=True)]))
     found = _integrated(blocks, starts, np.zeros(0), until, tolerances, watch)
@@ -130,9 +133,10 @@ def hitting_times(
 
 
 def trajectories(blocks: Blocks, starts: np.ndarray, times: np.ndarray, tolerances: Tolerances) -> np.ndarray:
-    """The states (flows, times, n) of many independent flows, `starts` (flows, n), at increasing `times` from 0.
+    """Return the states (flows, times, n) of many independent flows with `starts` (flows, n) at increasing `times` from
+    0.
 
-    Raises `NumericalError` where a flow fails.
+    Raises `NumericalError` if a flow fails.
     """
     nothing = Watch(np.zeros(0, int), np.zeros((0, 4)))
     return _integrated(blocks, starts, times, float(times[-1]), tolerances, nothing).saved
@@ -141,7 +145,7 @@ def trajectories(blocks: Blocks, starts: np.ndarray, times: np.ndarray, toleranc
 def _integrated(
     blocks: Blocks, starts: np.ndarray, times: np.ndarray, until: float, tolerances: Tolerances, watch: Watch
 ) -> Found:
-    """Results of flows all of which come to an end well."""
+    """Return the results of flows. Raises `NumericalError` if one of them fails."""
     (rtol, atol, longest), starts = tolerances, np.ascontiguousarray(starts, float)
     found = Found.empty(starts, times.size, watch.entries.size)
     blocks.integrate(starts, times, Control(rtol, atol, MOST_STEPS, longest, float(until)), watch, found)
@@ -152,7 +156,9 @@ def _integrated(
 
 
 def tables(equations: Equations, size: int) -> tuple[Watch, list[tuple[str, np.ndarray]]]:
-    """The crossings of one block, and for each of them its name and the places (entries of the block,) of its hits."""
+    """Return the crossings of one block. Each has its name and the places (entries of the block,) of its hitting
+    times.
+    """
     entries, rules, places = [], [], []
     for crossing in equations.crossings:
         block = equations.layout.places(crossing.component, size).reshape(-1)
@@ -164,5 +170,5 @@ def tables(equations: Equations, size: int) -> tuple[Watch, list[tuple[str, np.n
 
 
 def rule(crossing: Crossing, ends: bool = False) -> tuple[float, ...]:
-    """A crossing as the loops read it: (threshold, direction, absolute, whether it ends its block)."""
+    """Return a crossing in the form of the loops: (threshold, direction, absolute, True if it ends its block)."""
     return (crossing.threshold, crossing.direction, float(crossing.absolute), float(ends))

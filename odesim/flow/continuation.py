@@ -1,4 +1,4 @@
-"""Runs that begin where another ended: the state they take over, and the parameters that still have a meaning."""
+"""Runs that continue from the end of another run: the initial state, and the parameters that still have a meaning."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -15,16 +15,16 @@ from odesim.request.trajectory import Trajectory
 
 @dataclasses.dataclass(frozen=True)
 class Started:
-    """A run of this session as what a later stage continues: `digest` names it, as that of a folder names a run."""
+    """Run of this session that a later stage continues. `digest` identifies it, as the digest of a folder does."""
 
     trajectory: Trajectory
     digest: str
 
 
 def ending(run: Trajectory) -> dict[str, np.ndarray]:
-    """Return the arrays at the end of a run: components at the last saved time, and everything without a time axis.
+    """Return the arrays at the end of a run: components at the last saved time, and all arrays without a time axis.
 
-    Raises `UsageError` for a simulation of several replicas, which ends in several states.
+    Raises `UsageError` for a simulation of several replicas, because each ends in another state.
     """
     if "seed" in next(iter(run.state.values())).dims:
         raise UsageError("this stage continues a flow, but --from is a simulation of several replicas")
@@ -34,12 +34,12 @@ def ending(run: Trajectory) -> dict[str, np.ndarray]:
 def taken_over(
     run: Trajectory, system: System, given: Mapping[str, Any], *, preset: Any = None, config: Any = None
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Return the arrays at the end of a run and the parameters of the run that goes on from there.
+    """Return the arrays at the end of a run and the parameters of the continued run.
 
-    Parameters that the user does not name keep the run's values, but for the tier; `given`, `preset` and `config` are
-    what the user names.  A parameter that determines a constant of the equations, such as readouts of the teacher,
-    replaces that constant.  Raises `UsageError`, with the name, for a parameter that could not take effect any more:
-    one that says where a run starts, a size of the stored state, or one that determines what was drawn at the start.
+    Parameters that the user does not give keep the run's values, except the tier. The user gives them by `given`,
+    `preset` and `config`. A parameter that determines a constant of the equations, such as readouts of the teacher,
+    replaces that constant. Raises `UsageError`, with the name, for a parameter that cannot take effect any more: one
+    that determines the initial state, a size of the stored state, or one that determines numbers drawn at the start.
     """
     stored = {name: value for name, value in run.origin.parameters.items() if name != "tier"}
     named = {str(name): value for name, value in stated(system, given, preset, config).items()}
@@ -49,7 +49,7 @@ def taken_over(
     constants = {constant for name, value in changed.items() for constant in continuation.determined(name, value)}
     if constants:
         replaced = continuation.begun(dataclasses.replace(continuation.parameters, **changed))
-        assert replaced is not None  # each of the changes alone gave one
+        assert replaced is not None  # each of the changes alone determined one
         arrays |= {name: replaced.constants[name] for name in sorted(constants)}
     return arrays, {**stored, **named}
 
@@ -61,7 +61,7 @@ def _parameters(system: System, stored: Mapping[str, Any]) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class _Continuation:
-    """The end of a run, and what its start would have been with other parameters."""
+    """End of a run, and the start that it would have with other parameters."""
 
     run: Trajectory
     system: System
@@ -69,13 +69,13 @@ class _Continuation:
     parameters: Any
 
     def changed(self, named: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters among `named` whose values are not those of the run, without the tier."""
+        """Return the parameters among `named` whose values differ from those of the run, without the tier."""
         known = {name: value for name, value in named.items() if name != "tier"}
         values = parse_parameters(self.system.parameters, known)
         return {name: values[name] for name in known if values[name] != getattr(self.parameters, name)}
 
     def determined(self, name: str, value: Any) -> set[str]:
-        """Return the constants of the run that a changed parameter determines anew; raises `UsageError` (see above)."""
+        """Return the constants of the run that a changed parameter determines. Raises `UsageError` (see above)."""
         field = next(field for field in dataclasses.fields(self.parameters) if field.name == name)
         own = plain(getattr(self.parameters, name))
         if field.metadata.get("start"):
@@ -85,7 +85,7 @@ class _Continuation:
             )
         changed = dataclasses.replace(self.parameters, **{name: value})
         before, after = self.begun(self.parameters), self.begun(changed)
-        if before is None:  # a stage that only an earlier one can begin: it has no start of its own to compare with
+        if before is None:  # a stage that only follows an earlier one: it has no start to compare with
             return set()
         if after is None or self._values(after)[name] != value or _shapes(before) != _shapes(after):
             raise UsageError(
@@ -99,14 +99,14 @@ class _Continuation:
         """Return True if a constant must be replaced by the value that a changed parameter gives it."""
         kept = [self._entered(one.parameters, self.arrays, 0) for one in (before, after)]
         if None not in kept and _differ(*(one.constants.get(constant) for one in kept if one is not None)):
-            return False  # the stage computes it from the parameters in any case
+            return False  # the stage computes the constant from the parameters in any case
         again = [self.begun(one.parameters, 1) for one in (before, after)]
         drawn = any(
             one is None or _differ(one.constants[constant], first.constants[constant])
             for one, first in zip(again, (before, after), strict=True)
         )
         if drawn and before.scale != after.scale:
-            return False  # a dimension: it has other uses than the draw, which stays
+            return False  # a dimension: it is also used outside of the draw, which is unchanged
         if drawn or _differ(self.arrays[constant], before.constants[constant]):
             source = "was drawn at the start" if drawn else "came from elsewhere than its parameters"
             raise UsageError(
@@ -116,9 +116,9 @@ class _Continuation:
         return True
 
     def begun(self, parameters: Any, stream: int = 0) -> Initial | None:
-        """Return an initial condition of the run's stage whose constants follow from its parameters; None without one.
+        """Return an initial condition of the run's stage with constants from its parameters, or None.
 
-        The state of the run alone where the stage can begin with that, otherwise a start that is drawn.
+        It is the state of the run if the stage can begin with this state alone, otherwise a drawn start.
         """
         names = self.run.state.keys()
         moving = {name: values for name, values in self.arrays.items() if name in names}
@@ -126,11 +126,13 @@ class _Continuation:
         return found if found is not None else self._entered(parameters, None, stream)
 
     def _values(self, initial: Initial) -> dict[str, Any]:
-        """The parameters of an initial condition of the run's stage, by name."""
+        """Return the parameters of an initial condition of the run's stage, by name."""
         return values_of(self.system.stage(self.run.origin.stage), initial.parameters)
 
     def _entered(self, parameters: Any, arrays: Mapping[str, np.ndarray] | None, stream: int) -> Initial | None:
-        """Return the initial condition of the run's stage from some arrays, or None where it cannot begin like this."""
+        """Return the initial condition of the run's stage from some arrays, or None if the stage cannot begin with
+        them.
+        """
         stage = self.system.stage(self.run.origin.stage)
         seed = (self.run.origin.seed or 0) + stream
         try:

@@ -1,25 +1,29 @@
 """Distance of a number from a level, and the cubic through a step that reveals crossings inside the step.
 
-These are plain functions, which generated modules copy and the loops of blocks compile.
+These are plain functions. Generated modules copy them, and the loops of blocks compile them.
 """
 
 import numpy as np
 
 
 def measure(value, rule):
-    """How far an entry is beyond its threshold (not negative: crossed); rule = (threshold, direction, absolute, ..)."""
+    """Return the distance of an entry beyond its threshold, at least 0 if it has crossed; rule = (threshold, direction,
+    absolute, ..).
+    """
     if rule[2] > 0.0:
         value = abs(value)
     return rule[1] * (value - rule[0])
 
 
 def bump(y0, f0, y1, f1, h, x):
-    """The cubic through both ends and slopes of a step, at the fraction x of it."""
+    """Return the cubic through the values and slopes at both ends of a step, at the fraction x of the step."""
     return (1 + 2 * x) * (1 - x) ** 2 * y0 + x**2 * (3 - 2 * x) * y1 + h * (x * (1 - x) ** 2 * f0 - x**2 * (1 - x) * f1)
 
 
 def turning(y0, f0, y1, f1, h):
-    """Where in a step that cubic turns, as a fraction of it, if its slopes at the ends have opposite signs; else 0."""
+    """Return the turning point of that cubic, as a fraction of the step, if the slopes at the ends differ in sign; else
+    0.
+    """
     if not f0 * f1 < 0.0:
         return 0.0
     a, b = h * abs(f0), -h * abs(f1)

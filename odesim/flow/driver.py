@@ -1,4 +1,4 @@
-"""One loop for every run: piece by piece, with progress, a checkpoint now and then, and Ctrl-C heard between pieces."""
+"""One loop for every run: piece by piece, with progress, checkpoints, and Ctrl-C between the pieces."""
 
 import contextlib
 import time
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from odesim.store import Checkpoint
 
 Progress = Callable[[float, float], None]
-"""Called with what is done and the whole, in units of the clock."""
+"""Function called with the finished part and the whole, in units of the clock."""
 CHECKPOINT_SECONDS = 10.0
-"""A run that is killed loses this much of its work at most."""
+"""Seconds between checkpoints, the most work that a killed run loses."""
 PIECE_SECONDS = 0.25
-"""About how long compiled code runs between two looks at Ctrl-C, the progress and the clock of the checkpoints."""
+"""Approximate seconds of compiled code between two checks of Ctrl-C, the progress and the checkpoints."""
 
 
 @runtime_checkable
 class Course(Protocol):
-    """What can be driven: it goes forward a piece at a time and can be put away between two pieces.
+    """Computation in pieces, which can be stored between two pieces.
 
-    `advance` takes one piece, and gives the outcome instead where there is none left or none can be taken.  A piece
-    that Ctrl-C breaks off leaves the course as it was before it.  `reached` is how far it is on the clock of the
-    progress bar; `state` are the arrays from which `restore` goes on.
+    `advance` computes one piece. It returns the outcome if no piece is left or if the next piece is impossible. If
+    Ctrl-C interrupts a piece, the computation is in the state before this piece. `reached` is the time on the clock of
+    the progress bar; `state` are the arrays from which `restore` continues.
     """
 
     @property
@@ -52,12 +52,14 @@ class Pace:
         self.most = 1024
 
     def count(self, remaining: int) -> int:
-        """The number of steps of the next piece, out of those that remain."""
+        """Return the number of steps of the next piece, out of the remaining ones."""
         return min(remaining, self.most)
 
     @contextlib.contextmanager
     def timed(self) -> Iterator[None]:
-        """Around a piece: the next one is twice or half as long where this one was too short or too long."""
+        """Context manager around a piece. If the piece was too short or too long, the next one is twice or half as
+        long.
+        """
         began = time.monotonic()
         yield
         seconds = time.monotonic() - began
@@ -70,10 +72,11 @@ class Pace:
 def drive(
     course: Course, whole: float, progress: Progress | None = None, checkpoint: "Checkpoint | None" = None
 ) -> tuple[Outcome, float]:
-    """Take a course to its end, from its checkpoint if there is one; its outcome, and the seconds that it took.
+    """Run a computation to its end, from its checkpoint if there is one. Return its outcome and its duration in
+    seconds.
 
-    Ctrl-C is raised again after a checkpoint is written; with one that `ends` it is the outcome.  Raises `UsageError`
-    for the checkpoint of another request.
+    Ctrl-C is raised again after a checkpoint is written. If the checkpoint `ends` the run, the interruption is the
+    outcome. Raises `UsageError` for the checkpoint of another request.
     """
     stored = checkpoint.read() if checkpoint is not None else None
     if stored is not None:

@@ -1,4 +1,4 @@
-"""Equations of independent blocks, each integrated with its own steps: what is cheap for one is cheap for all."""
+"""Equations of independent blocks, each integrated with its own steps, so that slow blocks take few steps."""
 
 import concurrent.futures
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from odesim.store import Checkpoint
 
 SOLVER = "blocks"
-"""The name of this integrator for `--solver`."""
+"""Name of this integrator for `--solver`."""
 
 
 def solve(
@@ -34,7 +34,7 @@ def solve(
     times = saved_times(case, case.until) if times is None else np.asarray(times, float)
     with _Blocks(problem, times) as course:
         ended, seconds = drive(course, case.until, progress, checkpoint)
-    if ended.kind == "interrupted":  # some blocks are at the horizon and others have not begun: there is no state
+    if ended.kind == "interrupted":  # some blocks are at the horizon, others have not begun: no common state
         raise KeyboardInterrupt
     steps, rejected, evaluations = (int(n) for n in course.found.counts.sum(axis=0))
     statistics = {
@@ -51,7 +51,7 @@ def solve(
 
 
 class _Blocks:
-    """All blocks as a course: one piece is a few chunks of blocks for every worker, each taken to the horizon."""
+    """All blocks as one computation. A piece is a few chunks of blocks for every worker, integrated to the horizon."""
 
     def __init__(self, problem: Problem, times: np.ndarray) -> None:
         equations = problem.equations
@@ -82,7 +82,7 @@ class _Blocks:
         count = len(self.start)
         if self.done == count:
             until = self.problem.clock(self.problem.case.until)
-            return Outcome("completed", until, f"reached time {until:g}")  # or not: `outcome_of` reads the status
+            return Outcome("completed", until, f"reached time {until:g}")  # or not finished: `outcome_of` reads it
         end = min(self.done + 4 * self.workers * self.width, count)
         list(self.pool.map(self._take, (slice(k, min(k + self.width, end)) for k in range(self.done, end, self.width))))
         self.done = end
@@ -93,7 +93,7 @@ class _Blocks:
 
         control = Control(*self.problem.tolerances(), MOST_STEPS, np.inf, self.problem.case.until)
         found = Found(*(values[chunk] for values in self.found))
-        blocks = as_blocks(*self.programs, chunk)  # each thread has tables of its own
+        blocks = as_blocks(*self.programs, chunk)  # each thread needs its own tables
         blocks.integrate(self.start[chunk], self.times, control, self.watch, found)
 
     def state(self) -> dict[str, np.ndarray]:
@@ -108,7 +108,9 @@ class _Blocks:
 
 
 def outcome_of(problem: Problem, record: Record, status: np.ndarray) -> Outcome:
-    """Completed, or failed at the last time at which every block is good; later states are left out."""
+    """Return the outcome: completed, or failed at the last time at which every block is good. Later states are left
+    out.
+    """
     if not status.any():
         until = problem.clock(problem.case.until)
         return Outcome("completed", until, f"reached time {until:g}")

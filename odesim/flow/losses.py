@@ -1,20 +1,20 @@
-"""Checks of a finished run's losses: rounding below zero, and a loss that diverged."""
+"""Checks of the losses of a finished run: rounding below zero, and divergence."""
 
 from collections.abc import Iterable
 
 import numpy as np
 
 WITHIN = 10.0
-"""Errors of a run are taken to be at most this many tolerances."""
+"""Assumed upper bound of the errors of a run, in tolerances."""
 GREW = 1e3
-"""A loss diverged if it and the state grew at least this many times."""
+"""Factor by which both the loss and the state grow in a divergent run."""
 
 
 def zero_within_error(values: np.ndarray, rtol: float) -> np.ndarray:
-    """Return the values with 0 for those below zero by no more than their error.
+    """Return the values; negative values within their error of 0 are replaced by 0.
 
-    The error is `WITHIN` times `rtol` of the largest value.  A quantity that is negative beyond it, such as the loss
-    -f y, is returned as it is.
+    The error is `WITHIN` times `rtol` of the largest value. Values that are more negative, such as those of the loss -f
+    y, are unchanged.
 
     >>> zero_within_error(np.array([1.0, 1e-3, -2e-9]), 1e-8).tolist()
     [1.0, 0.001, 0.0]
@@ -28,11 +28,11 @@ def zero_within_error(values: np.ndarray, rtol: float) -> np.ndarray:
 
 
 def divergence(loss: np.ndarray, components: Iterable[np.ndarray], how: str) -> str:
-    """Return the sentence on a loss (time,) that diverged, or "".
+    """Return a sentence if the loss (time,) diverged, otherwise "".
 
-    It diverged if it ends `GREW` times above its start, and an entry of the state (time, ..) grew as much from its
-    start or from 1: a loss that grows from an optimum, where it was tiny, leaves the weights as large as they were.
-    `how` says why, or what to try.
+    It diverged if its last value is `GREW` times its first, and an entry of the state (time, ..) grew as much from its
+    start or from 1. A tiny loss that grows from an optimum leaves the weights as large as they were. `how` is the cause
+    or a hint.
     """
     if len(loss) < 2 or not abs(loss[-1]) > GREW * abs(loss[0]):
         return ""

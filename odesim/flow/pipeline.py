@@ -1,4 +1,4 @@
-"""Several stages of a system in one run: each starts where the one before it ended."""
+"""Several stages of a system in one run. Each starts at the end of the stage before."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -24,10 +24,11 @@ from odesim.request.trajectory import Outcome, Trajectory, Variable
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pipeline(SeveralStages[Case]):
-    """The cases of the stages in order, and the stored run (its digest and arrays) they start from, if any.
+    """Cases of the stages in order, and the stored run (its digest and arrays) that they continue, if any.
 
-    The stages share one clock as long as they measure time alike: `until` of a case is an end time on it where it
-    was given, otherwise the duration of the stage.  `time`, `clock` and `stage` are where the stored run left off.
+    The stages share one clock if they have the same unit of time. `until` of a case is an end time on this clock if the
+    user gives it, otherwise the duration of the stage. `time`, `clock` and `stage` are those at the end of the stored
+    run.
     """
 
     previous: Mapping[str, np.ndarray] | None = None
@@ -37,7 +38,7 @@ class Pipeline(SeveralStages[Case]):
 
     @property
     def method(self) -> str:
-        """A flow."""
+        """Method: a flow."""
         return "flow"
 
 
@@ -50,11 +51,12 @@ def build(
     until: Any = None,
     **options: Any,
 ) -> Pipeline:
-    """The pipeline of the stages "NAME,NAME,..", "all" or one NAME, from the beginning or from a stored run `start`.
+    """Return the pipeline of the stages "NAME,NAME,..", "all" or one NAME, from the beginning or from a stored run
+    `start`.
 
-    `until` is the end time of the one stage with a clock, or "NAME=T,NAME=T" (or a mapping), the end times of those
-    named; the others run for their own horizon.  A run continued with `start` keeps its system, parameters and seed
-    unless they are given again.  Raises `UsageError` for stages out of order, and for end times that leave a stage no
+    `until` is the end time of the one stage with a clock, or "NAME=T,NAME=T" (or a mapping), the end times of the named
+    stages. The other stages run for their horizons. A continued run keeps the system, parameters and seed of `start`
+    unless the user gives others. Raises `UsageError` for stages out of order, and for end times that leave a stage no
     time.
     """
     previous = None
@@ -89,7 +91,7 @@ def build(
 
 
 def end_times(system: System, names: list[str], until: Any) -> dict[str, Any]:
-    """The end times that were given, by stage."""
+    """Return the given end times, by stage."""
     clocked = [name for name in names if isinstance(system.stage(name), Dynamics)]
     if until is None:
         return {}
@@ -113,7 +115,7 @@ def end_times(system: System, names: list[str], until: Any) -> dict[str, Any]:
 
 
 def _require_time(pipeline: Pipeline) -> None:
-    """Raise `UsageError` where a stage would have to end before it starts, as far as this is known beforehand."""
+    """Raise `UsageError` if a stage would end before it starts, as far as this is known in advance."""
     time, clock, before = pipeline.time, pipeline.clock, "the run of --from"
     for case in pipeline.cases:
         stage = case.system.stage(case.stage)
@@ -131,7 +133,7 @@ def _require_time(pipeline: Pipeline) -> None:
 
 
 def _course(system: System, parameters: Mapping[str, Any], options: Mapping[str, Any], continued: bool) -> list[str]:
-    """The stages of a complete run, in order."""
+    """Return the stages of a complete run, in order."""
     if system.course is None:
         return [stage.name for stage in system.stages]
     chosen = {name: options[name] for name in ("preset", "config", "initial") if name in options}
@@ -139,7 +141,7 @@ def _course(system: System, parameters: Mapping[str, Any], options: Mapping[str,
 
 
 def stage_names(system: System, stages: str | None, start: Any, course: list[str] | None = None) -> list[str]:
-    """The stages asked for, in the system's order; "all" are those of `course` that are still to come."""
+    """Return the requested stages in the system's order; "all" are the remaining stages of `course`."""
     known = [stage.name for stage in system.stages]
     if stages == "all":
         course = known if course is None else course
@@ -162,10 +164,10 @@ def stage_names(system: System, stages: str | None, start: Any, course: list[str
 def run(
     pipeline: Pipeline, progress: Callable[[float, float], None] | None = None, checkpoint: Any = None
 ) -> list[Trajectory]:
-    """All stages in order; a stage that fails, or after which none can follow, ends the run and is the last.
+    """Run all stages in order. A stage that fails, or that no stage can follow, is the last.
 
-    Raises `Unfinished` where a later stage cannot start, and `Interrupted` where the user stops one: both hold the
-    stages before it.
+    Raises `Unfinished` if a later stage cannot start, and `Interrupted` if the user stops a stage. Both exceptions have
+    the stages before.
     """
     previous, made = pipeline.previous, []
     time, clock = pipeline.time, pipeline.clock
@@ -196,7 +198,7 @@ def run(
 
 
 def run_stage(case: Case, previous: Mapping[str, np.ndarray] | None) -> Trajectory:
-    """One stage from the end of an earlier one (or from its own initial condition), its clock at 0."""
+    """Run one stage from the end of an earlier one (or from its own initial condition), with its clock at 0."""
     return _staged(case, previous, 0.0, "")[0]
 
 
@@ -210,9 +212,10 @@ def _staged(
     checkpoint: Any = None,
     goes_on: bool = False,
 ) -> tuple[Trajectory, str]:
-    """One stage, whose clock goes on from `time` where it is the same, and why none can follow ("": one can).
+    """Run one stage. Return its trajectory, and the reason why no stage can follow ("" if one can). ¶ The clock
+    continues from `time` if the clock is the same.
 
-    One that `goes_on` has begun before: what it changes when it begins has been done.
+    A stage that `goes_on` has begun before, so its changes at the beginning are not repeated.
     """
     stage = case.system.stage(case.stage)
     rng = streams.generator(case.seed, "initial")
@@ -248,7 +251,7 @@ def _past(
 ) -> Past:
     """Return the hitting times of earlier stages on the same clock, for components that continued unchanged.
 
-    A component that a stage draws anew has no past; `kept` selects the entries that are left.
+    A component that a stage draws anew has no earlier hitting times; `kept` selects the remaining entries.
     """
     if not time or previous is None:
         return Past(time)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from odesim.code.right_hand_side import RightHandSide
 
 NEAR = 1e-10
-"""The clock of a state that differs by this part of a time from it has reached it: steps add up to it with rounding."""
+"""Relative difference below which the clock has reached a given time; it covers the rounding of added steps."""
 RTOL_FLOOR = 1e-13
-"""Below this relative tolerance float64 round-off, not the step size, decides the error."""
+"""Smallest relative tolerance. Below it float64 round-off, not the step size, decides the error."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +33,9 @@ class Past:
     hits: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     def of(self, name: str, found: np.ndarray) -> np.ndarray:
-        """Hitting times on the whole clock, from those `found` since `time` (0: already past, infinite: not yet)."""
+        """Return hitting times on the shared clock from those `found` since `time` (0: already crossed, infinite: not
+        yet).
+        """
         known = self.hits.get(name)
         since = np.asarray(found + self.time)
         return since if known is None else np.where(np.isfinite(known), known, since)
@@ -43,7 +45,7 @@ class Past:
 class Problem:
     """A case with its equations, initial condition and compiled functions.
 
-    It is integrated from 0 for the duration `case.until`; the clock of the trajectory goes on from the `past`.
+    It is integrated from 0 for the duration `case.until`. The clock of the trajectory continues that of the `past`.
     """
 
     case: Case
@@ -54,7 +56,7 @@ class Problem:
     past: Past = Past()
 
     def clock(self, t: float) -> float:
-        """The reading of the clock `t` after the start of the stage."""
+        """Return the reading of the clock at `t` after the start of the stage."""
         return self.past.time + float(t)
 
     @property
@@ -64,12 +66,12 @@ class Problem:
 
     @property
     def start(self) -> np.ndarray:
-        """The flat state at time 0."""
+        """Flat state at time 0."""
         return self.equations.start(self.initial)
 
     @functools.cached_property
     def bounds(self) -> Bounds:
-        """The least and the greatest value of every entry of the flat state, infinite where none is declared."""
+        """Lower and upper bounds of every entry of the flat state, infinite if none is declared."""
         size = self.start.size
         lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
         for component in self.equations.state:
@@ -80,32 +82,36 @@ class Problem:
 
     @property
     def smooth(self) -> Smooth:
-        """How one integrator follows the flow: independent blocks, taken together, are a smooth one like any other."""
+        """Properties of the flow for a single integrator. Independent blocks together are also a smooth flow."""
         advance = self.equations.advance
         if isinstance(advance, Recursion):
             return Smooth(clock=advance.clock, breaks=advance.breaks, ended=advance.ended)
         return advance if isinstance(advance, Smooth) else Smooth()
 
     def moment(self, y: np.ndarray, near: float = 0.0) -> float:
-        """The time of the clock in a state; that of a break from which it differs by rounding or by at most `near`."""
+        """Return the clock time of a state, or the time of a break that differs from it by rounding or by at most
+        `near`.
+        """
         now = float(self.equations.unpack(y)[self.smooth.clock])
         return next((time for time in self.smooth.breaks if abs(time - now) <= max(near, NEAR * abs(time))), now)
 
     def ended(self, y: np.ndarray) -> str:
-        """Why the equations are not defined beyond a state; "" where they do not know."""
+        """Return the reason why the equations are not defined beyond a state, or ""."""
         return self.smooth.ended(dataclasses.replace(self.initial, state=self.equations.unpack(y)))
 
     def next_break(self, t: float, y: np.ndarray) -> float:
-        """The time, on the clock of t, at which the equations jump or bend next; infinite where they do not."""
+        """Return the next time, on the clock of t, at which the equations jump or have a kink; infinite if there is
+        none.
+        """
         if not self.smooth.breaks:
             return np.inf
         now = self.moment(y)
         return min((t + (time - now) for time in self.smooth.breaks if time > now), default=np.inf)
 
     def onward(self, y: np.ndarray, near: float = 0.0) -> tuple["Problem", np.ndarray]:
-        """The problem with the arguments that hold from a state on up to the next break, and that state.
+        """Return the problem with the arguments that are valid from a state up to the next break, and that state.
 
-        Its clock reads the time of a break that is at most `near`.
+        If a break is at most `near` away, its clock is set to the time of the break.
         """
         if not self.smooth.breaks:
             return self, y
@@ -115,7 +121,7 @@ class Problem:
         return dataclasses.replace(self, arguments=self.equations.arguments(initial)), moved
 
     def pieces(self, states: np.ndarray) -> list[tuple["Problem", np.ndarray]]:
-        """The problem that each of some states (N, size) belongs to, and the numbers of its states, in order."""
+        """Return the problem for each group of states (N, size), and the indices of these states, in order."""
         if not self.smooth.breaks or not len(states):
             return [(self, np.arange(len(states)))]
         piece = np.searchsorted(self.smooth.breaks, [self.moment(y) for y in states], side="right")
@@ -124,36 +130,36 @@ class Problem:
 
     @property
     def rtol(self) -> float:
-        """The relative tolerance asked for, or that below which the right-hand side is not known where none was."""
+        """Relative tolerance of the request, at least the accuracy to which the right-hand side is known."""
         return self.case.rtol if "rtol" in self.case.options else max(self.case.rtol, self.smooth.rough)
 
     def tolerances(
         self, relative: float = LOCAL[0], floor: float = LOCAL[1], y: np.ndarray | None = None
     ) -> tuple[float, float]:
-        """The relative and absolute tolerance of one step: `relative` times what is asked of the answer.
+        """Return the relative and absolute tolerance of one step: `relative` times that of the answer.
 
-        With a state y, those from there on: a start that was tiny is resolved until it has grown.
+        With a state y, the tolerances from this state on: a tiny start is resolved only until it has grown.
         """
         resolved = self.tiny is not None and y is not None and self.phase(y) == GROWN
         return max(relative * self.rtol, floor), LOCAL[0] * (self.ordinary_atol if resolved else self.atol)
 
     def within(self, y: np.ndarray) -> np.ndarray:
-        """The tolerance of every entry of a state (n,), as it was asked for."""
+        """Return the requested tolerance of every entry of a state (n,)."""
         return self.rtol * np.abs(y) + self.atol
 
     def phase(self, y: np.ndarray) -> int:
-        """How much of a tiny start has grown in y (`Tiny.phase`); 2 where nothing was tiny."""
+        """Return the phase of growth of a tiny start in y (`Tiny.phase`), or 2 for a start that is not tiny."""
         return GROWN if self.tiny is None else self.tiny.phase(y, self.initial.scale)
 
     def escaping(self, y: np.ndarray) -> bool:
-        """Return True if y is the tiny start still, and grows: steps of equal length then follow an exponential."""
+        """Return True if y is still the tiny start and grows. Steps of equal length then follow an exponential."""
         return self.tiny is not None and self.phase(y) == 0 and self.tiny.growing(y, self.slope()(0.0, y))
 
     @property
     def error_bounds(self) -> Bounds:
-        """The bounds from which integrators measure errors, moved away where the tolerance is below the ordinary one.
+        """Bounds from which integrators measure errors. They are moved away if the tolerance is below the ordinary one.
 
-        An entry next to a bound of 1 is known to the spacing of the numbers there, however small others are.
+        Near a bound of 1 an entry has the spacing of floats near 1, however small other entries are.
         """
         atol = self.atol
         if self.tiny is None and atol >= np.finfo(float).eps * self.rtol:
@@ -163,12 +169,12 @@ class Problem:
 
     @functools.cached_property
     def derivative(self) -> "RightHandSide | None":
-        """The right-hand side as compiled loops call it, where the equations are a statement."""
+        """Right-hand side in the form of compiled loops, if the equations are a statement."""
         found = self.functions.get("derivative")
         return found(self.arguments) if found is not None else None
 
     def slope(self) -> Callable[[float, np.ndarray], np.ndarray]:
-        """dy/dt = F(t, y) with NumPy arrays in and out, for an integrator that is not traced."""
+        """Return dy/dt = F(t, y) as a function of NumPy arrays, for an integrator that is not traced."""
         flow, arguments = self.functions["flow"], self.arguments
         if self.derivative is not None:
             return self.derivative
@@ -183,7 +189,7 @@ class Problem:
 
     @property
     def atol(self) -> float:
-        """The absolute tolerance that was asked for, else the ordinary one, or that of a tiny start."""
+        """Absolute tolerance of the request, otherwise the ordinary one, or that of a tiny start."""
         if self.case.atol is not None:
             return self.case.atol
         return self.ordinary_atol if self.tiny is None else self.rtol * VISIBLE * self.tiny.scale
@@ -192,14 +198,15 @@ class Problem:
     def ordinary_atol(self) -> float:
         """rtol * 1e-2 times the typical size of the initial overlaps.
 
-        Where the right-hand side is not known better than `rough`, it is that: its jumps know nothing of the scale.
+        If the right-hand side is only known to `rough`, this is the tolerance, because its jumps do not depend on the
+        scale.
         """
         known = 0.0 if "rtol" in self.case.options else self.smooth.rough
         return max(self.rtol * VISIBLE * self.initial.scale, known)
 
     @functools.cached_property
     def tiny(self) -> Tiny | None:
-        """The tiny entries of the start, where the absolute tolerance is left to the program and steps have errors."""
+        """Tiny entries of the start, if the program chooses the absolute tolerance and steps have errors."""
         if self.case.atol is not None or not isinstance(self.equations.advance, Smooth | Independent):
             return None
         slope, initial, layout = self.slope(), self.initial, self.equations.layout
@@ -208,13 +215,13 @@ class Problem:
 
 
 def initial_condition(case: Case) -> Initial:
-    """The initial condition of a case: drawn from its seed, or made of the arrays of its file."""
+    """Return the initial condition of a case: drawn from its seed, or made of the arrays of its file."""
     stage = case.system.stage(case.stage)
     return begun(case, load(stage.enter)(case.parameters, case.initial, streams.generator(case.seed, "initial")))
 
 
 def prepare(case: Case, initial: Initial | None = None, past: Past = Past()) -> Problem:
-    """Compile the equations of a case at its initial condition (or at a given one, after the `past`)."""
+    """Compile the equations of a case at its initial condition, or at a given one after the `past`."""
     stage = case.system.stage(case.stage)
     if case.rtol < RTOL_FLOOR:
         raise UsageError(f"--rtol must be at least {RTOL_FLOOR:g} in float64, but {case.rtol:g} was given")
@@ -232,7 +239,7 @@ def prepare(case: Case, initial: Initial | None = None, past: Past = Past()) -> 
 
 
 def clocked(equations: Equations, initial: Initial, time: float) -> Initial:
-    """The initial condition with the clock set, where the equations have one."""
+    """Return the initial condition with the clock set, if the equations have a clock."""
     advance = equations.advance
     if not isinstance(advance, Smooth | Recursion) or not advance.clock:
         return initial
@@ -240,7 +247,7 @@ def clocked(equations: Equations, initial: Initial, time: float) -> Initial:
 
 
 def _require_scale(problem: Problem) -> None:
-    """Raise `UsageError` for an absolute tolerance of 0 where an entry has no size that errors could be relative to."""
+    """Raise `UsageError` for an absolute tolerance of 0 if an entry has no size to which errors are relative."""
     if problem.case.atol != 0.0:
         return
     y = problem.start
@@ -255,7 +262,7 @@ def _require_scale(problem: Problem) -> None:
 
 
 def _require_finite(initial: Initial) -> None:
-    """Raise `UsageError` for a start that holds no numbers: too large to be squared, or none to begin with."""
+    """Raise `UsageError` for an initial state that is not finite, or whose squares overflow."""
     for name, values in {**initial.state, **initial.constants}.items():
         array = np.asarray(values)
         if array.dtype.kind == "f" and not np.isfinite(array).all():
@@ -266,7 +273,7 @@ def _require_finite(initial: Initial) -> None:
 
 
 def compile_functions(equations: Equations, backend: str) -> Mapping[str, Callable[..., Any]]:
-    """`flow` and `loss` for a back end ("numba", "jax" or "numpy"), called with the run-time arguments."""
+    """Return `flow` and `loss` for a back end ("numba", "jax" or "numpy"), called with the run-time arguments."""
     from odesim.code import arrays, compile, generated
 
     if equations.code.statement is not None:
@@ -277,7 +284,7 @@ def compile_functions(equations: Equations, backend: str) -> Mapping[str, Callab
         return compile.compile_numba(equations)
     if backend == "jax":
         _configure_jax()
-    # What is means over arrays has no loops for numba to compile.
+    # Means over arrays have no loops for numba to compile.
     return arrays.compile_arrays(equations, "numpy" if backend == "numba" else backend)
 
 

@@ -13,13 +13,13 @@ from odesim.flow.solvers.step import INTERIOR, Segment
 
 FRACTIONS = np.array([0.0, *INTERIOR, 1.0])
 TO_CUBIC = np.linalg.pinv(np.vander(FRACTIONS, 4))
-"""From values at these parts of a step to the coefficients of the cubic nearest to them, its highest power first."""
+"""Matrix from values at these fractions of a step to the coefficients of the best cubic, highest power first."""
 NEAR = 1e-3
-"""Half-width, in steps, of the bracket tried around the cubic's root before the whole step is searched."""
+"""Half-width, in steps, of the first bracket around the root of the cubic. Then the whole step is searched."""
 
 
 class Recorder:
-    """Collects saved states and the first crossing time of every entry (infinite where there is none)."""
+    """Collects saved states and the first crossing time of every entry (infinite without a crossing)."""
 
     def __init__(self, equations: Equations, start: float, y: np.ndarray, times: np.ndarray) -> None:
         self.equations = equations
@@ -40,12 +40,12 @@ class Recorder:
 
     @property
     def _single(self) -> list[Crossing]:
-        """The crossings of entries that stand in the state, which sums of entries do not."""
+        """Crossings of entries of the state, without those of sums of entries."""
         return [crossing for crossing in self.equations.crossings if crossing.summed is None]
 
     @property
     def due(self) -> float:
-        """The next time at which a state is to be saved, infinite after the last."""
+        """Next time at which a state is saved, infinite after the last."""
         return float(self.times[self.saved]) if self.saved < self.times.size else np.inf
 
     def take(self, segment: Segment) -> bool:
@@ -59,12 +59,14 @@ class Recorder:
         last = self.saved + int(np.searchsorted(self.times[self.saved :], end, side="right"))
         if last > self.saved:
             self.states[self.saved : last] = states_between(state, begin, end, self.times[self.saved : last])
-            if self.times[last - 1] == end:  # not the polynomial's, which is rounded otherwise
+            if self.times[last - 1] == end:  # not that of the polynomial, which is rounded differently
                 self.states[last - 1] = state(end)
             self.saved = last
 
     def _locate(self, segment: Segment) -> float:
-        """Find all first crossings inside the step; the end of the step, or of the run if one is terminal."""
+        """Find all first crossings inside the step. Return the end of the step, or of the run if a crossing is
+        terminal.
+        """
         end = segment.t1
         if not self._may_cross(segment):
             return end
@@ -79,7 +81,7 @@ class Recorder:
                 index = tuple(int(k) for k in entry)
                 course = values[(slice(None), *index)]
                 key = course.tobytes()  # equal for (i, j) and (j, i) of a symmetric matrix
-                if key not in located:  # where the cubic is wrong, the entry may cross later in the step
+                if key not in located:  # the cubic may be wrong: the entry may cross later in the step
                     roots = (self._root(crossing, index, segment, float(times[k])) for k in np.flatnonzero(course >= 0))
                     located[key] = next((root for root in roots if root is not None), None)
                 time = located[key]
@@ -94,13 +96,17 @@ class Recorder:
         return end
 
     def _unmet(self, crossing: Crossing) -> np.ndarray:
-        """Where in the flat state the entries lie that have not crossed yet; those of a symmetric matrix once."""
+        """Return the places in the flat state of the entries that have not crossed yet; those of a symmetric matrix
+        once.
+        """
         places, entries = self._distinct[crossing.component]
         return places[np.isinf(self.hits[crossing.name].ravel()[entries])]
 
     def _watch(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """(places in the flat state, signs of the entries, thresholds) of what has not crossed yet, an absolute value
-        as both signs; an entry has crossed where sign times it is at least its threshold.  `None`: not known.
+        """Return (places in the flat state, signs, thresholds) of the entries that have not crossed yet, or None if
+        unknown.
+
+        An entry has crossed if sign times entry is at least its threshold. An absolute value has a row for each sign.
         """
         parts = []
         for crossing in self.equations.crossings:
@@ -125,11 +131,13 @@ class Recorder:
         return bool((signs * segment.interior(places)[1] >= levels).any())
 
     def _root(self, crossing: Crossing, index: tuple[int, ...], segment: Segment, upper: float) -> float | None:
-        """The crossing of one entry in [t0, upper]; `None` if the accurate interpolant does not cross after all."""
+        """Return the crossing of one entry in [t0, upper]; None if the accurate interpolant does not cross after
+        all.
+        """
         place = int(self._entries[crossing.component][index]) if crossing.summed is None else -1
 
         def at(y: np.ndarray) -> float:
-            # a look at one entry: taking the whole state apart for it takes longer than the interpolant
+            # reads one entry, because unpacking the whole state takes longer than the interpolant
             if place >= 0:
                 return float(crossing.margin(y[place]))
             return float(crossing.margin(crossing.entries(self.equations.unpack(y)[crossing.component])[index]))
@@ -152,20 +160,20 @@ class Recorder:
             hits[hits > end] = np.inf
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
-        """Times and states saved; a run that ended early also keeps its last good state."""
+        """Return the saved times and states. A run that ended early also keeps its last good state."""
         times, states = self.times[: self.saved], self.states[: self.saved]
         if self.saved < self.times.size and (self.saved == 0 or self.end[0] > times[-1]):
             times, states = np.append(times, self.end[0]), np.vstack([states, self.end[1]])
         return times, states
 
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """Everything needed to go on from the last step."""
+        """Return everything that is needed to continue from the last step."""
         arrays = {f"hits_{name}": values for name, values in self.hits.items()}
         saved = self.states[: self.saved]
         return {"time": np.array(self.end[0]), "y": self.end[1], "saved": saved, **arrays}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Go back to a checkpoint."""
+        """Restore the recorder from a checkpoint."""
         self.end = (float(arrays["time"]), arrays["y"])
         self.saved = len(arrays["saved"])
         self.states[: self.saved] = arrays["saved"]
@@ -174,7 +182,7 @@ class Recorder:
 
 
 def _distinct(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The places in the flat state of the entries of a component, and which of its flat entries lies there first."""
+    """Return the places in the flat state of the entries of a component, and the first flat entry of each place."""
     places, first = np.unique(entries, return_index=True)
     return places[places >= 0], first[places >= 0]
 
@@ -182,9 +190,9 @@ def _distinct(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _narrow(
     segment: Segment, at: Callable[[np.ndarray], float], value: Callable[[float], float], upper: float
 ) -> tuple[float, float] | None:
-    """A short bracket of the root around that of the cheap cubic, since every accurate value costs a step.
+    """Return a short bracket of the root around that of the cheap cubic, because every accurate value costs a step.
 
-    `None` where the accurate values do not change sign in it.
+    None if the accurate values do not change sign in it.
     """
     width, states = segment.t1 - segment.t0, segment.interior(slice(None))[1]
     cubic = TO_CUBIC @ [at(y) for y in (segment.y0, *states, segment.y1)]
@@ -199,12 +207,12 @@ def _narrow(
 
 @dataclasses.dataclass
 class Record:
-    """Saved states (times, entries) and hitting times by name, of a run that needs no recorder."""
+    """Saved states (times, entries) and hitting times by name, for a run without a recorder."""
 
     times: np.ndarray
     states: np.ndarray
     hits: dict[str, np.ndarray]
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
-        """Times and states saved."""
+        """Return the saved times and states."""
         return self.times, self.states

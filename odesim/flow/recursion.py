@@ -1,6 +1,7 @@
 """Recursions: the map y -> y + h F(t, y), applied a whole number of times, in place of an integrator.
 
-Either the equations are one (a training step of the population), or a smooth flow is descended at a given step.
+Either the equations are a recursion (a training step of the population), or a smooth flow is followed with a given
+step.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 REFUSED = ("rtol", "atol", "solver")
 OFF = 1e-6
-"""Times to save at may be off a whole number of steps by this much of a step, which is rounding."""
+"""Rounding that is accepted between a save time and a whole number of steps, in steps."""
 
 
 def solve(
@@ -34,8 +35,8 @@ def solve(
 ) -> Trajectory:
     """Apply the map from 0 to the end of the case and save at the steps nearest to equally spaced times, or at `times`.
 
-    A hitting time is the first step at or past the threshold: a map has nothing between two steps.
-    Raises `UsageError` for the options of an integrator, and for `times` that are no whole numbers of steps.
+    A hitting time is the first step at or past the threshold, because a map has no states between two steps. Raises
+    `UsageError` for options of an integrator, and for `times` that are not whole numbers of steps.
     """
     for name in REFUSED:
         if name in problem.case.options:
@@ -57,10 +58,10 @@ def euler(
 ) -> Trajectory:
     """Gradient descent at a given step: y -> y + h F(t, y) for a smooth flow, with the step h of the case.
 
-    It is the recursion of the order parameters.  Where these are linear in the weights, and the weights move freely,
-    that is gradient descent on the population loss itself; where they are inner products of trained vectors, or the
-    weights stay on a sphere, it differs from descent of the weights by terms of order h^2 in every step.
-    Raises `UsageError` for tolerances, and as `solve` does.
+    This is the recursion of the order parameters. If they are linear in unconstrained weights, it equals gradient
+    descent on the population loss. If they are inner products of trained vectors, or the weights stay on a sphere, it
+    differs from gradient descent of the weights by terms of order h^2 in every step. Raises `UsageError` for
+    tolerances, and as `solve` does.
     """
     for name in ("rtol", "atol"):
         if name in problem.case.options:
@@ -78,7 +79,9 @@ def iterate(
     progress: Progress | None = None,
     checkpoint: "Checkpoint | None" = None,
 ) -> Trajectory:
-    """The map, applied up to the last of the numbers of steps in `schedule`, saved at each; a terminal hit ends it."""
+    """Apply the map up to the last number of steps in `schedule`, and save at each. A terminal hitting time ends the
+    run.
+    """
     course = _Map(problem, h, schedule)
     outcome, seconds = drive(course, problem.case.until, progress, checkpoint)
     record = Record(course.schedule[: len(course.saved)] * h, np.array(course.saved), course.hits)
@@ -87,7 +90,9 @@ def iterate(
 
 
 class _Map:
-    """The map as a course: one piece is a step where hitting times are looked for, else some of the steps to a save."""
+    """The map as a computation in pieces: one step if hitting times are recorded, otherwise some of the steps to a
+    save.
+    """
 
     def __init__(self, problem: Problem, h: float, schedule: np.ndarray) -> None:
         self.problem, self.h, self.schedule = problem, h, schedule
@@ -101,7 +106,9 @@ class _Map:
         return self.at * self.h
 
     def _change(self) -> None:
-        """Take the arguments that hold from here on, up to the step `change` at which the equations jump or bend."""
+        """Set the arguments that are valid from here on, up to the step `change` at which the equations jump or have a
+        kink.
+        """
         self.problem, self.y = self.problem.onward(self.y, OFF * self.h)
         self.take = stepper(self.problem, self.h)
         wait = self.problem.next_break(0.0, self.y) / self.h
@@ -142,9 +149,9 @@ class _Map:
 
 
 def plan(case: Case, h: float, name: str, times: np.ndarray | None) -> np.ndarray:
-    """The numbers of steps h, which the user calls `name`, at which states are saved.
+    """Return the numbers of steps at which states are saved. The step is h, an option called `name`.
 
-    Raises `UsageError` for `times` that are no whole numbers of steps, and for a case that ends before the first.
+    Raises `UsageError` for `times` that are not whole numbers of steps, and for a case that ends before the first step.
     """
     if times is not None:
         return require_whole_steps(np.asarray(times, float), h, name)
@@ -155,7 +162,7 @@ def plan(case: Case, h: float, name: str, times: np.ndarray | None) -> np.ndarra
 
 
 def require_whole_steps(times: np.ndarray, h: float, name: str) -> np.ndarray:
-    """Return the numbers of steps h, which the user calls `name`, at some times.
+    """Return the numbers of steps at some times. The step is h, an option called `name`.
 
     Raises `UsageError` for times between two steps, at which a map has no state.
     """
@@ -166,12 +173,12 @@ def require_whole_steps(times: np.ndarray, h: float, name: str) -> np.ndarray:
 
 
 def _step(h: float, name: str) -> str:
-    """A step, with what the user calls it where that has a name."""
+    """Return a step as text, with the name of its option if it has one."""
     return f"{name}={h:g}" if name else f"{h:g}"
 
 
 def stepper(problem: Problem, h: float) -> Callable[[float, np.ndarray, int], np.ndarray]:
-    """`advance(t, y, count)`: the state after `count` steps."""
+    """Return `advance(t, y, count)`, which computes the state after `count` steps."""
     flow, arguments = problem.functions["flow"], problem.arguments
     if problem.case.backend != "jax":
 
@@ -196,7 +203,7 @@ def stepper(problem: Problem, h: float) -> Callable[[float, np.ndarray, int], np
 
 
 def _first(problem: Problem, crossing: Any, y: np.ndarray, now: float, known: np.ndarray | None) -> np.ndarray:
-    """The hitting times so far: `now` for entries that are past the threshold for the first time."""
+    """Return the hitting times so far: `now` for entries that are past the threshold for the first time."""
     reached = crossing.margin(crossing.entries(problem.equations.unpack(y)[crossing.component])) >= 0
     before = np.full(reached.shape, np.inf) if known is None else known
     return np.where(np.isinf(before) & reached, now, before)

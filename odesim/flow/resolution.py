@@ -1,8 +1,9 @@
 """Absolute tolerances that resolve a start far below the typical size of its overlaps.
 
-The default absolute tolerance is relative to the typical size s of the small entries at the start, 1/sqrt(d).  A start
-at o << s escapes after a time that depends on o, through log(1/o) or a power of 1/o, so that an error of the size of
-that tolerance is an error of the answer.  Here the smallest scale of the start replaces s, as long as it lasts.
+The default absolute tolerance is relative to the typical size s of the small entries at the start, 1/sqrt(d). A start
+at o << s escapes after a time that depends on o, through log(1/o) or a power of 1/o. An error of the size of the
+default tolerance would therefore change this time. Here the smallest scale of the start replaces s until the entries
+have grown.
 """
 
 import dataclasses
@@ -14,27 +15,28 @@ from derivations.contract import Layout
 from odesim.errors import UsageError
 
 VISIBLE = 1e-2
-"""Entries of this part of the typical size are still resolved to the relative tolerance: the default absolute tolerance
-is so much below it.  Components whose largest entry is below that part of it are tiny."""
+"""Relative size of a tiny component. An entry of this part of the typical size is still resolved to the relative
+tolerance by the default absolute tolerance. A component is tiny if its largest entry is smaller.
+"""
 UNLIKELY = 1e-4
-"""Single entries are tiny below this part of the typical size, which few random starts have."""
+"""Relative size below which single entries are tiny. Few random starts have such entries."""
 RESIDUE = 1e-15
-"""Entries below this part of the largest are the rounding of products of vectors, not a start."""
+"""Relative size below which entries are rounding of products of vectors and not part of a start."""
 LIFTED = (1e-6, 1e-4)
-"""Sizes at which the law of a slope is read that may have underflowed."""
+"""Sizes at which a slope that may have underflowed is evaluated to find its power law."""
 STEP, DIFFERENCES = 1e-3, 70**0.5
-"""Relative step of the fourth differences that measure rounding, and by how much they enlarge it."""
+"""Relative step of the fourth differences that measure rounding, and the factor by which they enlarge it."""
 GROWN = 2
-"""The phase (`Tiny.phase`) in which nothing is tiny any more."""
+"""Phase (`Tiny.phase`) in which no entry is tiny any more."""
 SMALLEST = float(np.finfo(float).tiny)
-"""The smallest number with all its digits."""
+"""Smallest number with full precision."""
 
 Slope = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
 class Tiny:
-    """The tiny entries of a start: their places in the flat state, by component, and the `scale` to resolve.
+    """Tiny entries of a start: their places in the flat state, by component, and the `scale` to resolve.
 
     >>> found = Tiny((np.array([1, 2]),), 1e-9)
     >>> [found.phase(np.array([1.0, *M]), 1e-2) for M in ([1e-8, 1e-9], [1e-3, 1e-9], [1e-3, 1e-2])]
@@ -45,7 +47,9 @@ class Tiny:
     scale: float
 
     def phase(self, y: np.ndarray, typical: float) -> int:
-        """0 while no entry has left the tiny sizes, 1 where one has, 2 where all have: the ordinary tolerance does."""
+        """Return 0 while all entries are tiny, 1 if one has grown, 2 if all have grown and the ordinary tolerance is
+        enough.
+        """
         grown = np.abs(y[np.concatenate(self.places)]) >= VISIBLE * typical
         return int(grown.any()) + int(grown.all())
 
@@ -56,11 +60,12 @@ class Tiny:
 
 
 def tiny_components(layout: Layout, y: np.ndarray, typical: float, exact: bool) -> list[tuple[np.ndarray, float]]:
-    """Places and size of the tiny entries of every component of a start y that has some, against the size `typical`.
+    """Return places and size of the tiny entries of a start y, for every component with tiny entries relative to
+    `typical`.
 
-    A component is tiny with its largest entry, unless that is the rounding of a start that is not `exact`.  A single
-    entry is tiny only where chance does not make it so: of n random entries the smallest is about 1/n of their size,
-    and counts n times.
+    A component is tiny if its largest entry is, unless this entry is the rounding of a start that is not `exact`. A
+    single entry is tiny only if this is not due to chance: the smallest of n random entries is about 1/n of their size,
+    and is multiplied by n here.
 
     >>> from derivations.contract import Dense
     >>> layout = Layout((Dense("M", (2,)), Dense("Q", (2,))))
@@ -84,14 +89,14 @@ def tiny_components(layout: Layout, y: np.ndarray, typical: float, exact: bool) 
 
 
 def tiny_start(layout: Layout, y: np.ndarray, slope: Slope, typical: float, exact: bool, rtol: float) -> Tiny | None:
-    """The tiny entries of a start that decide how it goes on; None if the ordinary tolerance resolves it.
+    """Return the tiny entries of a start that determine the run; None if the ordinary tolerance resolves them.
 
-    An entry that other entries drive leaves its start at once, whatever its size: with the tiny entries at zero its
-    slope, the drive, is that of the start.  Where they grow from themselves alone, the right-hand side is known up to
-    the rounding of its terms.  Nothing below size x max(drive, rounding) / (rtol x slope) is resolved: below it the
-    steps would be held to the rounding, without a better answer.
+    The drive of an entry is its slope with all tiny entries at zero. An entry with a drive leaves its start at once,
+    whatever its size. Without a drive, the right-hand side is known up to the rounding of its terms. Sizes below size x
+    max(drive, rounding) / (rtol x slope) are not resolved, because the steps would follow the rounding and the answer
+    would not improve.
 
-    Raises `UsageError` where the slope of a tiny entry underflows.
+    Raises `UsageError` if the slope of a tiny entry underflows.
     """
     components = tiny_components(layout, y, typical, exact)
     if not components:
@@ -112,14 +117,19 @@ def tiny_start(layout: Layout, y: np.ndarray, slope: Slope, typical: float, exac
 
 
 def _drive(y: np.ndarray, places: np.ndarray, slope: Slope) -> np.ndarray:
-    """|dy/dt| with the tiny entries at zero; infinite where that is no number."""
+    """Return |dy/dt| with the tiny entries at zero, or infinity if this is not a number.
+
+    |dy/dt| with the tiny entries at zero; infinite where that is no number.
+    """
     zeroed = y.copy()
     zeroed[places] = 0.0
     return np.nan_to_num(np.abs(slope(zeroed)), nan=np.inf)
 
 
 def _rounding(y: np.ndarray, places: np.ndarray, slope: Slope) -> np.ndarray:
-    """The rounding of dy/dt, from fourth differences along the tiny entries, to which what is smooth adds `STEP`^4."""
+    """Return the rounding of dy/dt, from fourth differences along the tiny entries; smooth terms contribute
+    `STEP`^4.
+    """
     total = np.zeros(y.size)
     for k, weight in enumerate((1.0, -4.0, 6.0, -4.0, 1.0)):
         moved = y.copy()
@@ -131,7 +141,7 @@ def _rounding(y: np.ndarray, places: np.ndarray, slope: Slope) -> np.ndarray:
 def _require_representable(y: np.ndarray, places: np.ndarray, slope: Slope) -> None:
     """Raise `UsageError` if the slope of tiny entries is zero only because it is below the smallest number.
 
-    A power law through the slopes at larger entries says what it would be.
+    A power law through the slopes at larger entries predicts its value.
     """
     largest = np.abs(y[places]).max()
     slopes = []

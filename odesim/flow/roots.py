@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable
 
 
 def brent(value: Callable[[float], float], low: float, high: float, xtol: float, rtol: float) -> float:
-    """A zero of `value` between `low` and `high`, at which its signs differ, by the method of Brent (1973).
+    """Return a zero of `value` between `low` and `high`, at which its signs differ, by the method of Brent (1973).
 
-    Bisection, unless the secant or the inverse parabola through the last points promises more.  What is returned is
-    within `xtol` + `rtol` |x| of a change of sign.  It takes the steps of SciPy's `brentq`, whose package takes longer
-    to import than most runs.  Raises `ValueError` where the signs are the same.
+    It uses bisection, unless the secant or the inverse parabola through the last points promises more. The result is
+    within `xtol` + `rtol` |x| of a change of sign. The steps are those of SciPy's `brentq`, whose package takes longer
+    to import than most runs. Raises `ValueError` if the signs are the same.
 
     >>> round(brent(lambda x: x * x - 2.0, 0.0, 2.0, 1e-14, 1e-14), 13)
     1.4142135623731
@@ -42,7 +42,7 @@ def brent(value: Callable[[float], float], low: float, high: float, xtol: float,
 def _promise(
     points: tuple[float, float, float], values: tuple[float, float, float], last: float, half: float, least: float
 ) -> float:
-    """The step from the middle one of three points by interpolation, or `half` where that is not to be trusted."""
+    """Return the step from the middle one of three points by interpolation, or `half` if that step is not reliable."""
     (before, x, other), (f_before, f, f_other) = points, values
     if abs(last) <= least or abs(f) >= abs(f_before):
         return half
@@ -51,7 +51,7 @@ def _promise(
     else:
         rise, other_rise = (f_before - f) / (before - x), (f_other - f) / (other - x)
         below = other_rise * rise * (f_other - f_before)
-        if below == 0.0 or math.isinf(below):  # as where x is 1e200
+        if below == 0.0 or math.isinf(below):  # for example if x is 1e200
             step = -f / (f_other - f_before) * (f_other / rise - f_before / other_rise)
         else:
             step = -f * (f_other * other_rise - f_before * rise) / below
@@ -59,9 +59,9 @@ def _promise(
 
 
 def first_root(cubic: Iterable[float], most: float) -> float | None:
-    """The smallest root in [0, most] of a cubic polynomial, its highest power first; `None` where there is none.
+    """Return the smallest root in [0, most] of a cubic polynomial (highest power first), or None.
 
-    Between the points at which it turns a cubic is monotonic: each such part is asked for a change of sign.
+    A cubic is monotonic between its turning points. Each monotonic part is checked for a change of sign.
 
     >>> first_root([1.0, 0.0, 0.0, -0.125], 1.0), first_root([1.0, 0.0, 0.0, 1.0], 1.0)
     (0.5, None)

@@ -1,4 +1,4 @@
-"""The rows of a state that the engine evaluates, as independent blocks."""
+"""Rows of a state, evaluated by the engine, as independent blocks."""
 
 import numpy as np
 
@@ -9,7 +9,9 @@ from odesim.flow.blocks import Blocks
 
 
 def as_blocks(rates: Filling, jacobian: Filling, chosen: slice) -> Blocks:
-    """Some rows of a state as independent blocks: the two programs lie one behind the other in their tables."""
+    """Return some rows of a state as independent blocks. Their tables have the program of the rates, then that of the
+    Jacobian.
+    """
     (W, T, N, numbers, places), kernels = _one_row(rates), rates.program[1]
     assert kernels is jacobian.program[1], "programs that lie in one set of tables have one kernel"
     W2, T2, N2, more, others = _one_row(jacobian)
@@ -21,7 +23,9 @@ def as_blocks(rates: Filling, jacobian: Filling, chosen: slice) -> Blocks:
 
 
 def _one_row(filling: Filling) -> tuple[np.ndarray, ...]:
-    """W, T and N for one row, the numbers (rows, q) of all rows, and where in W (q,) those of a row are read."""
+    """Return W, T and N for one row, the numbers (rows, q) of all rows, and the places (q,) in W of the numbers of a
+    row.
+    """
     (W, T, N), _ = filling.program
     rows, count, places, values = (int(N[k]) for k in (5, 6, 7, 8))
     numbers = W[values : values + rows * count].reshape(rows, count)

@@ -1,4 +1,4 @@
-"""Smooth flows, followed by an adaptive integrator: one step after the other into the recorder."""
+"""Smooth flows: an adaptive integrator passes one step after the other to the recorder."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 CLOCKS = 32
-"""So many clocks begin at one time at most: each shows times that are 1e-15 of those of the one before."""
+"""Largest number of clocks that begin at one time. Each shows times that are 1e-15 of those of the clock before."""
 
 
 def solve(
@@ -31,7 +31,7 @@ def solve(
 ) -> Trajectory:
     """Follow a smooth flow to its horizon, or to a terminal crossing, and return the trajectory.
 
-    Raises `UsageError` for an integrator that cannot take these equations.
+    Raises `UsageError` for an integrator that does not support these equations.
     """
     case, equations = problem.case, problem.equations
     solver = choose(case.backend, case.solver)
@@ -44,16 +44,16 @@ def solve(
 
 
 class _Steps:
-    """The steps of an integrator as a course: one piece is one step, recorded.
+    """The steps of an integrator as a computation in pieces; one piece is one recorded step.
 
-    The integrator begins again where a tiny start has grown (`Tiny.phase`).  That of an autonomous flow also begins
-    again, with a clock of its own from `origin` on, where its steps have come down to the spacing of the numbers at
-    the time reached: an escape after a time of 1e20 takes no time that this number shows.
+    The integrator restarts when a tiny start has grown (`Tiny.phase`). For an autonomous flow it also restarts, with a
+    new clock from `origin` on, if its steps have shrunk to the spacing of floats at the present time. For example, an
+    escape after a time of 1e20 is shorter than this spacing.
     """
 
     def __init__(self, problem: Problem, solver: Solver, recorder: Recorder, statistics: Statistics) -> None:
         self.problem, self.solver, self.recorder, self.statistics = problem, solver, recorder, statistics
-        self._segments: Iterator[Segment] | None = None  # made where the recorder stands: after `restore`
+        self._segments: Iterator[Segment] | None = None  # the integrator starts at the time of the recorder
         self.origin, self.taken, self.again, self.pause = 0.0, 0, 0, np.inf
 
     @property
@@ -76,7 +76,7 @@ class _Steps:
                 return None
         except StepFailure as failure:
             end = recorder.end[0]
-            # Without a tiny start the failure is the flow's own: a new clock would creep up to it for ever.
+            # Without a tiny start the failure belongs to the flow: new clocks would approach it for ever.
             escaping = self.problem.autonomous and self.problem.tiny is not None
             if escaping and self.taken and self.again < CLOCKS:
                 self.again = 0 if self.origin < end else self.again + 1
@@ -87,15 +87,15 @@ class _Steps:
         end = clock(recorder.end[0])
         if segment is not None:
             return Outcome("stopped", end, recorder.reason)
-        if self.pause < case.until:  # the leg has ended at a jump of the equations: no step lies across it
+        if self.pause < case.until:  # the leg ends at a jump of the equations, which no step crosses
             self._segments = None
             return None
         return Outcome("completed", end, f"reached time {end:g}")
 
     def _renew(self, segment: Segment) -> None:
-        """Have the integrator begin again where more of a tiny start has grown: its tolerance and method may change.
+        """Restart the integrator if more of a tiny start has grown, because its tolerance and method may change.
 
-        To follow other entries down to such sizes would hold the steps of the whole flow to the rounding of its terms.
+        A tiny tolerance for all other entries would make the steps of the flow follow the rounding of its terms.
         """
         if self.problem.phase(segment.y1) > self.problem.phase(segment.y0):
             self._segments = None

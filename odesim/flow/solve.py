@@ -1,4 +1,4 @@
-"""From a case to a trajectory: its problem, and the way in which its equations are followed."""
+"""From a case to a trajectory: the problem, and the method for its equations."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -31,11 +31,11 @@ def solve(
 ) -> Trajectory:
     """Integrate a case and return its trajectory; a numerical failure is its outcome, not an exception.
 
-    States are saved at `times` (increasing, at least 0), by default those of the case; `initial`
-    replaces the initial condition of the case, and with a `past` the clock goes on from its end.
+    States are saved at `times` (increasing, at least 0), by default those of the case; `initial` replaces the initial
+    condition of the case, and with a `past` the clock continues from its end.
 
-    Raises `UsageError` for options that have no meaning here and for a stage that has no flow, and
-    `KeyboardInterrupt` after writing a checkpoint.
+    Raises `UsageError` for options without a meaning here and for a stage without a flow, and `KeyboardInterrupt` after
+    writing a checkpoint.
     """
     case.require_clock()
     problem = prepare(case, initial, past)
@@ -54,7 +54,7 @@ def follow(
     progress: Progress | None = None,
     checkpoint: "Checkpoint | None" = None,
 ) -> Trajectory:
-    """Follow the equations of a problem to its horizon and return the trajectory, saved as `solve` says."""
+    """Follow the equations of a problem to its horizon and return the trajectory, with the saved times of `solve`."""
     saved = None if times is None else with_start(times)
     trajectory = _way(problem)(problem, saved, progress, checkpoint)
     return trajectory if saved is times else without_start(trajectory)

@@ -6,9 +6,9 @@ from odesim.request.case import Case
 
 
 def begun(case: Case, initial: Initial, replica: int = 0) -> Initial:
-    """The initial condition of a stage after what it changes when it begins, drawn for a `replica`.
+    """Return the initial condition of a stage after the changes at its beginning, drawn for a `replica`.
 
-    A run that goes on within the stage, or is made of its stored states, has this behind it.
+    A run that continues within the stage, or starts from its stored states, has already made these changes.
     """
     stage = case.system.stage(case.stage)
     if not isinstance(stage, Dynamics) or not stage.begin:

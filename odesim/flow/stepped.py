@@ -1,6 +1,6 @@
-"""Equations that bring their own steps: right-hand sides that jump, and exact population recursions.
+"""Equations with their own stepping function: right-hand sides that jump, and exact population recursions.
 
-Their compiled `march` goes from one save time to the next; here is what remains: save times and the outcome.
+Their compiled `march` integrates from one save time to the next. This module handles save times and the outcome.
 """
 
 import dataclasses
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 COUNTS = ("steps", "rejected", "evaluations", "events")
 SOLVER = "march"
-"""The name of this integrator in the statistics of a run."""
+"""Name of this integrator in the statistics of a run."""
 
 
 def marched(problem: Problem) -> Stepped:
-    """Return the stepping function of a problem that is solved here."""
+    """Return the stepping function of a problem that this module solves."""
     advance = problem.equations.advance
     assert isinstance(advance, Stepped)
     return advance
 
 
 def check(problem: Problem) -> None:
-    """Raise `UsageError` for options that have no meaning here."""
+    """Raise `UsageError` for options without a meaning here."""
     case = problem.case
     if marched(problem).map is not None:
         for name in ("rtol", "atol", "solver"):
@@ -53,7 +53,7 @@ def check(problem: Problem) -> None:
 
 
 def whole_steps(times: np.ndarray, step: float | None) -> np.ndarray:
-    """The save times; for a recursion the nearest whole steps, each once."""
+    """Return the save times. For a recursion these are the nearest whole steps, without repetitions."""
     if step is None:
         return times
     return np.unique(np.round(times / step)) * step
@@ -65,7 +65,7 @@ def solve(
     progress: Progress | None = None,
     checkpoint: "Checkpoint | None" = None,
 ) -> Trajectory:
-    """Take a problem to its horizon, save time by save time, and return the trajectory."""
+    """Integrate a problem to its horizon, save time by save time, and return the trajectory."""
     check(problem)
     case, march = problem.case, marched(problem)
     step = float(getattr(problem.initial.parameters, march.map.step)) if march.map is not None else None
@@ -93,7 +93,9 @@ class _Kept(NamedTuple):
 
 
 class _March:
-    """The way from one save time to the next as a course; a map of given `step` also rests on the way."""
+    """Integration from one save time to the next, in pieces. A map with a given `step` can also stop between save
+    times.
+    """
 
     def __init__(self, problem: Problem, march: Stepped, times: np.ndarray, step: float | None) -> None:
         self.problem, self.times, self.done, self.step = problem, times, 0, step
@@ -119,7 +121,7 @@ class _March:
         try:
             with self.pace.timed():
                 status = march(y, now, then, hits, memory, self.tolerances, counts, *self.problem.arguments)
-        except BaseException:  # broken off on the way: the arrays are half written
+        except BaseException:  # interrupted between: the arrays are half written
             self.kept = before
             raise
         if status != 0 or not np.isfinite(y).all():
@@ -133,7 +135,7 @@ class _March:
         return None
 
     def _next(self) -> float:
-        """The next save time, or before it as many steps of a map as take a moment: they are the same in pieces."""
+        """Return the next save time, or an earlier time for a map, after the steps of one piece."""
         end = float(self.times[self.done + 1])
         if self.step is None:
             return end
@@ -159,7 +161,7 @@ def _failed(problem: Problem, status: int, time: float) -> Outcome:
 
 
 def _recorded(problem: Problem, trajectory: Trajectory, memory: np.ndarray) -> Trajectory:
-    """The trajectory with what the steps wrote down in their memory."""
+    """Return the trajectory with the data that the steps wrote to their memory."""
     record = marched(problem).record
     if record is None:
         return trajectory

@@ -9,12 +9,12 @@ import numpy as np
 
 
 class Tableau(NamedTuple):
-    """Stages k_s = f(t + C_s h, y + h sum_j A_sj k_j), the new state y + h sum_s B_s k_s, and what belongs to it.
+    """Stages k_s = f(t + C_s h, y + h sum_j A_sj k_j), the new state y + h sum_s B_s k_s, its errors and interpolant.
 
     `A` (12, 12), `B` (12,) and `C` (12,) make the step; `E3` and `E5` (13,) its errors of third and fifth order from
     the stages and the slope at the end; `more_A` (3, 16) and `more_C` (3,) three further stages, and `D` (4, 16) the
-    last coefficients of the interpolant of order 7 from all sixteen.  `rows` are (C_s, what is not 0 of A_s) again, for
-    s = 1..11: taking them out of the arrays costs as much as a small product with them.
+    last coefficients of the interpolant of order 7 from all sixteen. `rows` are (C_s, non-zero entries of A_s) again,
+    for s = 1..11, because reading them from the arrays costs as much as a small product.
     """
 
     A: np.ndarray
@@ -30,9 +30,9 @@ class Tableau(NamedTuple):
 
 @functools.cache
 def dop853() -> Tableau:
-    """The coefficients, as SciPy holds them.
+    """Return the coefficients of SciPy.
 
-    Their file is read where SciPy lies, and SciPy is not imported: its packages take longer to import than most runs.
+    SciPy's file with the coefficients is executed without importing SciPy, whose import takes longer than most runs.
 
     >>> table = dop853()
     >>> bool(abs(table.B.sum() - 1) < 1e-15 and abs(table.A.sum(axis=1) - table.C).max() < 1e-14)
@@ -55,7 +55,7 @@ def dop853() -> Tableau:
 
 @functools.cache
 def weights() -> np.ndarray:
-    """The coefficients of all sums over slopes (14, 13), as compiled loops take them.
+    """Return the coefficients of all sums over slopes (14, 13), in the form of the compiled loops.
 
     Row s - 1 has those of stage s, the twelfth those of the new state, the last two those of its errors of third and
     fifth order.

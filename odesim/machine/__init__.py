@@ -1,1 +1,1 @@
-"""The machine that odesim runs on: devices, memory, processes, streams of random numbers."""
+"""Properties of the machine: devices, memory, processes, and streams of random numbers."""

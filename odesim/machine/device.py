@@ -1,4 +1,4 @@
-"""The machine: which platform JAX uses, how many threads, in which precision.  Nothing happens at import."""
+"""Platform of JAX, number of threads, and precision. Importing this module has no effect."""
 
 import contextlib
 import functools
@@ -18,9 +18,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _THREAD = threading.local()
-"""The `ExitStack` of the outermost `double` of a thread, as `scope`: contexts of JAX belong to threads."""
+"""The `ExitStack` of the outermost `double` of a thread, as `scope`, because contexts of JAX belong to threads."""
 
-# NPROC is what XLA's CPU client reads for the size of its thread pool; the others speak for themselves.
+# NPROC sets the size of the thread pool of XLA's CPU client; the other names are clear.
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -30,11 +30,11 @@ THREAD_VARIABLES = (
 )
 UNSOUND_JAX = ("0.10.2",)
 NO_PLATFORM = (RuntimeError, AssertionError)
-"""Errors of JAX for a platform that it cannot start; for cuda without its plugin, an empty AssertionError."""
+"""Errors of JAX for a platform that it cannot start. For cuda without its plugin this is an empty AssertionError."""
 
 
 def set_threads(threads: int | None) -> None:
-    """Limit the threads of NumPy's BLAS, numba and XLA to `threads`; `None` leaves them alone.
+    """Limit the threads of NumPy's BLAS, numba and XLA to `threads`; `None` changes nothing.
 
     BLAS and XLA read their limits when they are loaded: call this before NumPy and JAX are imported.
     """
@@ -52,7 +52,7 @@ def set_threads(threads: int | None) -> None:
 
 
 def require_threads() -> None:
-    """Raise `UsageError` for a NUMBA_NUM_THREADS of the environment that is no number of threads."""
+    """Raise `UsageError` if NUMBA_NUM_THREADS in the environment is not a number of threads."""
     said = os.environ.get("NUMBA_NUM_THREADS", "").strip()
     if said and not (said.isdecimal() and int(said) >= 1):
         raise UsageError(
@@ -61,7 +61,7 @@ def require_threads() -> None:
 
 
 def require_sound_jax() -> None:
-    """Raise `MissingError` if the JAX installed here is one that is known to compute wrong numbers."""
+    """Raise `MissingError` if the installed version of JAX is known to compute wrong numbers."""
     found = version("jax")
     if found is None:
         raise MissingError("JAX is not installed here; expected jax 0.10.1 or later: run `make install`.")
@@ -73,13 +73,12 @@ def require_sound_jax() -> None:
 
 
 def configure(platform: Platform = "cpu", threads: int | None = None) -> dict[str, Any]:
-    """Set JAX up for float64 on `platform` and return what was set, in the form of `describe`.
+    """Configure JAX for float64 on `platform` and return the settings, in the form of `describe`.
 
-    Call it inside `double()`, whose end restores the user's settings, before JAX computes.  A process of odesim's own
-    (`odesim.machine.ownership`) also gets environment variables, which must be set before JAX is imported: they keep
-    JAX from initialising a GPU that is not used, and let it keep compiled programs.
-    Raises `MissingError` for a platform that is not there and for a version of JAX that computes wrong numbers,
-    `UsageError` for a platform that does not exist.
+    Call it inside `double()`, whose end restores the user's settings, before JAX computes. In a process that odesim
+    owns (`odesim.machine.ownership`), environment variables are set too, before JAX is imported. With them JAX does not
+    initialise an unused GPU, and caches compiled programs. Raises `MissingError` for a platform that this machine does
+    not have and for a version of JAX that computes wrong numbers, `UsageError` for an unknown platform.
     """
     if platform not in ("cpu", "gpu", "auto"):
         raise UsageError(f"the device must be cpu, gpu or auto, but {platform!r} was given.")
@@ -100,7 +99,7 @@ def configure(platform: Platform = "cpu", threads: int | None = None) -> dict[st
 
 
 def _set_up_process(platform: Platform) -> None:
-    """Set the environment variables of JAX in a process of odesim's own, and its precision where it is imported."""
+    """Set the environment variables of JAX in a process that odesim owns, and its precision if JAX is imported."""
     from odesim.machine import programs
 
     os.environ["JAX_ENABLE_X64"] = "1"
@@ -116,7 +115,7 @@ def _set_up_process(platform: Platform) -> None:
 
 
 def _enter_double(platform: Platform, scope: contextlib.ExitStack) -> None:
-    """Compute in float64, and on the CPU where `platform` says so, until the end of `scope`."""
+    """Compute in float64, and on the CPU for the platform "cpu", until the end of `scope`."""
     import jax
 
     _require_platform()
@@ -127,14 +126,14 @@ def _enter_double(platform: Platform, scope: contextlib.ExitStack) -> None:
             processor = jax.devices("cpu")[0]
         except RuntimeError:
             raise MissingError(
-                "the CPU was asked for, but JAX_PLATFORMS keeps JAX from it; add cpu to that variable, such as "
+                "the CPU was requested, but JAX_PLATFORMS excludes it; add cpu to that variable, such as "
                 "JAX_PLATFORMS=cuda,cpu"
             ) from None
         scope.enter_context(jax.default_device(processor))
 
 
 def default() -> Any:
-    """Device of JAX that arrays are put on by default."""
+    """Return the default device of JAX for arrays."""
     import jax
 
     chosen = jax.config.jax_default_device
@@ -142,7 +141,7 @@ def default() -> Any:
 
 
 def _require_platform() -> None:
-    """Raise `MissingError` if the environment names a platform for JAX that it cannot start here."""
+    """Raise `MissingError` if the environment names a platform that JAX cannot start here."""
     said = os.environ.get("JAX_PLATFORMS", "")
     if said in ("", "cpu"):
         return
@@ -166,16 +165,17 @@ def _require_gpu() -> None:
         found = []
     if not found:
         raise MissingError(
-            "a GPU was asked for, but JAX finds none here; install the extra (`pip install 'odesim[gpu]'`) "
-            "on a machine that has one, or use the CPU."
+            "a GPU was requested, but JAX finds none here; install the extra (`pip install 'odesim[gpu]'`) on a "
+            "machine that has one, or use the CPU."
         )
 
 
 @contextlib.contextmanager
 def double() -> Iterator[None]:
-    """Scope in which `configure` switches JAX of this thread to float64; its end restores the user's settings.
+    """Context manager in which `configure` switches JAX of this thread to float64. Its end restores the user's
+    settings.
 
-    Entering it does not import JAX.  A scope inside another one belongs to that: the settings last to the outer end.
+    Entering it does not import JAX. Inside another `double`, the settings last to the end of the outer one.
     """
     if getattr(_THREAD, "scope", None) is not None:
         yield
@@ -188,7 +188,7 @@ def double() -> Iterator[None]:
 
 
 def in_double(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator that runs a function inside `double`, for the entries through which JAX is reached."""
+    """Decorator that runs a function inside `double`, for functions through which JAX is reached."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -199,13 +199,13 @@ def in_double(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def kind() -> str:
-    """The name of the device that JAX runs on by itself; "cpu" for a processor."""
+    """Return the name of JAX's default device; "cpu" for a processor."""
     chosen = default()
     return chosen.device_kind if chosen.platform != "cpu" else "cpu"
 
 
 def describe() -> dict[str, Any]:
-    """Processor, cores, threads and, if JAX is loaded, its devices, as a dictionary for the manifest."""
+    """Return processor, cores, threads and, if JAX is loaded, its devices, as a dictionary for the manifest."""
     threads = os.environ.get("NUMBA_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS")
     described: dict[str, Any] = {
         "machine": machine.machine(),
@@ -219,13 +219,13 @@ def describe() -> dict[str, Any]:
         described["jax"] = {
             "platform": devices[0].platform,
             "devices": [device.device_kind for device in devices],
-            "float64": True,  # in `double`, whatever the user's own setting is
+            "float64": True,  # as in `double`, whatever the user's setting is
         }
     return described
 
 
 def _devices() -> list[Any]:
-    """The devices of JAX where it is loaded, and could start its platform."""
+    """Return the devices of JAX if it is loaded and could start its platform."""
     if "jax" not in sys.modules:
         return []
     import jax
@@ -237,7 +237,7 @@ def _devices() -> list[Any]:
 
 
 def _processor() -> str:
-    """The processor's name in words, where the operating system tells it."""
+    """Return the processor's name, if the operating system reports it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             for line in file:

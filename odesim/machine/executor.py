@@ -1,4 +1,4 @@
-"""Executors of long tasks: processes of this machine, or the workers of a dask scheduler, with one interface."""
+"""Executors of long tasks with one interface: processes of this machine, or the workers of a dask scheduler."""
 
 import concurrent.futures
 import contextlib
@@ -20,14 +20,14 @@ PATIENCE = "10s"
 def completed(
     function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], scheduler: str, workers: int
 ) -> Iterator[tuple[int, Any]]:
-    """(number of the task, `function(*task)`) as the tasks end, by `workers` processes or by those of a scheduler.
+    """Yield (number of the task, `function(*task)`) as the tasks end, from `workers` processes or those of a scheduler.
 
-    `function` and everything it takes and gives must survive pickling.  Leaving the iteration, by an exception or by
-    Ctrl-C, gives up what has not begun.  A worker that dies is replaced by the scheduler, which gives its task to
-    another; after a few deaths it blames every task that waited there, so that those are sent again, in `ROUNDS`.
-    A task that kills every worker that takes it raises `NumericalError`, as does a local worker that dies.
+    `function`, its arguments and its results must be picklable. Leaving the iteration, by an exception or by Ctrl-C,
+    cancels tasks that have not begun. If a worker dies, the scheduler replaces it and gives its task to another worker.
+    After a few deaths the scheduler blames every task that waited there, so these tasks are sent again, at most
+    `ROUNDS` times. A task that kills every worker raises `NumericalError`, as does the death of a local worker.
 
-    Raises `MissingError` where the extra `cluster` is not installed or nobody answers at the address.
+    Raises `MissingError` if the extra `cluster` is not installed or no scheduler answers at the address.
     """
     with single_threaded():
         pool, close = _pool(scheduler, workers)
@@ -36,7 +36,7 @@ def completed(
         for last in [False] * (ROUNDS - 1) + [True]:
             blamed = []
             for future in concurrent.futures.as_completed(list(futures)):
-                number = futures.pop(future)  # or every result would be held to the end
+                number = futures.pop(future)  # otherwise every result would be kept to the end
                 try:
                     found = future.result()
                 except Exception as error:
@@ -57,7 +57,7 @@ def completed(
 
 
 def _pool(scheduler: str, workers: int) -> tuple[Any, Callable[[], None]]:
-    """Something to submit work to, and how to let go of it without waiting."""
+    """Return an executor, and a function that closes it without waiting."""
     if scheduler == LOCAL:
         import multiprocessing
 
@@ -73,13 +73,13 @@ def _pool(scheduler: str, workers: int) -> tuple[Any, Callable[[], None]]:
         client = distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
         raise MissingError(f"no dask scheduler answers at {scheduler} ({error}).") from None
-    # The cells of a sweep are pure functions of what they are sent, but a control may ask for the same twice.
+    # The cells of a sweep are pure functions of their arguments, but a control may request the same twice.
     return client.get_executor(pure=False), client.close
 
 
 @contextlib.contextmanager
 def _given_up() -> Iterator[None]:
-    """Tell nothing of answers to tasks that nobody waits for any more, which dask's event loop reports as errors."""
+    """Suppress the messages of dask's event loop about cancelled tasks."""
     log = logging.getLogger("tornado.application")
     before, log.disabled = log.disabled, True
     try:

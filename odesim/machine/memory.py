@@ -1,4 +1,4 @@
-"""Available memory, and refusals of requests that do not fit."""
+"""Available memory, and errors for requests that do not fit."""
 
 import psutil
 
@@ -8,13 +8,13 @@ from odesim.errors import UsageError
 def free_memory() -> int:
     """Bytes that can be allocated without swapping.
 
-    Copies of files that the system keeps in memory count as free, since it drops them when memory is asked for.
+    Cached copies of files count as free, because the system drops them if memory is needed.
     """
     return int(psutil.virtual_memory().available)
 
 
 def require_memory(numbers: float, what: str, instead: str) -> None:
-    """Raise `UsageError` where that many numbers of eight bytes cannot be held."""
+    """Raise `UsageError` if that many numbers of eight bytes do not fit into memory."""
     available = free_memory()
     if 8.0 * numbers > available:
         raise UsageError(

@@ -1,6 +1,6 @@
 """Owner of this process: odesim itself (a command, a worker of a pool), or a user's program with odesim as a library.
 
-A module of its own, because commands claim their process before NumPy is imported.
+This is a separate module, because commands claim their process before NumPy is imported.
 """
 
 _PROCESS = {"own": False}
@@ -12,5 +12,5 @@ def claim_process() -> None:
 
 
 def owns_process() -> bool:
-    """Return True in a process of odesim's own."""
+    """Return True in a process that odesim owns."""
     return _PROCESS["own"]

@@ -29,7 +29,7 @@ def crew_size(asked: int | None, most: int | None = None) -> int:
 
 
 def _cores() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -40,14 +40,17 @@ def thread_count() -> int:
 
 @functools.cache
 def pool(workers: int, process: int) -> "ThreadPoolExecutor":
-    """Threads kept by a process, as the system takes milliseconds to give a new one its core."""
+    """Return a pool of threads, reused within a process because the system takes milliseconds to start a thread on a
+    core.
+    """
     import concurrent.futures
 
     return concurrent.futures.ThreadPoolExecutor(workers)
 
 
 def in_threads(function: Callable[[Any], Any], values: Sequence[Any]) -> list[Any]:
-    """What a function that lets other threads run gives for every value, in their order; one alone needs no thread.
+    """Apply a function that releases the interpreter lock to every value in threads, and return the results in order. A
+    single value needs no thread.
 
     >>> in_threads(lambda x: x * x, range(4))
     [0, 1, 4, 9]
@@ -60,7 +63,7 @@ def in_threads(function: Callable[[Any], Any], values: Sequence[Any]) -> list[An
 
 @contextlib.contextmanager
 def single_threaded() -> Iterator[None]:
-    """Processes started in here use one thread each, and of a GPU's memory what they need: both are shared already."""
+    """Context manager. Processes started in it use one thread each, and only the GPU memory that they need."""
     wanted = {**dict.fromkeys(THREAD_VARIABLES, "1"), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
@@ -75,10 +78,10 @@ def single_threaded() -> Iterator[None]:
 
 
 def require_processes(workers: int) -> None:
-    """Raise `UsageError` where this process cannot start others that import its script.
+    """Raise `UsageError` if this process cannot start other processes, which import its script.
 
-    That is so in a worker of a pool, and in a script that computes outside of `if __name__ == "__main__":`, which every
-    process that it starts would run again.
+    This is the case in a worker of a pool, and in a script that computes outside of `if __name__ == "__main__":`,
+    because every started process would run this code again.
     """
     import multiprocessing
 
@@ -95,9 +98,9 @@ def require_processes(workers: int) -> None:
 
 
 def unguarded() -> str:
-    """Return the line of the script that computes outside of a main guard, or "" where that is no script's.
+    """Return the line of the script that computes outside of a main guard, or "".
 
-    Processes import the file of the main module again, so that what a notebook or `python -c` runs is not concerned.
+    Processes import the file of the main module again, so code of a notebook or of `python -c` is not affected.
     """
     main = sys.modules.get("__main__")
     file, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
@@ -122,8 +125,8 @@ def unguarded() -> str:
 
 
 def follow_parent() -> None:
-    """To be called first by a worker process: Ctrl-C is for the parent, which sends it home, and it ends with the
-    parent, also where that is killed: it would wait for work for ever.
+    """Make a worker process ignore Ctrl-C, which the parent handles, and end with its parent. The worker calls this
+    first. If the parent is killed, the worker would otherwise wait for work for ever.
     """
     import multiprocessing
     import multiprocessing.connection

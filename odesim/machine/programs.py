@@ -1,8 +1,7 @@
-"""Programs that XLA has compiled, kept between processes: JAX's own cache, in a folder for one processor, with seals.
+"""Cache of programs compiled by XLA: JAX's cache in a folder for one type of processor, with a hash for every file.
 
-JAX takes a program for the same as another by its text and the versions, not by the processor that it was made for, and
-reads what a file holds.  Here every processor has a folder of its own, and a file that lacks its seal is removed before
-JAX looks.
+JAX identifies a program by its text and by versions, but not by the processor, and does not check its files. Here every
+type of processor has a folder, and files without a valid hash are removed before JAX reads the cache.
 """
 
 import atexit
@@ -21,18 +20,20 @@ FOLDER = "JAX_COMPILATION_CACHE_DIR"
 SETTINGS = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.02",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-    # XLA writes two long lines of every program that it loads: it takes its own tuning flags for features that the
-    # processor lacks.  What else it writes goes with them; its failures are exceptions all the same.
+    # XLA writes two long lines for every program that it loads, because it takes its own tuning flags for features that
+    # the processor lacks. Its other messages are lost too; its failures are still exceptions.
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
 ENTRY, SEAL = "-cache", ".seal"
-"""The ends of the names of JAX's files, and of ours beside them."""
+"""Endings of the names of JAX's files, and of the hash files next to them."""
 MOST_BYTES = 200_000_000
-"""Of programs in a folder; the oldest go first."""
+"""Largest number of bytes of programs in a folder; the oldest are removed first."""
 
 
 def keep() -> None:
-    """Let JAX keep its programs, before it is imported; where an accelerator or the user decides, nothing is set."""
+    """Switch JAX's cache of programs on, before JAX is imported. With an accelerator, or settings of the user, nothing
+    is set.
+    """
     if "jax" in sys.modules or FOLDER in os.environ or importlib.util.find_spec("jax_plugins") is not None:
         return
     folder = cache.folder() / f"xla_{processor()}"
@@ -41,7 +42,7 @@ def keep() -> None:
         if not os.access(folder, os.W_OK):
             return
         sift(folder)
-    except OSError:  # as where nothing can be kept
+    except OSError:  # as if the cache cannot be written
         return
     os.environ[FOLDER] = str(folder)
     for name, value in SETTINGS.items():
@@ -51,7 +52,7 @@ def keep() -> None:
 
 
 def sift(folder: Path) -> None:
-    """Remove every program that is not as it was sealed, and the oldest beyond `MOST_BYTES`."""
+    """Remove every program with an invalid hash, and the oldest ones beyond `MOST_BYTES`."""
     entries = sorted(folder.glob(f"*{ENTRY}"), key=lambda path: path.stat().st_mtime, reverse=True)
     total = 0
     for entry in entries:
@@ -63,7 +64,7 @@ def sift(folder: Path) -> None:
 
 
 def seal_all(folder: Path) -> None:
-    """Seal the programs that this process, or one that runs beside it, has added."""
+    """Write hashes of the programs that this process, or a simultaneous one, has added."""
     try:
         for entry in folder.glob(f"*{ENTRY}"):
             if not _beside(entry).exists():

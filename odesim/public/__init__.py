@@ -1,4 +1,4 @@
-"""What `import odesim` offers, by what is asked: to look (`look`), to compute (`make`), to judge and to keep (`keep`).
+"""Public functions of `import odesim`: descriptions (`look`), runs (`make`), verdicts and storage (`keep`), and others.
 
-These modules import nothing heavy before they are called, and speak of arguments, not of options (`speak`).
+These modules import nothing heavy before they are called. Their messages name arguments, not options (`speak`).
 """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 ATLAS = ("over", "map", "starts", "preset", "config", "seed", "stage")
-"""The options of `atlas`, which are no parameters of a system."""
+"""Options of `atlas` that are not parameters of a system."""
 
 
 @speaking
@@ -276,7 +276,7 @@ def optimise(
         `knot` and `schedule`.
 
     Raises:
-        UsageError: The model is a gradient flow, which has no step, is not declared, or has stages; or no constant
+        UsageError: The model is not declared, has stages, or is a gradient flow (without a step); or no constant
             value reaches the level.
         NumericalError: The integration grid cannot be made fine enough for the optimum.
 

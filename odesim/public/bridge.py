@@ -1,4 +1,4 @@
-"""A declared model in the words of other codes: training scripts and conventions.  Nothing is written."""
+"""Export of declared models to other codes: training scripts and conventions. Nothing is written."""
 
 import os
 from typing import TYPE_CHECKING, Any

@@ -67,7 +67,7 @@ def compare(
     if isinstance(first, Trajectory | Run) != (second is not None) or (second is not None and (request or over)):
         raise UsageError("compare takes two runs, or a system with the options of a simulation")
     if band is not None and (second is not None or over is not None):
-        raise UsageError("band belongs to one comparison of a system with its SGD; leave it out")
+        raise UsageError("band is an option for a single comparison of a system with its SGD; leave it out")
     if second is not None:
         from odesim.study import comparison
 

@@ -104,7 +104,7 @@ def _check(check: Check, folder: str | os.PathLike[str], overwrite: bool) -> Pat
 
 
 def _copied(run: store.Run, folder: Path, overwrite: bool) -> Path:
-    """A stored run under another name, checked first."""
+    """Copy a stored run to another folder, after verifying it."""
     manifest_of(run.folder)
     if folder.exists() and (not overwrite or require(folder, "run") != "run"):
         raise UsageError(f"{folder} exists already; give --overwrite to replace it, or choose another --out")

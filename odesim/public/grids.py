@@ -74,9 +74,9 @@ def sweep(
                 data = ask.run(wanted, place, scheduler=scheduler, workers=crew, report=progress)
         except KeyboardInterrupt:
             kept = (
-                f"the finished runs are kept in {place}, and the same call goes on"
+                f"the finished runs are kept in {place}; repeat the call to continue"
                 if place
-                else "nothing is kept: a folder= keeps what is finished"
+                else "no results are stored; with folder= finished runs are stored"
             )
             stop(f"interrupted; {kept}", None)
         if place is not None:
@@ -89,7 +89,7 @@ def sweep(
 
 
 def lists_of(over: Any) -> dict[str, list[Any]]:
-    """The values of every swept name as a list: lists, tuples, ranges, and arrays of one dimension.
+    """Return the values of every swept name as a list: lists, tuples, ranges, and arrays of one dimension.
 
     Raises `UsageError` for anything else.
     """

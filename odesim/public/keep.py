@@ -1,4 +1,4 @@
-"""To judge and to keep: verdicts, figures, reports, and what is stored in folders."""
+"""Verdicts, figures, reports, and the storage of results in folders."""
 
 import os
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ CHECK = (
     "claims", "effort", "seed", "backend", "workers", "compared", "preset", "stage", "until", "step_size", "batch",
     "seeds",
 )  # fmt: skip
-"""The options of `check`, which are no parameters of a system."""
+"""Options of `check` that are not parameters of a system."""
 
 
 @speaking
@@ -72,7 +72,9 @@ def verify(
 
 
 def _judged(lab: "Laboratory", forms: "list[tuple[Claim, Variant]]", crew: int) -> "list[Verdict]":
-    """Return the verdicts on some forms, in order.  Raises `InterruptedRun` at Ctrl-C, which holds those by then."""
+    """Return the verdicts on some forms, in order. Raises `InterruptedRun` at Ctrl-C, with the verdicts decided so
+    far.
+    """
     from odesim.evidence.verdicts import Verdicts
     from odesim.evidence.workers import judged
 
@@ -206,13 +208,13 @@ def report(
     Arguments:
         folders: A folder of a run, a sweep, verdicts or figures, or a list of them.
         out: Path of the page.
-        overwrite: Replace a page that is there.
+        overwrite: Replace an existing page.
 
     Returns:
         The path of the page.
 
     Raises:
-        UsageError: A folder has none of these, or the page exists already.
+        UsageError: A folder has no such content, or the page exists already.
 
     Example:
         >>> import odesim, tempfile

@@ -1,4 +1,4 @@
-"""To look: systems, their equations, and what is read off a run."""
+"""Systems, their equations, and analyses of runs."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @speaking
 def systems() -> list[str]:
-    """Return the names of all systems: ours, and those that installed packages register.
+    """Return the names of all systems: those of odesim, and those that installed packages register.
 
     Models of the gallery (docs/gallery.md) have names too, and a file that declares a model is a system by its path.
 
@@ -48,7 +48,7 @@ def system(name: str) -> "System":
         A `System`, which every function takes in the place of its name.
 
     Raises:
-        UsageError: A name that is not known, with the nearest one, or a reference that leads nowhere.
+        UsageError: The name is unknown (the message has the most similar name), or the reference does not exist.
 
     Example:
         >>> import odesim

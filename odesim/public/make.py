@@ -210,7 +210,7 @@ def simulate(
 
 
 def split_request(request: "Mapping[str, Any]", names: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options, those of every request and those called `names`, and parameters of a system."""
+    """Split keyword arguments into options (those of every request, and `names`) and parameters of a system."""
     from odesim.request.case import EULER, OPTIONS
 
     options = {*OPTIONS, *names, "preset", "config", "initial"}

@@ -1,4 +1,4 @@
-"""Mistakes in the words of Python: sentences written for the command line name `until=`, not `--until`."""
+"""Messages for Python users: a sentence written for the command line names `until=` in place of `--until`."""
 
 import dataclasses
 import functools
@@ -16,7 +16,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 WORDS = "euler|explicit|compressed|all|numba|jax|auto|cpu|gpu|float64|float32|text|python|flow"
-"""Values of options that are words in sentences; in Python they stand between quotes."""
+"""Values of options that are ordinary words; in messages for Python they are quoted."""
 OPTION = re.compile(rf"--([a-z][a-z-]*)(?:[ =]((?:\d[\w.+-]*|{WORDS})(?![\w-])|(?:RUN_DIR|DIR)))?")
 RENAMED = {"from": "after", "out": "folder", "claim": "claims", "config": "config"}
 """Options that have another name in Python."""
@@ -32,11 +32,11 @@ WHOLE = (
     ("-p NAME=VALUE", "NAME=VALUE"),
 )
 AXIS = re.compile(r"--over (\w+) (?=must|needs|is )")
-"""The beginning of a sentence on the values of one swept name."""
+"""Beginning of a message on the values of one swept name."""
 
 
 def in_python(sentence: str) -> str:
-    """A sentence about options as one about arguments.
+    """Rewrite a sentence about options as one about arguments.
 
     >>> in_python("--save-points must be at least 2; give --method compressed, or --from RUN_DIR and -p d=100")
     'save_points= must be at least 2; give method="compressed", or after=run and d=100'
@@ -50,7 +50,7 @@ def in_python(sentence: str) -> str:
 
 
 def _argument(found: "re.Match[str]") -> str:
-    """One option as an argument, with the value that stands behind it."""
+    """Rewrite one option and its value as an argument."""
     name, value = found[1].replace("-", "_"), found[2] or ""
     if value in ("RUN_DIR", "DIR"):
         value = "run" if value == "RUN_DIR" else "folder"
@@ -60,10 +60,10 @@ def _argument(found: "re.Match[str]") -> str:
 
 
 def speaking(function: Callable[P, R]) -> Callable[P, R]:
-    """A public function whose `UsageError`s name arguments; what else it raises is left alone.
+    """Decorator of public functions whose `UsageError`s name arguments. Other exceptions are unchanged.
 
-    Arguments that are missing, unknown or of a wrong type are `UsageError`s before anything is computed.
-    Where it uses JAX, this computes in float64 until the function returns (`odesim.machine.device.double`).
+    Missing, unknown or wrongly typed arguments raise `UsageError` before anything is computed. Until the function
+    returns, JAX computes in float64 (`odesim.machine.device.double`).
     """
     signature = inspect.signature(function)
 
@@ -86,7 +86,7 @@ def speaking(function: Callable[P, R]) -> Callable[P, R]:
 def arguments_of(
     what: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of a call by name.  Raises `UsageError` for one that is missing, unknown or given twice."""
+    """Return the arguments of a call by name. Raises `UsageError` for missing, unknown and repeated arguments."""
     from derivations.contract import UsageError
     from odesim.request.parse import nearest
 
@@ -120,7 +120,7 @@ EXAMPLES = {
     "first": 'a run, or a system such as "liao"',
     "folder": "the path of a folder",
 }
-"""Examples of arguments, for sentences on those that are missing."""
+"""Examples of arguments, for messages on missing arguments."""
 WORD_ARGUMENTS = (
     "format",
     "preset",
@@ -139,13 +139,13 @@ NUMBER_ARGUMENTS = ("step_size", "rtol", "atol")
 FLAG_ARGUMENTS = ("band", "fresh_initial", "population_loss", "overwrite", "pictures", "quick", "compared")
 PATH_ARGUMENTS = ("folder", "out")
 OF_TABLES = ("declare",)
-"""Functions whose arguments are tables of a declaration, called like options."""
+"""Functions whose arguments are tables of a declaration; some of these have the names of options."""
 REQUIRED = ("scheduler", "effort", "format", "backend", "vary", "minimise", "of", "to")
-"""Arguments for which None means nothing."""
+"""Required arguments, for which None is not allowed."""
 
 
 def require_types(what: str, given: Mapping[str, Any]) -> None:
-    """Raise `UsageError` for the first argument that is not of the type that its name has in every function."""
+    """Raise `UsageError` for the first argument of a wrong type. The type depends only on the name of the argument."""
     from derivations.contract import UsageError
 
     def is_number(value: Any) -> bool:
@@ -194,7 +194,7 @@ def require_types(what: str, given: Mapping[str, Any]) -> None:
 
 
 def chosen(system: Any) -> "System":
-    """The system that is meant: by name, by reference or by path, or itself.  Raises `UsageError` for anything else."""
+    """Return the system for a name, a reference, a path or a `System`. Raises `UsageError` for anything else."""
     from derivations.contract import System, UsageError
     from odesim.request.case import find_system
 
@@ -224,7 +224,7 @@ def known(system: "System", given: Mapping[str, Any], options: Iterable[str], wh
 
 
 def trajectory_of(run: Any, what: str) -> Any:
-    """The trajectory of a run, stored or not.  Raises `UsageError` for anything else."""
+    """Return the trajectory of a run, stored or not. Raises `UsageError` for anything else."""
     from derivations.contract import UsageError
     from odesim.request.trajectory import Trajectory
     from odesim.store import Run

@@ -1,4 +1,4 @@
-"""Calls that take long: what a notebook shows of them, and what Ctrl-C leaves."""
+"""Long calls: their progress display in notebooks, and their results after Ctrl-C."""
 
 import contextlib
 import dataclasses
@@ -10,12 +10,16 @@ if TYPE_CHECKING:
 
     from odesim.request.trajectory import Trajectory
 
-WHERE = "`except odesim.InterruptedRun as stopped:` has it as stopped.result, a prompt as sys.last_value.result"
+WHERE = (
+    "the result is stopped.result in `except odesim.InterruptedRun as stopped:`, and sys.last_value.result at a prompt"
+)
 
 
 @contextlib.contextmanager
 def watched(what: str) -> Iterator[Any]:
-    """The progress of a call; Ctrl-C where nothing can be kept, and what a course of stages keeps, in one type."""
+    """Context manager of a long call. It yields the progress display, and raises `InterruptedRun` with the finished
+    stages.
+    """
     from odesim.ask.progress import in_cell
     from odesim.errors import Interrupted
 
@@ -29,14 +33,14 @@ def watched(what: str) -> Iterator[Any]:
 
 
 def stop(sentence: str, result: Any) -> NoReturn:
-    """Raise `InterruptedRun`, which holds a result and says where it is."""
+    """Raise `InterruptedRun` with a result. The message names the attribute that has it."""
     from odesim.errors import InterruptedRun
 
     raise InterruptedRun(f"{sentence}: {WHERE}" if result is not None else sentence, result) from None
 
 
 def whole(runs: "Sequence[Trajectory]", result: Any) -> Any:
-    """The result of a call if its last run was not interrupted.  Raises `InterruptedRun`, which holds it, otherwise."""
+    """Return the result of a call. Raise `InterruptedRun` with this result if its last run was interrupted."""
     last = runs[-1]
     if last.outcome.kind == "interrupted":
         stop(f"interrupted at time {last.outcome.time:.6g}; the run up to there is kept", result)
@@ -44,7 +48,7 @@ def whole(runs: "Sequence[Trajectory]", result: Any) -> Any:
 
 
 def ended(run: "Trajectory", asked: Any) -> "Trajectory":
-    """A run with its request; an interrupted one ends at its last good state, and is what was asked until then."""
+    """Attach the request to a run. The request of an interrupted run ends at its last good state."""
     if run.outcome.kind != "interrupted":
         return dataclasses.replace(run, asked=asked)
     time = float(run.time[-1])
@@ -53,7 +57,7 @@ def ended(run: "Trajectory", asked: Any) -> "Trajectory":
 
 
 def _until(asked: Any, time: float) -> Any:
-    """The request for a flow or a simulation until an earlier time; `None` for what has no such time."""
+    """Return the request with an earlier end time; None if it has no end time."""
     if time <= 0 or hasattr(asked, "cases"):
         return None
     if hasattr(asked, "case"):

@@ -1,1 +1,1 @@
-"""Requests and answers: a case with its parameters and options, and the trajectory that answers it."""
+"""Requests and results: a case with its parameters and options, and the trajectory that is its result."""

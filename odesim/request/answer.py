@@ -27,10 +27,10 @@ class Question:
     Attributes:
         verb: Name of the command: "bands", "sensitivity", "optimise", "atlas" or "exponents".
         system: Reference of the system.
-        details: Parameters, options and seed, as JSON can hold them.
+        details: Parameters, options and seed, as values of JSON.
         declaration: Text of a declared model.
-        declaration_digest: Digest of the declared model as it was read, "" for other systems.
-        model: The system, where the question was asked in this process.
+        declaration_digest: Digest of the declaration when it was read, "" for other systems.
+        model: The system, if the question was made in this process.
     """
 
     verb: str
@@ -47,27 +47,27 @@ class Question:
 
     @property
     def known(self) -> System | None:
-        """The system, from the declaration where the question was stored; None where foreign code would have to run."""
+        """Return the system, for a stored question from its declaration; None if this needs foreign code."""
         return self.model if self.model is not None else derivations.restored(self.system, self.declaration)
 
     @property
     def name(self) -> str:
-        """Verb and system, the beginning of the name of the folder."""
+        """Verb and system, with which the name of the folder begins."""
         return f"{self.verb}-{self.system_name}"
 
     @property
     def system_name(self) -> str:
-        """Short name of the system, which holds no path of a machine."""
+        """Short name of the system, which has no path of a machine."""
         return self.model.name if self.model is not None else short_name(self.system, self.declaration)
 
     def request(self) -> dict[str, Any]:
-        """Return the question as plain data; the digest is made of it."""
+        """Return the question as plain data; the digest is computed from it."""
         declared = {"declaration": self.declaration_digest} if self.declaration_digest else {}
         return {"method": self.verb, "system": self.system, **declared, **self.details}
 
     @property
     def digest(self) -> str:
-        """Twelve hexadecimal characters that name the question."""
+        """Identifier of the question: twelve hexadecimal characters."""
         return digest_of(self.request())
 
 
@@ -112,7 +112,7 @@ class Answer(Stored):
         return dict(self.numbers)
 
     def tables(self) -> Mapping[str, Table]:
-        """Return the tables of the answer, which its folder holds as CSV files.
+        """Return the tables of the answer, which its folder has as CSV files.
 
         Returns:
             Header and rows by name; none by default.
@@ -140,7 +140,7 @@ class Answer(Stored):
         return others, {**named, **places_of(others, named)}, attributes
 
     def dataset(self) -> "xarray.Dataset":
-        """Return the arrays as an `xarray.Dataset`; every variable says what it is in its attribute `meaning`.
+        """Return the arrays as an `xarray.Dataset`; the attribute `meaning` describes every variable.
 
         Returns:
             The dataset. `summary()` returns the headline numbers. `save` writes them, and the request, next to it.
@@ -148,7 +148,7 @@ class Answer(Stored):
         return data_set(*self.labelled())
 
     def pictures(self) -> Mapping[str, Any]:
-        """Return the pictures of the answer, as its folder holds them.
+        """Return the pictures of the answer, as in its folder.
 
         Returns:
             Figures of matplotlib by name.
@@ -168,5 +168,5 @@ class Answer(Stored):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """The sentences, the tables, the headline numbers and a picture."""
+        """Return the sentences, the tables, the headline numbers and a picture."""
         return load_view("answer")(self)

@@ -32,9 +32,9 @@ from odesim.request.saved_times import EARLY, SAVED, has_early_times, read_times
 
 BACKENDS = ("numba", "jax")
 EULER = "euler"
-"""The name of gradient descent at a given step for `--solver`."""
+"""Name of gradient descent with a given step, for `--solver`."""
 AUTO = "auto"
-"""The word for the tier that a stage settles on by itself."""
+"""Word for the tier that a stage chooses by itself."""
 NO_CLOCK = 1.0
 """Value of `until` in the request of a stage without a clock."""
 OPTIONS = ("stage", "seed", "until", "save_points", "save_at", "rtol", "atol", "backend", "solver")
@@ -42,12 +42,12 @@ OPTIONS = ("stage", "seed", "until", "save_points", "save_at", "rtol", "atol", "
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
-    """Request for one run of one stage.  Everything is resolved and checked, except by the integrator.
+    """Request for one run of one stage. Everything is resolved and checked, except by the integrator.
 
-    `explicit` names the parameters and `options` the options that the user gave (an option that has no
-    meaning for the equations can then be refused).  `atol` is `None` where the integrator chooses it
-    from the scale of the initial state.  `initial` holds the arrays of `--initial`, by name.  `save_at` are the times
-    at which states are saved, on the clock of the run; `None` stands for `save_points` equally spaced ones.
+    `explicit` names the parameters and `options` the options that the user gave (an option that has no meaning for the
+    equations can then be refused). `atol` is `None` if the integrator chooses it from the scale of the initial state.
+    `initial` has the arrays of `--initial`, by name. `save_at` are the times at which states are saved, on the clock of
+    the run; `None` stands for `save_points` equally spaced ones.
     """
 
     system: System
@@ -81,12 +81,13 @@ class Case:
         step: Any = None,
         **options: Any,
     ) -> "Case":
-        """Resolve a request: defaults, then the preset, then the TOML file, then what is given here.
+        """Resolve a request: defaults, then the preset, then the TOML file, then the arguments.
 
-        `parameters` may hold values or words (`"1e6"`, `"1,-1"`); `options` are `stage`, `seed` (0), `until`
-        (the stage's horizon), `save_points` (201) or `save_at`, `rtol` (1e-8), `atol`, `backend` ("numba") and
-        `solver`, with `step` for the solver "euler"; `None` means not given.  With `continued` the state comes from an
-        earlier run, not from a draw.  Raises `UsageError` for anything unknown, of the wrong type or out of domain.
+        `parameters` may be values or strings (`"1e6"`, `"1,-1"`); `options` are `stage`, `seed` (0), `until` (the
+        stage's horizon), `save_points` (201) or `save_at`, `rtol` (1e-8), `atol`, `backend` ("numba") and `solver`,
+        with `step` for the solver "euler". None means that an option is not given. With `continued` the initial state
+        comes from an earlier run and is not drawn. Raises `UsageError` for anything unknown, of the wrong type or out
+        of domain.
         """
         system = find_system(system) if isinstance(system, str) else system
         written = read_config(config, system) if config is not None else {}
@@ -123,16 +124,16 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The name of the system, which the default folder is called by."""
+        """Name of the system, with which the name of the default folder begins."""
         return self.system.name
 
     @property
     def by_name(self) -> dict[str, Any]:
-        """The parameters as the user states them, by name; `parameters` are those by which the stage computes."""
+        """Parameters as the user gives them, by name. `parameters` are those with which the stage computes."""
         return values_of(self.system.stage(self.stage), self.parameters)
 
     def require_clock(self) -> None:
-        """Raise `UsageError` for a stage that is one step after an earlier run: it has no flow to integrate."""
+        """Raise `UsageError` for a stage without a flow, which is a single step after an earlier run."""
         if isinstance(self.system.stage(self.stage), Map):
             raise UsageError(
                 f"stage {self.stage} of {self.system.name} is a single step after an earlier run: give this "
@@ -140,7 +141,7 @@ class Case:
             )
 
     def request(self) -> dict[str, Any]:
-        """Everything that determines the answer, as plain data; the digest is made of it."""
+        """Everything that determines the answer, as plain data; the digest is computed from it."""
         parameters = {name: plain(value) for name, value in self.by_name.items()}
         return {
             "method": "flow",
@@ -164,26 +165,26 @@ class Case:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Twelve hexadecimal characters that name the request: equal requests, equal digests."""
+        """Identifier of the request: twelve hexadecimal characters. Equal requests have equal digests."""
         return digest_of(self.request())
 
 
 def values_of(stage: Stage, parameters: Any) -> dict[str, Any]:
-    """The parameters by which a stage computes as the user states them, by name."""
+    """Return the parameters as the user gives them, by name, for the parameters with which a stage computes."""
     stated = stage.stated(parameters)
     return {field.name: getattr(stated, field.name) for field in dataclasses.fields(stated)}
 
 
 def digest_of(request: Mapping[str, Any]) -> str:
-    """Twelve hexadecimal characters of a request that JSON can hold."""
+    """Return twelve hexadecimal characters that identify a request made of JSON values."""
     text = json.dumps(request, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def find_system(name: str) -> System:
-    """The system called `name`, or that a reference leads to ("module:SYSTEM", "path/to/file.py:SYSTEM").
+    """Return the system with a name or a reference ("module:SYSTEM", "path/to/file.py:SYSTEM").
 
-    Raises `UsageError` for a name that is not known, with the nearest one, and for a reference that leads nowhere.
+    Raises `UsageError` for an unknown name (with the most similar one) or reference.
     """
     try:
         return derivations.system(name)
@@ -194,7 +195,9 @@ def find_system(name: str) -> System:
 
 
 def restated(system: System, given: Mapping[str, Any]) -> tuple[System, dict[str, Any]]:
-    """Return the system and the parameters of a request; parameters given as functions of time are in the system."""
+    """Return the system and the parameters of a request; functions of time in place of parameters become part of the
+    system.
+    """
     return load(system.restate)(system, given) if system.restate else (system, dict(given))
 
 
@@ -204,7 +207,7 @@ def short_name(reference: str) -> str:
 
 
 def find_stage(system: System, name: str | None) -> Stage:
-    """The stage called `name`; without a name the first that has a clock."""
+    """Return the stage with the given name, by default the first that has a clock."""
     known = [stage.name for stage in system.stages]
     if name in (None, "") or (name == "all" and len(known) == 1):
         return next((stage for stage in system.stages if isinstance(stage, Dynamics)), system.stages[0])
@@ -217,7 +220,7 @@ def find_stage(system: System, name: str | None) -> Stage:
 
 
 def read_config(path: str | os.PathLike[str], system: System) -> dict[str, Any]:
-    """The options of a TOML file; parameters stand in its table [parameters].
+    """Return the options of a TOML file; its table [parameters] has the parameters.
 
     Keys are the options, with `-` or `_`; a relative `initial` is relative to the file.
     """
@@ -248,14 +251,16 @@ def read_config(path: str | os.PathLike[str], system: System) -> dict[str, Any]:
 
 
 def _leads_to(named: Any, system: System, folder: Path) -> bool:
-    """Return True if a file names this system; a path in the file is relative to the folder of the file."""
+    """Return True if the name in a file denotes this system; a path in the file is relative to the folder of the
+    file.
+    """
     if not isinstance(named, str) or not outside.is_reference(named):
         return named == derivations.reference(system)
     return find_system(str(folder / named) if outside.is_path(named) else named) is system
 
 
 def plain(value: Any) -> Any:
-    """`value` made of what JSON knows: tuples become lists, NumPy scalars Python numbers."""
+    """Convert a value to types of JSON: tuples become lists, NumPy scalars Python numbers."""
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     if isinstance(value, np.generic | np.ndarray):
@@ -270,7 +275,7 @@ def stated(system: System, given: Mapping[str, Any], preset: Any, config: Any) -
 
 
 def _preset(system: System, preset: Any) -> Mapping[str, Any]:
-    """Return the parameters of a preset, none where none is named.  Raises `UsageError` for an unknown one."""
+    """Return the parameters of a preset; without a preset, an empty mapping. Raises `UsageError` for an unknown one."""
     if preset is None:
         return {}
     if not isinstance(preset, str) or preset not in system.presets:
@@ -279,7 +284,7 @@ def _preset(system: System, preset: Any) -> Mapping[str, Any]:
 
 
 def _resolve(system: System, preset: Any, given: Mapping[str, Any]) -> Any:
-    """The parameters of a run: the defaults, then those of the preset, then the given ones."""
+    """Return the parameters of a run: the defaults, then those of the preset, then the given ones."""
     values = parse_parameters(system.parameters, {**_preset(system, preset), **given})
     return system.parameters(**values)
 
@@ -287,8 +292,10 @@ def _resolve(system: System, preset: Any, given: Mapping[str, Any]) -> Any:
 def _checked(
     system: System, values: Any, arrays: Mapping[str, np.ndarray] | None, explicit: frozenset[str], continued: bool
 ) -> Any:
-    """The parameters with the sizes of initial arrays, those named in `explicit` kept; raises `UsageError`."""
-    if arrays is None:  # a file brings its own conditions, which its reader checks (dependent weights are valid there)
+    """Return the parameters with the sizes of the initial arrays; parameters in `explicit` are unchanged. Raises
+    `UsageError`.
+    """
+    if arrays is None:  # a file is checked by its reader (dependent weights are valid there)
         system.check(values, drawn=False) if continued else system.check(values)
         return values
     values = load(system.read_initial)(arrays, values, explicit)
@@ -298,7 +305,7 @@ def _checked(
 
 
 def _tier(stage: Stage, parameters: Any) -> str:
-    """The tier named by the parameter `tier`, or the first of the stage."""
+    """Return the tier named by the parameter `tier`, or the first tier of the stage."""
     tier = getattr(parameters, "tier", None)
     if isinstance(stage, Dynamics) and stage.settled and tier == AUTO:
         return stage.tier(parameters)
@@ -306,7 +313,9 @@ def _tier(stage: Stage, parameters: Any) -> str:
 
 
 def end_time(until: Any, parameters: Any) -> float:
-    """An end time: a number, or an expression in the parameters such as "2*sqrt(d)".  Raises `UsageError`."""
+    """Return an end time from a number, or from an expression in the parameters such as "2*sqrt(d)". Raises
+    `UsageError`.
+    """
     if getattr(until, "free_symbols", None):  # of SymPy
         until = str(until)
     if not isinstance(until, str) or len(until) > LONGEST or not any(letter.isalpha() for letter in until):
@@ -325,7 +334,7 @@ def end_time(until: Any, parameters: Any) -> float:
 
 
 def _numbers(options: Mapping[str, Any], horizon: float, parameters: Any) -> dict[str, Any]:
-    """The numerical options of a run, defaults filled in and checked."""
+    """Return the numerical options of a run, checked and with defaults filled in."""
     seed = seed_number(options.get("seed", 0))
     save_at = read_times(options["save_at"]) if "save_at" in options else None
     if save_at is not None and "save_points" in options:
@@ -361,7 +370,7 @@ def _numbers(options: Mapping[str, Any], horizon: float, parameters: Any) -> dic
 
 
 def _step(step: Any, solver: Any) -> float | None:
-    """The step of the solver `EULER`, which needs one, and which alone has one."""
+    """Return the step of the solver `EULER`. Only this solver has a step, and it needs one."""
     if solver != EULER:
         if step is not None:
             raise UsageError(f"--step is the step of --solver {EULER}; give both, or leave --step out")

@@ -1,4 +1,4 @@
-"""The arrays that a run starts from, of a file or given by name, and a digest of what they hold."""
+"""Initial arrays of a run, from a file or by name, and the digest of their content."""
 
 import hashlib
 import os
@@ -14,7 +14,7 @@ from derivations.contract import UsageError, npz
 def read_arrays(
     source: str | os.PathLike[str] | Mapping[str, Any] | None,
 ) -> tuple[dict[str, np.ndarray] | None, str | None]:
-    """The arrays of an .npz file or a mapping, and the digest of their content; `(None, None)` for `None`."""
+    """Return the arrays of an .npz file or a mapping, and the digest of their content; `(None, None)` for `None`."""
     if source is None:
         return None, None
     if isinstance(source, Mapping):
@@ -33,7 +33,7 @@ def read_arrays(
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file."""
+    """Return the arrays of an .npz file."""
     try:
         return npz.read_npz(path)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Words to values: what a user writes on a command line or in a file, read as the declared type."""
+"""Conversion of strings from the command line or a file to values of the declared type."""
 
 import contextlib
 import dataclasses
@@ -16,11 +16,11 @@ from typing import Any
 from derivations.contract import UsageError, synonyms
 
 LONGEST = 400
-"""Characters of a number: more are no number that a person wrote, and Python refuses to convert them."""
+"""Largest number of characters of a number. Nobody writes longer ones, and Python does not convert them."""
 LARGEST = 10**300
-"""Whole numbers stay below the largest float, since almost all of them become one."""
+"""Upper bound of whole numbers, the largest float, because almost all of them become floats."""
 MOST_VALUES = 100_000
-"""Most values of a logarithmic grid of a sweep."""
+"""Largest number of values of a logarithmic grid of a sweep."""
 TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -28,19 +28,19 @@ def shortened(value: Any) -> str:
     """Return a given value as text for a message; long values are truncated."""
     try:
         text = repr(value)
-    except ValueError:  # Python writes no whole number of more than 4,300 digits
+    except ValueError:  # Python does not print whole numbers of more than 4,300 digits
         return "a number of thousands of digits"
     return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"
 
 
 NEAR = 0.6
-"""Similarity (of at most 1) from which an unknown word is taken for a misspelt known one."""
+"""Smallest similarity (at most 1) at which an unknown word is treated as a misspelt known one."""
 SHOWN = 16
-"""Names that a sentence lists; of more it says how many."""
+"""Largest number of names that a message lists; of a longer list it gives the number."""
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    """The known name that is meant by an unknown `word`, or "" where none is like it.
+    """Return the known name most similar to an unknown `word`, or "" if none is similar.
 
     >>> near("untill", ["seed", "until"]), near("lemma-1", ["thm-2"])
     ('until', '')
@@ -65,7 +65,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def whole_number(value: Any, name: str) -> int:
-    """`value` as an integer; `25`, `25.0` and `1e6` are exact, `2.5` is refused."""
+    """Return `value` as an integer. `25`, `25.0` and `1e6` are accepted, `2.5` raises `UsageError`."""
     if isinstance(value, str) and len(value) <= LONGEST:
         try:
             number = Decimal(value.strip().replace("_", ""))
@@ -87,7 +87,7 @@ MOST_SEED = 2**63 - 1
 
 
 def seed_number(value: Any, name: str = "--seed") -> int:
-    """`value` as a seed: a whole number from 0 to 2^63 - 1, which every file format can hold."""
+    """Return `value` as a seed, a whole number from 0 to 2^63 - 1, which every file format can store."""
     seed = whole_number(value, name)
     if seed < 0:
         raise UsageError(f"{name} must not be negative, but {seed} was given.")
@@ -97,7 +97,7 @@ def seed_number(value: Any, name: str = "--seed") -> int:
 
 
 def real_number(value: Any, name: str) -> float:
-    """`value` as a finite float; `0.5`, `1e-8` and `1/3` are read."""
+    """Return `value` as a finite float. `0.5`, `1e-8` and `1/3` are accepted."""
     number = math.nan
     if isinstance(value, str) and len(value) <= LONGEST:
         try:
@@ -113,7 +113,7 @@ def real_number(value: Any, name: str) -> float:
 
 
 def truth(value: Any, name: str) -> bool:
-    """`value` as true or false, written as such or as yes, no, on, off."""
+    """Return `value` as a boolean, from true, false, yes, no, on or off."""
     word = value.strip().lower() if isinstance(value, str) else ""
     if isinstance(value, int) and value in (0, 1):
         word = str(int(value))
@@ -123,7 +123,7 @@ def truth(value: Any, name: str) -> bool:
 
 
 def _items(value: Any, name: str) -> Sequence[Any]:
-    """The items of a list written as `1,-1`, as `1,0;0,1` for a list of lists, or as JSON."""
+    """Return the items of a list written as `1,-1`, as `1,0;0,1` for a list of lists, or as JSON."""
     if isinstance(value, str):
         text = value.strip()
         if text.startswith("["):
@@ -139,7 +139,7 @@ def _items(value: Any, name: str) -> Sequence[Any]:
 
 
 def _sequence(value: Any, kind: Any, name: str) -> tuple[Any, ...]:
-    """`value` as a tuple of the item types that `kind` declares, `tuple[int, ...]` or `tuple[int, float]`."""
+    """Return `value` as a tuple of the item types that `kind` declares, `tuple[int, ...]` or `tuple[int, float]`."""
     inner = typing.get_args(kind) or (str, ...)
     items = _items(value, name)
     if len(inner) == 2 and inner[1] is Ellipsis:
@@ -152,7 +152,7 @@ def _sequence(value: Any, kind: Any, name: str) -> tuple[Any, ...]:
 
 
 def _unboxed(value: Any) -> Any:
-    """Return the numbers of an array, of NumPy, JAX, xarray or pandas, as those of Python; anything else as it is."""
+    """Convert arrays of NumPy, JAX, xarray or pandas to numbers of Python; other values are unchanged."""
     if not hasattr(value, "__array__"):
         return value
     import numpy as np
@@ -161,9 +161,9 @@ def _unboxed(value: Any) -> Any:
 
 
 def parse(value: Any, kind: Any, name: str) -> Any:
-    """`value` read as the type `kind`: int, float, bool, str, `Literal`, a tuple of these, or a union.
+    """Return `value` converted to the type `kind`: int, float, bool, str, `Literal`, a tuple of these, or a union.
 
-    Raises `UsageError` if it cannot be.
+    Raises `UsageError` if this is impossible.
     """
     value = _unboxed(value)
     origin = typing.get_origin(kind)
@@ -185,7 +185,7 @@ def parse(value: Any, kind: Any, name: str) -> Any:
 
 
 def _alternative(value: Any, kinds: Sequence[Any], name: str) -> Any:
-    """`value` read as the first type of a union that fits."""
+    """Return `value` converted to the first type of a union that fits."""
     if type(None) in kinds and (value is None or (isinstance(value, str) and value.strip().lower() == "none")):
         return None
     readable = [kind for kind in kinds if kind is not type(None) and typing.get_origin(kind) is not typing.Literal]
@@ -204,7 +204,7 @@ def _alternative(value: Any, kinds: Sequence[Any], name: str) -> Any:
 
 
 def _word(word: str, choices: Sequence[str], name: str) -> str:
-    """`word` if it is one of `choices`."""
+    """Return `word` if it is one of `choices`. Raises `UsageError` otherwise."""
     if word not in choices:
         meant = near(word, choices) if isinstance(word, str) else ""
         tried = f"; did you mean {meant!r}?" if meant else "."
@@ -216,7 +216,7 @@ choice = _word
 
 
 def check_domain(value: Any, field: dataclasses.Field) -> None:
-    """Raise `UsageError` unless `value` (each entry of a tuple) lies in the domain its field declares."""
+    """Raise `UsageError` unless `value` (each entry of a tuple) lies in the declared domain of its field."""
     if isinstance(value, tuple):
         for item in value:
             check_domain(item, field)
@@ -238,7 +238,9 @@ def check_domain(value: Any, field: dataclasses.Field) -> None:
 
 
 def parse_parameters(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of `given` read as the fields of the parameter class `kind`, names and domains checked."""
+    """Return the values of `given` converted to the fields of the parameter class `kind`; names and domains are
+    checked.
+    """
     fields = {field.name: field for field in dataclasses.fields(kind)}
     types_of = typing.get_type_hints(kind)
     values = {}
@@ -253,7 +255,7 @@ def parse_parameters(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
 def parse_assignments(
     pairs: Iterable[str], option: str = "-p", form: str = "NAME=VALUE such as m=25"
 ) -> dict[str, str]:
-    """`["m=25", "d=1e6"]` as a dictionary.  Raises `UsageError` without `=` and for a name given twice."""
+    """Return `["m=25", "d=1e6"]` as a dictionary. Raises `UsageError` without `=` and for a name given twice."""
     values: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -267,7 +269,7 @@ def parse_assignments(
 
 
 def expression(text: str | float, parameters: Mapping[str, Any], name: str) -> float:
-    """The value of an arithmetic expression in parameters, with `sqrt`, `log` and `exp`, such as `2*sqrt(d)`.
+    """Return the value of an arithmetic expression in parameters, with `sqrt`, `log` and `exp`, such as `2*sqrt(d)`.
 
     Raises `UsageError` for anything else, and for a value that is not a positive finite number.
     """
@@ -290,7 +292,7 @@ def expression(text: str | float, parameters: Mapping[str, Any], name: str) -> f
                 return -value(operand)
             case ast.Call(func=ast.Name(id=word), args=[argument], keywords=[]) if word in functions:
                 return functions[word](value(argument))
-        raise ValueError(f"{ast.unparse(node)!r} is no number, parameter, sqrt, log or exp")
+        raise ValueError(f"{ast.unparse(node)!r} is neither a number nor a parameter nor sqrt, log or exp")
 
     try:
         if len(str(text)) > LONGEST:
@@ -308,19 +310,19 @@ def expression(text: str | float, parameters: Mapping[str, Any], name: str) -> f
 def parse_ranges(
     pairs: Iterable[str], lists: Iterable[str] = (), fractional: Iterable[str] | None = None
 ) -> dict[str, list[str]]:
-    """`["d=1e3,1e4", "seed=0..9"]` as lists of words.
+    """Return `["d=1e3,1e4", "seed=0..9"]` as lists of strings.
 
-    `a..b` counts, `a..b:n` is n values on a logarithmic grid, rounded to whole numbers but for the names that are
-    `fractional`, and `;` separates where the values hold commas.  The values of the names in `lists` are lists
-    themselves, so that only `;` separates them.
+    `a..b` gives all whole numbers from a to b. `a..b:n` gives n values on a logarithmic grid, rounded to whole numbers
+    except for the names in `fractional`. Values that contain commas are separated by `;`. The values of the names in
+    `lists` are lists, so that only `;` separates them.
     """
     found: dict[str, list[str]] = {}
     lists, broken = set(lists), set(fractional or ())
     for name, text in parse_assignments(pairs, "--over", "NAME=v1,v2,.. such as d=1e3,1e4").items():
         if name.strip() in lists and ";" not in text:
             raise UsageError(
-                f"--over {name}: its values are lists, which ; separates, as in {name}={text};{text.split(',')[0]}, "
-                f"but {text} was given; one value is given by -p {name}={text}"
+                f"--over {name} takes lists, separated by ; as in {name}={text};{text.split(',')[0]}, but {text} "
+                f"was given; for one value, use -p {name}={text}"
             )
         words = [word.strip() for word in text.split(";" if ";" in text else ",") if word.strip()]
         found[name] = [
@@ -332,7 +334,7 @@ def parse_ranges(
 
 
 def _counted(word: str, name: str, fractional: bool) -> list[str]:
-    """The values of `a..b` and `a..b:n`, or the word itself."""
+    """Return the values of `a..b` and `a..b:n`, or the word itself."""
     first, dots, last = word.partition("..")
     if not dots:
         return [word]
@@ -346,7 +348,7 @@ def _counted(word: str, name: str, fractional: bool) -> list[str]:
 
 
 def _logarithmic(word: str, name: str, parts: tuple[str, str, str], fractional: bool) -> list[str]:
-    """The values of `a..b:n`: n on a logarithmic grid with both ends, each once, rounded unless `fractional`."""
+    """Return the n distinct values of the logarithmic grid `a..b:n`, ends included, rounded unless `fractional`."""
     option = f"--over {name}"
     start, end, count = real_number(parts[0], option), real_number(parts[1], option), whole_number(parts[2], option)
     if not 0 < start < end or not 2 <= count <= MOST_VALUES:

@@ -1,4 +1,4 @@
-"""Saved times of a run: listed by the user, or equally spaced with early ones where a stage goes on over decades."""
+"""Saved times of a run: those of the user, or equally spaced ones with early ones if a stage takes decades of time."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any
@@ -13,25 +13,26 @@ if TYPE_CHECKING:
     from odesim.request.case import Case
 
 SAVED = 201
-"""Equally spaced saved times, both ends included, where the user asks for none."""
+"""Default number of equally spaced saved times, both ends included."""
 EARLY = 40
-"""Early saved times of a decade."""
+"""Number of early saved times in a decade."""
 SAME = 1e-12
-"""Relative difference up to which two times are the same: rounding of their decimal form."""
+"""Relative difference up to which two times count as equal; it covers the rounding of decimal numbers."""
 
 
 def has_early_times(case: "Case") -> bool:
-    """Return True for a stage that goes on over decades of time (`decades`) if no saved times were asked for."""
+    """Return True for a stage that takes decades of time (`decades`) if the user gives no saved times."""
     stage = case.system.stage(case.stage)
     given = case.save_at is not None or "save_points" in case.options
     return isinstance(stage, Dynamics) and stage.decades and not given
 
 
 def saved_times(case: "Case", last: float, most: int | None = None) -> np.ndarray:
-    """Equally spaced times from 0 to `last`, at most `most`, and early ones for a logarithmic axis of time.
+    """Return equally spaced times from 0 to `last`, at most `most`, and early ones for a logarithmic axis of time.
 
-    The early ones are `EARLY` a decade, from four decades before the end until even spacing is finer.  States at the
-    equally spaced times do not depend on them: they are read between the steps of the integrator.
+    There are `EARLY` early times in a decade. They begin four decades before the end, and end where the equal spacing
+    is finer. They do not change the states at other times, because states are interpolated between the steps of the
+    integrator.
     """
     even = np.linspace(0.0, last, min(case.save_points, most or case.save_points))
     if not has_early_times(case):
@@ -40,7 +41,7 @@ def saved_times(case: "Case", last: float, most: int | None = None) -> np.ndarra
 
 
 def read_times(value: Any, name: str = "--save-at") -> tuple[float, ...]:
-    """Return the times that an option called `name` lists: a word "1,10,100", a list, or an array (n,) of any library.
+    """Return the times in the option called `name`: a string "1,10,100", a list, or an array (n,) of any library.
 
     Raises `UsageError` unless they are finite, at least 0 and increasing.
 
@@ -62,7 +63,7 @@ def read_times(value: Any, name: str = "--save-at") -> tuple[float, ...]:
 
 
 def require_end(times: tuple[float, ...], until: float, name: str = "--save-at", end: str = "--until") -> None:
-    """Raise `UsageError` for an end time that is not the last of the saved times."""
+    """Raise `UsageError` if the end time is not the last saved time."""
     if abs(until - times[-1]) > SAME * times[-1]:
         raise UsageError(
             f"a run ends at the last time of {name}, which is {times[-1]:g}, but {end} is {until:g}: leave {end} out, "
@@ -71,19 +72,19 @@ def require_end(times: tuple[float, ...], until: float, name: str = "--save-at",
 
 
 def with_start(times: np.ndarray) -> np.ndarray:
-    """Return increasing times that begin at 0, where every run does."""
+    """Return increasing times that begin at 0, where every run begins."""
     return times if times[0] == 0 else np.concatenate([[0.0], times])
 
 
 def without_start(trajectory: Trajectory) -> Trajectory:
-    """Return a trajectory without its first saved state, which nobody asked for; one of a single state stays."""
+    """Return a trajectory without its first saved state, which the user did not request. A single state is kept."""
     if trajectory.time.size < 2:
         return trajectory
     return at_places(trajectory, np.arange(1, trajectory.time.size))
 
 
 def at_places(trajectory: Trajectory, places: np.ndarray) -> Trajectory:
-    """Return the trajectory at some of its saved times, counted from 0."""
+    """Return the trajectory at some of its saved times, given by their indices from 0."""
     state = {
         name: Variable(v.dims, np.take(v.values, places, v.dims.index("time")), v.meaning)
         for name, v in trajectory.state.items()

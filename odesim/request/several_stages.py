@@ -1,4 +1,4 @@
-"""Several stages asked for in one request: what a flow and SGD of them have in common."""
+"""Requests for several stages: the common part of flows and SGD."""
 
 import abc
 import dataclasses
@@ -11,7 +11,7 @@ from odesim.request.case import digest_of
 
 @runtime_checkable
 class Stage(Protocol):
-    """The request for one stage of a system."""
+    """Request for one stage of a system."""
 
     @property
     def system(self) -> System: ...
@@ -27,30 +27,30 @@ S = TypeVar("S", bound=Stage)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SeveralStages(abc.ABC, Generic[S]):
-    """The requests for the stages in order, and the digest of the stored run that they go on from, if any."""
+    """Requests for several stages in order, and the digest of the stored run that they continue, if any."""
 
     cases: tuple[S, ...]
     origin: str | None = None
 
     @property
     def system(self) -> System:
-        """The system of all stages."""
+        """System of all stages."""
         return self.cases[0].system
 
     @property
     def name(self) -> str:
-        """The name of the system, which the default folder is called by."""
+        """Name of the system, with which the name of the default folder begins."""
         return self.system.name
 
     @property
     def seed(self) -> int:
-        """The seed of every stream."""
+        """Seed of all random streams."""
         return self.cases[0].seed
 
     @property
     @abc.abstractmethod
     def method(self) -> str:
-        """Return the method by which the stages are computed."""
+        """Method by which the stages are computed."""
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer."""
@@ -58,5 +58,5 @@ class SeveralStages(abc.ABC, Generic[S]):
 
     @functools.cached_property
     def digest(self) -> str:
-        """Twelve hexadecimal characters that name the request."""
+        """Identifier of the request: twelve hexadecimal characters."""
         return digest_of(self.request())

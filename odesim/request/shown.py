@@ -1,7 +1,7 @@
-"""How results show themselves in a notebook: tables here, and by name what rooms above draw, store and continue.
+"""Display of results in notebooks: tables, and access to functions of higher packages that draw, store and continue.
 
-A result has methods that need what is built on results (pictures, folders, later stages); those are imported when one
-of them is called, so that a result itself needs nothing but arrays.
+Some methods of a result need packages that build on results (pictures, folders, later stages). These are imported when
+such a method is called, so that a result itself only needs arrays.
 """
 
 import html
@@ -33,7 +33,7 @@ def load_view(name: str) -> Any:
 
 
 def table_html(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table as HTML, everything in it escaped.
+    """Return a table as HTML; all of its text is escaped.
 
     >>> table_html(["a"], [["<b>"]])
     '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
@@ -47,12 +47,12 @@ def table_html(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def name_of(name: object) -> Any:
-    """Return a name as text: a SymPy symbol stands for its name, anything else for itself."""
+    """Return a name as text; a SymPy symbol is replaced by its name."""
     return getattr(name, "name", name) if getattr(name, "is_Symbol", False) else name
 
 
 def said(value: Any, most: int = 120) -> str:
-    """A value in a few characters: six digits, long lists and texts cut."""
+    """Return a value as short text: six digits, long lists and texts shortened."""
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Mapping):
@@ -64,51 +64,51 @@ def said(value: Any, most: int = 120) -> str:
 
 
 class Stored:
-    """Base of everything that a folder can hold: runs, comparisons and answers."""
+    """Base class of all results that a folder can store: runs, comparisons and answers."""
 
     def save(self, folder: Any, *, overwrite: bool = False, pictures: bool = True) -> Any:
-        """Store the result in a folder that `load` and every command take, as `odesim.save` does.
+        """Store the result in a folder that `load` and every command can read, like `odesim.save`.
 
         Arguments:
-            folder: The folder, made with those above it.
+            folder: The folder; missing parent folders are created.
             overwrite: Replace a finished folder.
-            pictures: Draw the pictures beside it.
+            pictures: Also draw the pictures.
 
         Returns:
             The path of the folder.
 
         Raises:
-            UsageError: A folder that is finished already, or in use.
+            UsageError: The folder is finished already, or in use.
         """
         return load_view("save")(self, folder, overwrite=overwrite, pictures=pictures)
 
 
 class Result(Stored):
-    """Base of runs, stored runs and comparisons: display and storage."""
+    """Base class of runs, stored runs and comparisons: display and storage."""
 
     def plot(self, name: Any = None, *, ax: Any = None) -> Any:
         """Draw a variable against time. Replicas of SGD have one colour, and the first is thick.
 
-        A comparison draws a component of both runs: the first as a line, the replicas of the second as lines or, from
-        ten on, as their median and their band from 10 to 90 %.
+        A comparison draws a component of both runs: the first as a line, the replicas of the second as lines or, for
+        ten or more, as their median and their 10 to 90 % range.
 
         Arguments:
-            name: The variable, by name or SymPy symbol; by default the component that moves most.
-            ax: Axes of matplotlib; by default those of a new figure.  Narrow axes have the legend inside.
+            name: The variable, by name or SymPy symbol; by default the component with the largest change.
+            ax: Axes of matplotlib; by default those of a new figure. In narrow axes the legend is inside.
 
         Returns:
             The axes.
 
         Raises:
-            UsageError: A name that is no variable against time.
+            UsageError: The name is not that of a time-dependent variable.
         """
         return load_view("plot")(self, name_of(name), ax)
 
     def pictures(self) -> Mapping[str, Any]:
-        """Return the pictures of the run, as its folder holds them.
+        """Return the pictures of the run, as in its folder.
 
         Returns:
-            Figures of matplotlib by name, with titles and with theory drawn beside the run.
+            Figures of matplotlib by name, with titles and with the theory next to the run.
         """
         return load_view("pictures")(self)
 
@@ -128,43 +128,43 @@ class Result(Stored):
 
         Arguments:
             out: Path of the page.
-            overwrite: Replace a page that is there.
+            overwrite: Replace an existing page.
 
         Returns:
             The path of the page.
 
         Raises:
-            UsageError: A page that is there already.
+            UsageError: The page exists already.
             MissingError: plotly is not installed.
         """
         return load_view("explore")(self, out, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
-        """A few lines, the variables, the summary and a picture."""
+        """Return a few lines, the variables, the summary and a picture."""
         return load_view("picture")(self)
 
 
 class RunMapping(Result):
-    """Base of trajectories and stored runs: a mapping of names to arrays, with states at any time."""
+    """Base class of trajectories and stored runs: a mapping of names to arrays, with states at any time."""
 
     def keys(self) -> list[str]:
         """Return the names of all variables."""
         raise NotImplementedError
 
     def __getitem__(self, name: Any) -> Any:
-        """The values of a variable by name, or by a SymPy symbol of that name."""
+        """Return the values of a variable by name, or by a SymPy symbol of that name."""
         raise NotImplementedError
 
     def __contains__(self, name: object) -> bool:
-        """Return True for the name of a variable, as `run[name]` takes it."""
+        """Return True for the name of a variable, as accepted by `run[name]`."""
         return name_of(name) in self.keys()
 
     def __iter__(self) -> Iterator[str]:
-        """The names of all variables, as those of a mapping or an `xarray.Dataset`."""
+        """Iterate over the names of all variables, as a mapping or an `xarray.Dataset` does."""
         return iter(self.keys())
 
     def __len__(self) -> int:
-        """The number of variables."""
+        """Return the number of variables."""
         return len(self.keys())
 
     def values(self) -> list[Any]:
@@ -185,7 +185,7 @@ class RunMapping(Result):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters of the system by name, as the run had them: those given, and the defaults of the others."""
+        """Parameters of the system by name, with the defaults of the parameters that the user did not give."""
         own: Any = getattr(self, "trajectory", self)
         return dict(own.origin.parameters)
 
@@ -203,7 +203,7 @@ class RunMapping(Result):
             array.
 
         Raises:
-            UsageError: A time outside of the run, or one at which SGD or a recursion has no state.
+            UsageError: The time is outside of the run, or SGD or a recursion has no state at this time.
 
         Example:
             >>> import odesim
@@ -222,10 +222,10 @@ class RunMapping(Result):
             request: Options and parameters of `odesim.integrate`, such as `save_at`.
 
         Returns:
-            The trajectory that goes on.
+            The trajectory of the continued run.
 
         Raises:
-            UsageError: A time that has passed, or several replicas of SGD.
+            UsageError: `until` is not later than the end of the run, or the run has several replicas of SGD.
 
         Example:
             >>> import odesim

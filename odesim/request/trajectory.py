@@ -1,4 +1,4 @@
-"""One type for what a flow or a simulation leaves behind, and its form as a labelled data set."""
+"""Trajectory of a flow or a simulation, and its form as a labelled data set."""
 
 import dataclasses
 import json
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     import xarray
 
 COUNTED = "place, counted from 1"
-"""The meaning of a coordinate that only numbers the places of a dimension, and so belongs to no variable."""
+"""Meaning of a coordinate that only numbers the entries of a dimension, and so belongs to no variable."""
 NOT_REACHED = "inf: not reached"
 """Ending of the meaning of every hitting time of a flow."""
 NOT_SAVED = "the first saved time at or past it; inf: at none of them"
 """Ending of the meaning of every hitting time of SGD."""
 UNNUMBERED = ("time", "seed")
 TIME = "time t"
-"""Label of an axis of time; the clock, a sentence, says what it measures."""
+"""Label of an axis of time. The clock, a sentence, defines the unit."""
 OutcomeKind = Literal["completed", "stopped", "failed", "interrupted"]
 
 
@@ -44,16 +44,16 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """0 when the answer can be used as it stands, 3 for a numerical failure, 130 when interrupted."""
+        """Exit code: 0 if the result is complete, 3 for a numerical failure, 130 if interrupted."""
         return {"completed": 0, "stopped": 0, "failed": 3, "interrupted": 130}[self.kind]
 
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """Origin of a trajectory: everything needed to ask for it again.
+    """Origin of a trajectory: everything needed to request it again.
 
     `system` is the reference of the system, `declaration` the text of a declared model, and `model` the system itself
-    where the run was made in this process.
+    if the run was made in this process.
     """
 
     system: str
@@ -70,17 +70,17 @@ class Origin:
 
     @classmethod
     def of(cls, system: System, **about: Any) -> "Origin":
-        """Return the origin of a run of `system`; `about` are the other fields."""
+        """Return the origin of a run of `system`; the keyword arguments `about` are the other fields."""
         return cls(derivations.reference(system), declaration=system.declaration, model=system, **about)
 
     @property
     def known(self) -> System | None:
-        """The system that the run was made with; None where Python that a stored run names would have to run for it."""
+        """Return the system of the run; None if this needs code that odesim does not import."""
         return self.model if self.model is not None else derivations.restored(self.system, self.declaration)
 
     @property
     def name(self) -> str:
-        """The name of the system, which holds no path of a machine."""
+        """Name of the system, which has no path of a machine."""
         return self.model.name if self.model is not None else short_name(self.system, self.declaration)
 
     def required(self, chosen: System | None = None) -> System:
@@ -117,20 +117,20 @@ class Origin:
         raise UsageError(f"the run belongs to {own.name}, but --system is {chosen.name}")
 
     def _tell_of_changes(self, own: System) -> None:
-        """Warn where the file that declared the model states another one now."""
+        """Warn if the declaration in the file of the model has changed since the run."""
         if not outside.is_declaration(self.system) or not Path(self.system).is_file():
             return
         try:
             unchanged = derivations.same(derivations.system(self.system), own)
-        except UsageError:  # the file states no model any more
+        except UsageError:  # the file declares no model any more
             unchanged = False
         if not unchanged:
-            text = f"{Path(self.system).name} has changed since this run: the declaration that the run carries is used"
+            text = f"{Path(self.system).name} has changed since this run: the declaration stored with the run is used"
             warnings.warn(text, ChangedDeclaration, stacklevel=2)
 
 
 class Variable(np.ndarray):
-    """A labelled array: an ordinary array that also knows the names of its dimensions and what it means.
+    """A labelled array: an ordinary array with the names of its dimensions and its meaning.
 
     `dims` are lost by slicing and arithmetic, which give plain arrays again (`values` is the plain array itself).
 
@@ -146,7 +146,7 @@ class Variable(np.ndarray):
     meaning: str
 
     def __new__(cls, dims: tuple[str, ...], values: Any, meaning: str = "") -> "Variable":
-        """Label `values` without copying them; raises `ValueError` where names and axes differ in number."""
+        """Label `values` without copying them; raises `ValueError` if the numbers of names and axes differ."""
         array = np.asarray(values)
         if array.ndim != len(dims):
             raise ValueError(f"expected one name for each of {array.ndim} axes, but the names are {dims}")
@@ -155,7 +155,7 @@ class Variable(np.ndarray):
         return labelled
 
     def __getitem__(self, key: Any) -> Any:
-        """Entries of the plain array."""
+        """Return entries of the plain array."""
         return self.values[key]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -166,23 +166,23 @@ class Variable(np.ndarray):
         return Variable(self.dims, self.values.copy(), self.meaning)
 
     def __deepcopy__(self, memo: Any) -> "Variable":
-        """A copy with its labels; an ordinary array would lose them."""
+        """Return a copy with its labels, which the copy of an ordinary array would lose."""
         return Variable(self.dims, self.values.copy(), self.meaning)
 
     def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
-        """Results of arithmetic are plain arrays or numbers."""
+        """Return results of arithmetic as plain arrays or numbers."""
         return array[()] if return_scalar else array.view(np.ndarray)
 
     @property
     def values(self) -> np.ndarray:
-        """The array without its labels."""
+        """Array without its labels."""
         return self.view(np.ndarray)
 
 
 def data_set(
     variables: Mapping[str, Variable], coordinates: Mapping[str, Variable], attributes: Mapping[str, Any]
 ) -> "xarray.Dataset":
-    """Return labelled arrays as an `xarray.Dataset`, each with what it means in its attribute `meaning`."""
+    """Return labelled arrays as an `xarray.Dataset`, each with its meaning in the attribute `meaning`."""
     import xarray
 
     def described(group: Mapping[str, Variable]) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def data_set(
 
 
 def places_of(variables: Mapping[str, Variable], named: Container[str]) -> dict[str, Variable]:
-    """Return the numbers 1, 2, .. of the entries of every dimension of some arrays that is not `named`."""
+    """Return the numbers 1, 2, .. of the entries of every dimension of the arrays that is not in `named`."""
     sizes = {d: n for v in variables.values() for d, n in zip(v.dims, v.shape, strict=True)}
     return {dim: Variable((dim,), np.arange(1, n + 1), COUNTED) for dim, n in sizes.items() if dim not in named}
 
@@ -351,7 +351,7 @@ class Stages(list[Trajectory]):
         return "\n".join(f"{k}. {run!r}" for k, run in enumerate(self, 1))
 
     def save(self, folder: Any, *, overwrite: bool = False, pictures: bool = True) -> Any:
-        """Store the stages in a folder that `load` and every command take; returns the folder (`odesim.save`)."""
+        """Store the stages in a folder that `load` and every command can read (`odesim.save`). Return the folder."""
         return load_view("save")(self, folder, overwrite=overwrite, pictures=pictures)
 
 

@@ -1,4 +1,4 @@
-"""The beginning of training that goes on: the clock of an earlier stage, and the state of every replica there."""
+"""Start of continued training: the clock of an earlier stage, and the state of every replica."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ from odesim.errors import UsageError
 from odesim.sgd.observed import flow_of
 
 OFF = 1e-6
-"""A beginning may be off a whole number of steps by this part of one, which is rounding."""
+"""Rounding that is accepted between the start time and a whole number of steps, in steps."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Beginning:
-    """The reading of the clock at which a simulation begins, and the arrays of every replica there (none: a start).
+    """Clock time at which a simulation begins, and the arrays of every replica at this time (none for a new start).
 
-    One mapping of arrays serves all replicas.  `stage` is the one in which they were left.
+    One mapping of arrays serves all replicas. `stage` is the stage at whose end they were saved.
     """
 
     time: float = 0.0
@@ -26,15 +26,15 @@ class Beginning:
     stage: str = ""
 
     def of(self, replica: int) -> Mapping[str, np.ndarray]:
-        """The arrays of a replica."""
+        """Return the arrays of a replica."""
         return self.arrays[replica if len(self.arrays) > 1 else 0]
 
     def step(self, tick: float) -> int:
-        """The number of the first step, which the clock says."""
+        """Return the number of the first step, which follows from the clock."""
         return round(self.time / tick)
 
     def seed(self, seed: int, tick: float) -> int:
-        """The seed of the samples: that of the request, or one for all that comes from this step on.
+        """Return the seed of the samples: that of the request, or a new seed for all samples from this step on.
 
         >>> Beginning().seed(3, 0.1), Beginning(2.0).seed(3, 0.1) == Beginning(2.0).seed(3, 0.1)
         (3, True)
@@ -45,11 +45,11 @@ class Beginning:
 
 
 START = Beginning()
-"""The beginning of a run that goes on from none."""
+"""Start of a run that continues no other run."""
 
 
 def require_steps(stage: Dynamics, parameters: Any, begin: Beginning, tick: float) -> None:
-    """Raise `UsageError` where values that change in time would be read at times between two steps."""
+    """Raise `UsageError` if time-dependent values would be evaluated at times between two steps."""
     off = abs(begin.time / tick - begin.step(tick))
     if off <= OFF:
         return

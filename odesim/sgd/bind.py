@@ -1,4 +1,4 @@
-"""One source of a model, for two array libraries: the same functions with `np` bound to NumPy or to JAX."""
+"""One source of a model for two array libraries: the same functions with `np` bound to NumPy or to JAX."""
 
 import functools
 import importlib
@@ -24,7 +24,7 @@ ERFC = """def erfc(z):
         out.flat[k] = math.erfc(z.flat[k])
     return out
 """
-"""numba has no error functions of arrays; models that use `erf` and `erfc` get these."""
+"""Error functions of arrays, which numba does not have, for models that use `erf` and `erfc`."""
 ROWS_ADDED = """def rows_added(x):
     total = 1.0 * x[0]
     for k in range(1, x.shape[0]):
@@ -46,9 +46,10 @@ SUCCESSES = """def successes(hits, samples):
 """
 WHOLE = "def whole(parts):\n    return parts\n"
 FOR_NUMBA = {"rows_added": ROWS_ADDED, "chosen": CHOSEN, "whole": WHOLE, "successes": SUCCESSES}
-"""What stands for helpers of a model in numba, which takes a second to compile the sum of an axis (for its errors).
+"""Replacements for helpers of a model in numba, which takes a second to compile the sum over an axis (because of its
+error messages).
 
-Inputs with several eigenspaces are trained by JAX alone.
+Inputs with several eigenspaces are trained by JAX only.
 """
 STUBS = {
     "draw": "def draw(uniform, normal, *numbers):\n    return uniform\n",
@@ -62,13 +63,15 @@ AT_ANY_TIME = "def at_time(count, step_size, *numbers):\n    return step_size, n
 AS_IT_IS = "def settle(count, step_size, parts, gg, scalars, *numbers):\n    return step_size, scalars, numbers\n"
 """Replacement for `settle` in a model whose numbers do not depend on the state."""
 OVERLAPS = "def overlaps(X):\n    return X @ X.T\n"
-"""The Gram matrix of a factor, which `settle` is given."""
+"""Gram matrix of a factor, an argument of `settle`."""
 NO_OVERLAPS = "def overlaps(X):\n    return X\n"
 """Replacement for it if no function reads it."""
 
 
 def module_of(model: Model | PatternModel | FrameModel) -> types.ModuleType:
-    """The module that holds a model's functions: its file, or, of a declared one, the cached text that it writes."""
+    """Return the module with a model's functions: its file or, for a declared model, the cached text that the model
+    writes.
+    """
     if not isinstance(model, ScalarModel):
         return importlib.import_module(model.module)
     return _written_module(model)
@@ -83,7 +86,7 @@ def _written_module(model: ScalarModel) -> types.ModuleType:
 
 
 def helpers_of(model: Model | PatternModel | FrameModel, module: types.ModuleType) -> list[str]:
-    """The further functions that those of a model call, in the order in which numba must meet them."""
+    """Return the further functions that those of a model call, in the order in which numba needs them."""
     if not isinstance(model, ScalarModel):
         return list(model.helpers)
     own = [name for name, value in vars(module).items() if isinstance(value, types.FunctionType)]
@@ -91,7 +94,9 @@ def helpers_of(model: Model | PatternModel | FrameModel, module: types.ModuleTyp
 
 
 def bind_jax(model: Model | PatternModel | FrameModel, roles: Sequence[str] = ROLES) -> dict[str, Callable[..., Any]]:
-    """Those functions of a model that `roles` names, with `np` bound to `jax.numpy`, on the module's code objects."""
+    """Return the functions of a model in `roles`, with `np` bound to `jax.numpy`, from the code objects of the
+    module.
+    """
     import jax.numpy as jnp
     import jax.scipy.special
 
@@ -105,7 +110,7 @@ def bind_jax(model: Model | PatternModel | FrameModel, roles: Sequence[str] = RO
 
 
 def numba_sources(model: Model) -> list[str]:
-    """The source texts of a model's functions, in the order in which numba must meet them."""
+    """Return the source texts of a model's functions, in the order in which numba needs them."""
     module = module_of(model)
     names = [*helpers_of(model, module), *(role for role in ROLES if hasattr(module, role))]
     texts = [FOR_NUMBA.get(name) or inspect.getsource(inspect.unwrap(getattr(module, name))) for name in names]

@@ -1,4 +1,6 @@
-"""Compressed SGD of one replica or many: the law of the Gram matrix of the weights, at a cost free of d."""
+"""Compressed SGD of one replica or many: the exact law of the Gram matrix of the weights, at a cost independent of
+d.
+"""
 
 import dataclasses
 import functools
@@ -14,24 +16,24 @@ SHARED = (
     "semidefinite_factor", "bartlett", "triangularise", "move", "inner_products", "add", "divide", "collect", "outside",
     "finite", "single_fields", "move_single",
 )  # fmt: skip
-"""The functions of `odesim.sgd.loops` that steps of all models call."""
+"""Functions of `odesim.sgd.loops` that steps of all models call."""
 STEPS = ("batch_steps", "single_steps")
 SCALAR_SHARED = ("squared_norms", "replace", "add_rows")
 """Those of `odesim.sgd.scalar_loops` that all steps of models with trained numbers call."""
 SCALAR_STEPS = ("scalar_batch_steps", "scalar_single_steps")
 """Those of `odesim.sgd.scalar_loops` that take the place of `STEPS` in a model with trained numbers."""
 LENGTH_STEPS = ("fill_normal", "chi_squared", "add_outside", "length_batch_steps", "length_single_steps")
-"""Those of `odesim.sgd.length_loops`, where coefficients read the length of a sample."""
+"""Functions of `odesim.sgd.length_loops`, for coefficients that depend on the length of a sample."""
 VELOCITY_STEPS = ("push", "velocity_steps")
-"""Those of `odesim.sgd.velocity_loops`, of SGD with momentum."""
+"""Functions of `odesim.sgd.velocity_loops`, for SGD with momentum."""
 
 
 BLOCK = 256
-"""Samples of a batch whose coefficients are computed at once."""
+"""Samples of a batch whose coefficients are computed together."""
 
 
 def whole_episodes(size: int, samples: int) -> int:
-    """The number of samples nearest to a size, at least one episode, that is made of whole episodes.
+    """Return the number of samples nearest to a size that consists of whole episodes, at least one.
 
     >>> whole_episodes(256, 5), whole_episodes(3, 8)
     (255, 8)
@@ -40,12 +42,12 @@ def whole_episodes(size: int, samples: int) -> int:
 
 
 def samples_of(model: Model, batch: int) -> int:
-    """The samples of a batch: of a model with episodes it has so many of these."""
+    """Return the number of samples of a batch. For a model with episodes a batch counts episodes."""
     return batch * (model.episode if isinstance(model, ScalarModel) else 1)
 
 
 def require_room(d: int, batch: int, trained: int, fixed: int) -> None:
-    """Refuse a dimension in which the orthogonal part cannot hold the gradient's rank."""
+    """Raise `UsageError` for a dimension in which the orthogonal part is smaller than the rank of the gradient."""
     needed = trained + fixed + min(batch, trained)
     if d < needed:
         raise UsageError(
@@ -55,10 +57,12 @@ def require_room(d: int, batch: int, trained: int, fixed: int) -> None:
 
 
 def factor(gram: np.ndarray, trained: int) -> np.ndarray:
-    """A factor X of a raw Gram matrix, X X^T = gram, rows [trained; frame], lower triangular with the frame first.
+    """Return a factor X of a raw Gram matrix, X X^T = gram, rows [trained; frame], lower triangular with the frame
+    first.
 
-    Cholesky's factor keeps the overlaps with an orthonormal frame to the last digit, however small; a singular matrix
-    (linearly dependent vectors) has none and goes through its eigenvectors, each entry then good to round-off.
+    Cholesky's factor keeps the overlaps with an orthonormal frame to the last digit, however small. A singular matrix
+    (linearly dependent vectors) has no such factor. Its factor comes from its eigenvectors, and each entry is then
+    accurate to round-off.
     """
     order = np.concatenate([np.arange(trained, len(gram)), np.arange(trained)])
     ordered = gram[np.ix_(order, order)]
@@ -75,7 +79,7 @@ def factor(gram: np.ndarray, trained: int) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def compile_numba(model: Model) -> dict[str, Callable[..., Any]]:
-    """The loops of steps for a model, compiled around its own functions, from the cache if there."""
+    """Return the loops of steps for a model, compiled with its functions, from the cache if possible."""
     from odesim.code import compile
     from odesim.sgd import bind
 
@@ -95,7 +99,7 @@ def compile_numba(model: Model) -> dict[str, Callable[..., Any]]:
 
 @dataclasses.dataclass
 class Chain:
-    """One replica: the factor of its Gram matrix, its generator, how many steps it has taken, its scalars if any."""
+    """One replica: the factor of its Gram matrix, its generator, its number of steps, and its scalars if any."""
 
     model: Model
     parameters: Any
@@ -115,9 +119,10 @@ class Chain:
         rng: np.random.Generator, *, functions: dict[str, Callable[..., Any]] | None = None,
         initial: Initial | None = None,
     ) -> "Chain":  # fmt: skip
-        """A replica at the raw Gram matrix `gram` (n, n); constants and scalars of a model are those of `initial`.
+        """Return a replica with the raw Gram matrix `gram` (n, n). Constants and scalars of a model are those of
+        `initial`.
 
-        Raises `UsageError` where a model with scalars is given no `initial`.
+        Raises `UsageError` for a model with scalars without `initial`.
         """
         trained, fixed = model.sizes(parameters)
         batch = samples_of(model, batch)
@@ -135,7 +140,7 @@ class Chain:
         return made
 
     def advance(self, steps: int) -> bool:
-        """Take `steps` steps; False where the state stopped being finite (the factor is then not to be used)."""
+        """Take `steps` steps. Return False if the state is no longer finite; the factor is then invalid."""
         kind = "single_steps" if self.batch == 1 else "batch_steps"
         trained, _ = self.model.sizes(self.parameters)
         uniforms, normals = self.model.noise
@@ -155,10 +160,10 @@ class Chain:
 
     @property
     def gram(self) -> np.ndarray:
-        """The raw Gram matrix (n, n) of [trained, frame]."""
+        """Return the raw Gram matrix (n, n) of [trained, frame]."""
         return self.factor @ self.factor.T
 
     @property
     def saved(self) -> np.ndarray:
-        """Return the saved variables: the Gram matrix, packed with the scalars where there are any."""
+        """Return the saved variables: the Gram matrix, packed with the scalars if there are any."""
         return self.gram if self.scalars is None else packed(self.gram, self.scalars)

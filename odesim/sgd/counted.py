@@ -1,8 +1,9 @@
-"""Training on counted batches of pattern data: a step costs as much for a billion examples as for a thousand.
+"""Training on counted batches of pattern data. The cost of a step does not depend on the number of examples.
 
-Where `Counting` of a model has no obstacle, a batch is a vector of counts: multinomial for fresh data, the counts of
-the training set for full batches, and multivariate hypergeometric for a part of it.  The routing noise of every example
-is fresh in every step, so that the examples of one configuration go to the experts by a multinomial law too.
+If `Counting` of a model reports no obstacle, a batch is a vector of counts. It is multinomial for fresh data, the
+counts of the training set for full batches, and multivariate hypergeometric for a part of the training set. The routing
+noise of every example is fresh in every step. The numbers of examples of one configuration at the experts are therefore
+multinomial too.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ def chains(
     model: PatternModel, initials: list[Initial], arrays: Mapping[str, np.ndarray] | None, *, compressed: bool,
     batch: int, **options: Any,
 ) -> PatternChains:  # fmt: skip
-    """The engine in numba: counted where compressed batches can be, and otherwise saying why not."""
+    """Return the engine in numba: with counted batches if possible, otherwise with the reason why not."""
     reason = examples_because(model, initials[0].parameters, batch) if compressed else ""
     if compressed and not reason and arrays is not None and "noise" in arrays:
         reason = "every training example has the routing noise of the initial file"
@@ -31,7 +32,7 @@ def chains(
 
 
 def replicas(*arguments: Any, compressed: bool, **options: Any) -> PatternChains:
-    """The engine in JAX, which draws examples."""
+    """Return the engine in JAX, which draws examples."""
     from odesim.sgd.pattern_traced import PatternReplicas
 
     engine = PatternReplicas(*arguments, compressed=compressed, **options)
@@ -41,7 +42,7 @@ def replicas(*arguments: Any, compressed: bool, **options: Any) -> PatternChains
 
 
 def examples_because(model: PatternModel, parameters: Any, batch: int) -> str:
-    """Why compressed batches are drawn example by example; empty where they are counted."""
+    """Return the reason why compressed batches are drawn example by example, or "" if they are counted."""
     if not model.counting:
         return "this model has no finite list of configurations"
     counting: Counting = load(model.counting)
@@ -53,14 +54,14 @@ def examples_because(model: PatternModel, parameters: Any, batch: int) -> str:
 
 
 def distinct(examples: Examples) -> tuple[Examples, np.ndarray]:
-    """The distinct examples without dense patches, and how often each occurs."""
+    """Return the distinct examples without dense patches, and the number of occurrences of each."""
     rows = np.concatenate([examples.atoms, examples.amplitudes, examples.labels[None], examples.cluster[None]])
     _, first, counts = np.unique(rows, axis=1, return_index=True, return_counts=True)
     return examples.take(first), counts
 
 
 class CountedChains(PatternChains):
-    """The same replicas as `PatternChains` in the coordinates of the frame, with counts in the place of examples."""
+    """The replicas of `PatternChains` in the coordinates of the frame, with counts instead of examples."""
 
     def __init__(
         self, model: PatternModel, initials: list[Initial], arrays: Mapping[str, np.ndarray] | None, **options: Any
@@ -73,16 +74,16 @@ class CountedChains(PatternChains):
             self.lists = [(listed, np.zeros(len(listed), int))]
         else:
             self.lists = [distinct(training) for training in self.sets if training is not None]
-            self.sets, self.totals = [None], [None]  # the counts hold all of it
+            self.sets, self.totals = [None], [None]  # the counts are the complete training set
         self.batches = f"counts of {len(self.lists[0][0])} configurations"
 
     @property
     def listed(self) -> Examples:
-        """The configurations of the first replica's data, which all share unless each has a training set."""
+        """Configurations of the first replica's data, which all replicas share unless each has a training set."""
         return self.lists[0][0]
 
     def held(self, k: int) -> tuple[Examples, np.ndarray]:
-        """The configurations of a replica's data, and how often each occurs in its training set."""
+        """Return the configurations of a replica's data, and the number of occurrences of each in its training set."""
         return self.lists[k if len(self.lists) > 1 else 0]
 
     def composition(self, k: int, rng: np.random.Generator) -> np.ndarray:
@@ -95,7 +96,7 @@ class CountedChains(PatternChains):
         return rng.multivariate_hypergeometric(counts, self.batch)
 
     def dispatched(self, logits: np.ndarray, counts: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
-        """The counts (M, C) at every expert: drawn, or at the largest logit without noise (`rng` is None)."""
+        """Return the counts (M, C) at every expert: drawn, or at the largest logit without noise (`rng` is None)."""
         if rng is not None:
             chances = np.maximum(self.counting.routing(logits), 0.0)
             return rng.multinomial(counts, (chances / chances.sum(axis=0)).T).T
@@ -105,24 +106,26 @@ class CountedChains(PatternChains):
         return found
 
     def logits(self, w: Weights, e: Examples) -> np.ndarray:
-        """The routers' fields (M, C) of configurations."""
+        """Return the routers' fields (M, C) of configurations."""
         table = w.routers @ w.frame.T
         return (table[:, e.atoms] * e.amplitudes).sum(axis=1)
 
     def counted(self, w: Weights, e: Examples, logits: np.ndarray, counts: np.ndarray) -> tuple[Any, ...]:
-        """Minus the mean gradients (filters, bias, routers) and the loss for counts (M, C)."""
+        """Return minus the mean gradients (filters, bias, routers) and the loss for counts (M, C)."""
         weights, configurations = (w.filters, w.bias, w.routers, w.frame), (e.atoms, e.amplitudes, e.labels)
         counts = np.ascontiguousarray(counts)
         return self.compiled.descend_counted(weights, configurations, logits, counts)
 
     def descent(self, k: int, step: int = 0) -> tuple[Any, ...]:
-        """Minus the mean gradients (filters, bias, routers) and the loss of a replica on a counted batch."""
+        """Return minus the mean gradients (filters, bias, routers) and the loss of a replica on a counted batch."""
         w, rng, listed = self.weights[k], self.rngs[k], self.held(k)[0]
         logits, counts = self.logits(w, listed), self.composition(k, rng)
         return self.counted(w, listed, logits, self.dispatched(logits, counts, rng if self.plan.noise else None))
 
     def on_training(self, replica: int, w: Weights) -> tuple[float, float, float] | None:
-        """Loss, accuracy and dispatch entropy on the fixed training set without routing noise; None for fresh data."""
+        """Return loss, accuracy and dispatch entropy on the fixed training set without routing noise; None for fresh
+        data.
+        """
         if self.chance is not None:
             return None
         e, counts = self.held(replica)

@@ -1,4 +1,4 @@
-"""Several stages of finite-sample SGD in one run: every replica goes on where the stage before left it."""
+"""Several stages of finite-sample SGD in one run. Every replica continues from its end of the stage before."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -18,11 +18,11 @@ from odesim.sgd.simulation import Simulation, simulate
 
 
 class Course(SeveralStages[Simulation]):
-    """The simulations of some stages in order; all but the first are still without the state in which they begin."""
+    """Simulations of some stages in order. All but the first still need the state at which they begin."""
 
     @property
     def method(self) -> str:
-        """The method of SGD, the same in all stages."""
+        """Method of SGD, the same in all stages."""
         return self.cases[0].method
 
 
@@ -30,11 +30,12 @@ def build(
     system: str | System | None, parameters: Mapping[str, Any], stages: str | None, start: Any,
     sgd: Mapping[str, Any], **options: Any,
 ) -> Course:  # fmt: skip
-    """The course of the stages "NAME,NAME,..", "all" or one NAME, from the beginning or from a stored run `start`.
+    """Return the simulations of the stages "NAME,NAME,..", "all" or one NAME, from the beginning or from a stored run
+    `start`.
 
-    `sgd` are the options of `Simulation.build`, the others those of `odesim.flow.pipeline.build`: end times are given
-    as for several stages of a flow, on the clock that they share.  Raises `UsageError` as these do, and where the
-    replicas of `start` are others than those that are asked for.
+    `sgd` are the options of `Simulation.build`, the others those of `odesim.flow.pipeline.build`: end times are those
+    of several stages of a flow, on the shared clock. Raises `UsageError` as these do, and if the number of replicas of
+    `start` differs from the requested one.
     """
     replicas: tuple[Trajectory, ...] = () if start is None else each(start.trajectory)
     sgd = dict(sgd)
@@ -69,16 +70,16 @@ def build(
 
 
 def _own(run: Trajectory, start: Any) -> dict[str, np.ndarray]:
-    """Return what moves of one replica at the end of a run, and the constants of which every replica has its own.
+    """Return the moving arrays of one replica at the end of a run, and its individual constants.
 
-    Parameters may have replaced other constants.
+    Other constants may have been replaced by parameters.
     """
     constants = {name for name, v in start.trajectory.extras.items() if v.dims[:1] == ("seed",)}
     return {name: values for name, values in run.arrays(-1).items() if name in run.state or name in constants}
 
 
 def each(run: Trajectory) -> tuple[Trajectory, ...]:
-    """The run of every replica; a flow is one of its own."""
+    """Return the run of every replica. A flow has one."""
     if "seed" not in next(iter(run.state.values())).dims:
         return (run,)
     count = next(iter(run.state.values())).shape[0]
@@ -86,7 +87,7 @@ def each(run: Trajectory) -> tuple[Trajectory, ...]:
 
 
 def _replica(run: Trajectory, k: int) -> Trajectory:
-    """One replica of a run."""
+    """Return one replica of a run."""
 
     def own(variables: Mapping[str, Variable]) -> dict[str, Variable]:
         return {
@@ -103,10 +104,10 @@ def run(
     checkpoint: Any = None,
     threads: int | None = None,
 ) -> list[Trajectory]:
-    """All stages in order; one that fails ends the run and is the last.
+    """Run all stages in order. A stage that fails is the last.
 
-    Raises `Unfinished` where a later stage cannot begin, and `Interrupted` where the user stops one: both hold the
-    stages before it.
+    Raises `Unfinished` if a later stage cannot begin, and `Interrupted` if the user stops a stage. Both exceptions have
+    the stages before.
     """
     made: list[Trajectory] = []
     for simulation in course.cases:

@@ -1,4 +1,4 @@
-"""The steps of SGD as a course that can be driven: in pieces, with the states saved on the way, and their pace."""
+"""Steps of SGD in pieces, with the saved states and the number of steps per second."""
 
 import time
 from typing import TYPE_CHECKING
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from odesim.sgd.simulation import Simulation
 
 PIECE_SECONDS = 1.0
-"""Steps are taken in pieces of about this long, so that progress moves and Ctrl-C is heard."""
+"""Approximate seconds of a piece. Progress and Ctrl-C are handled between pieces."""
 
 
 class Descent:
-    """The steps of SGD as a course: one piece is about `PIECE_SECONDS` of them, and ends at the next save."""
+    """Steps of SGD as a computation in pieces. A piece takes about `PIECE_SECONDS` and ends at the next save."""
 
     def __init__(self, simulation: "Simulation", engine: "Engine") -> None:
         self.simulation, self.engine, self.schedule = simulation, engine, simulation.schedule
         self.saved, self.at, self.piece = [engine.grams()], 0, 1
         self.first = simulation.begin.step(simulation.tick)
         self.timed = [0, 0.0]
-        """Steps after the first piece, which compiles, and the seconds they took."""
+        """Number of steps after the first piece, which compiles, and their seconds."""
         self.compiled = False
 
     @property
@@ -33,7 +33,7 @@ class Descent:
     def _grams(self) -> np.ndarray:
         """Return the saved variables of the engine; they are not finite if squares of finite weights are not.
 
-        NumPy is not to warn of these: the run ends with an outcome that says it.
+        Warnings of NumPy are off, because the outcome of the run reports this.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             return self.engine.grams()
@@ -63,7 +63,7 @@ class Descent:
         return None
 
     def pace(self, replicas: int) -> float | None:
-        """Steps of all replicas a second, compilation left out; `None` for a run of a single piece."""
+        """Return the steps of all replicas per second, without compilation; None for a run of a single piece."""
         steps, seconds = self.timed
         return steps * replicas / seconds if seconds > 0 else None
 
@@ -76,7 +76,9 @@ class Descent:
 
 
 def next_piece(piece: int, count: int, seconds: float) -> int:
-    """Aim at pieces of `PIECE_SECONDS`, growing at most fourfold at a time (the first piece includes compilation)."""
+    """Return the size of the next piece, for pieces of `PIECE_SECONDS`. It grows at most fourfold, because the first
+    piece includes compilation.
+    """
     if seconds <= 0 or count < piece:
         return piece
     return max(1, min(4 * piece, int(count * PIECE_SECONDS / seconds) or 1))

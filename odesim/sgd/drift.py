@@ -1,4 +1,4 @@
-"""The model's mean one-step drift by Monte Carlo: what the population right-hand side must equal."""
+"""Mean change of a model in one step by Monte Carlo, which must equal the population right-hand side."""
 
 import dataclasses
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from odesim.sgd import bind
 from odesim.sgd.compressed import factor, samples_of
 
 STEP = 1e-7
-"""The update is linear in the step up to terms of its square; the derivative at zero is taken at this step."""
+"""Step at which the derivative at zero is computed. The update is linear in the step up to terms of its square."""
 BATCHES = 50
-"""The standard error comes from the spread of this many batch means."""
+"""Number of batch means whose spread gives the standard error."""
 
 
 @dataclasses.dataclass
 class Batches:
-    """Batches of Gaussian inputs of a model at an initial condition: gradients by their inner products.
+    """Batches of Gaussian inputs of a model at an initial condition, with gradients by their inner products.
 
     On inputs with L eigenspaces Gram matrices and inner products are (L, ..), of the parts of the vectors in each.
     """
@@ -44,13 +44,14 @@ class Batches:
         self.scalars = self.model.scalars(self.initial) if isinstance(self.model, ScalarModel) else np.empty(0)
 
     def _by_space(self, values: np.ndarray) -> np.ndarray:
-        """Values of eigenspaces (L, .., ..); isotropic inputs have one."""
+        """Return values by eigenspace (L, .., ..), with L = 1 for isotropic inputs."""
         return values.reshape(-1, *values.shape[-2:])
 
     def draw(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """The inner products (.., n, size) of fresh inputs with all vectors in every eigenspace, and their labels.
+        """Return the inner products (.., n, size) of fresh inputs with all vectors in every eigenspace, and their
+        labels.
 
-        There are a few more of them where these make the last episode whole.
+        A few more inputs complete the last episode.
         """
         size += -size % samples_of(self.model, 1)
         if self.spaces is not None:
@@ -67,7 +68,9 @@ class Batches:
         return self.root @ y, labels
 
     def _draw_in_spaces(self, spaces: Eigenspaces, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """`draw` for inputs of clusters: a mean, which is a sum of the last vectors, and eigenvalues in each."""
+        """Return `draw` for inputs of clusters. Each has a mean, which is a sum of the last vectors, and
+        eigenvalues.
+        """
         which = self.rng.choice(len(spaces.probability), size, p=spaces.probability)
         gram, root = self._by_space(self.gram), self._by_space(self.root)
         y = self.rng.standard_normal((len(gram), self.n, size)) * np.sqrt(spaces.eigenvalue.T[:, None, which])
@@ -80,7 +83,9 @@ class Batches:
         return (root @ y + means[:, :, which]).reshape(*self.gram.shape[:-1], size), labels
 
     def products(self, fields: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Inner products (.., trained, n) of the mean gradients with all vectors, and the means of the further rows."""
+        """Return inner products (.., trained, n) of the mean gradients with all vectors, and the means of the further
+        rows.
+        """
         squares = (self.lengths[: self.trained] ** 2, self.scalars) if isinstance(self.model, ScalarModel) else ()
         whole = fields if fields.ndim == 2 else fields.sum(0)
         coef = self.functions.coefficients(self.scale[:, None] * whole, labels, *squares, *self.numbers)
@@ -88,7 +93,7 @@ class Batches:
         return coef @ np.swapaxes(fields, -1, -2) / fields.shape[-1], further.mean(axis=1)
 
     def rates(self, products: np.ndarray, further: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """d(raw Gram matrix)/dt (.., n, n) and d(scalars)/dt, in units of the step size, of mean gradients."""
+        """Return d(raw Gram matrix)/dt (.., n, n) and d(scalars)/dt, in units of the step size, for mean gradients."""
         vg = np.diagonal(self._by_space(products).sum(0)[:, : self.trained]).copy()
         squares = (self.lengths[: self.trained] ** 2, vg, np.zeros(self.trained))
         if isinstance(self.model, ScalarModel):
@@ -102,11 +107,11 @@ class Batches:
 
 
 def gram_drift(model: Model, initial: Initial, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard error (n, n) of d(raw Gram matrix)/dt, in units of the step size, from fresh samples.
+    """Return mean and standard error (n, n) of d(raw Gram matrix)/dt, in units of the step size, from fresh samples.
 
     One sample gives vector k the gradient coef_k x; a step of size h moves it to a_k v_k + b_k coef_k x, so its inner
-    product with vector l moves at (a_k' G_kl + b_k' coef_k (x.l)), a' and b' being derivatives at h = 0.  On inputs
-    with L eigenspaces the matrices are (L, n, n), of the parts of the vectors in each.
+    product with vector l moves at (a_k' G_kl + b_k' coef_k (x.l)), a' and b' being derivatives at h = 0. On inputs with
+    L eigenspaces the matrices are (L, n, n), of the parts of the vectors in each.
     """
     return state_drift(model, initial, samples, seed)[0]
 
@@ -114,7 +119,7 @@ def gram_drift(model: Model, initial: Initial, samples: int, seed: int = 0) -> t
 def state_drift(
     model: Model, initial: Initial, samples: int, seed: int = 0
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """`gram_drift`, and the same of the model's scalars (s,), none for many models: ((mean, error), (mean, error))."""
+    """Return `gram_drift`, and the same for the model's scalars (s,), if any: ((mean, error), (mean, error))."""
     batches = Batches(model, initial, np.random.default_rng(seed))
     size = max(2, samples // BATCHES)
     found = [batches.rates(*batches.products(*batches.draw(size))) for _ in range(BATCHES)]
@@ -125,9 +130,10 @@ def state_drift(
 def step_change(
     model: ScalarModel, initial: Initial, step_size: float, batch: int, replicas: int, seed: int = 0
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Mean and standard error of what one step of compressed SGD changes: of the raw Gram matrix, then of the scalars.
+    """Return mean and standard error of the change in one step of compressed SGD: of the raw Gram matrix, then of the
+    scalars.
 
-    All orders in the step are in it, the squares of the gradients too, which the online limit keeps.
+    The change has all orders in the step. Its second order, the squares of the gradients, remains in the online limit.
     """
     from odesim.sgd.engines import NumbaChains
     from odesim.sgd.scalar_traced import ScalarReplicas
@@ -138,7 +144,7 @@ def step_change(
         chains: Any = NumbaChains(
             model, initial.parameters, placed, d, batch, step_size, seed, threads=1, initials=starts
         )
-    else:  # compressed SGD on inputs with eigenvalues is in JAX alone
+    else:  # compressed SGD on inputs with eigenvalues is in JAX only
         chains = ScalarReplicas(model, starts, placed, d, batch, step_size, seed)
     chains.advance(1)
     changed = chains.grams() - packed(gram, model.scalars(initial))
@@ -150,7 +156,9 @@ def step_change(
 def descent(
     model: Model, initial: Initial, batch: int, repeats: int, rng: np.random.Generator, fresh: bool
 ) -> np.ndarray:
-    """Minus the mean gradients over batches by their inner products with [trained, frame] (repeats, .., trained, n)."""
+    """Return minus the mean gradients over batches, as inner products with [trained, frame] (repeats, .., trained,
+    n).
+    """
     batches = Batches(model, initial, rng)
     drawn, found = batches.draw(batch), []
     for repeat in range(repeats):
@@ -163,7 +171,9 @@ def descent(
 
 
 def mean_descent(descent: Callable[..., np.ndarray]) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    """The function drift(model, initial, samples, seed) of a family: mean and standard error of its `descent`."""
+    """Return the function drift(model, initial, samples, seed) of a family: mean and standard error of its
+    `descent`.
+    """
 
     def drift(model: Any, initial: Initial, samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
         rng = streams.generator(seed, "drift")
@@ -173,5 +183,5 @@ def mean_descent(descent: Callable[..., np.ndarray]) -> Callable[..., tuple[np.n
 
 
 def spread(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard error of the means of batches, the first axis."""
+    """Return mean and standard error of the means of batches, which are the first axis."""
     return np.mean(means, axis=0), np.std(means, axis=0, ddof=1) / np.sqrt(len(means))

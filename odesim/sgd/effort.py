@@ -1,4 +1,4 @@
-"""Effort of a request, estimated in advance: too much memory is refused, and a long duration is announced."""
+"""Effort of a request, estimated in advance. Too much memory raises an error, and a long duration is announced."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +11,19 @@ if TYPE_CHECKING:
     from odesim.sgd.simulation import Simulation
 
 LONG = 600.0
-"""Seconds from which a wait is announced."""
+"""Seconds above which a duration is announced."""
 NEVER = 2.6e6
-"""Seconds, a month, from which nobody waits: what takes longer at the least is a slip of the keyboard."""
+"""Seconds in a month. A request that takes longer is treated as a mistake."""
 PER_STEP, PER_NUMBER = 3e-7, 1e-9
-"""Seconds of a step of SGD by itself, and of every number in a sample: what a fast core was seen to need."""
+"""Seconds of a step of SGD, and of every number in a sample, measured on a fast core."""
 UNITS = ((3.2e7, "years"), (86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"))
 
 
 def check(simulation: "Simulation", initial: "Initial") -> None:
-    """Raise `UsageError` for SGD whose replicas or saved states do not fit, or that would take more than a month.
+    """Raise `UsageError` for SGD whose replicas or saved states do not fit into memory, or that would take more than a
+    month.
 
-    A replica holds at least the overlaps of its state.
+    A replica has at least the overlaps of its state.
     """
     size = sum(values.size for values in initial.state.values())
     replicas, saved = simulation.replicas, min(simulation.case.save_points, simulation.steps + 1)
@@ -40,10 +41,10 @@ def check(simulation: "Simulation", initial: "Initial") -> None:
 
 
 def least_seconds(simulation: "Simulation", size: int) -> float:
-    """A lower bound of the time of a simulation on one core, by the numbers that its samples touch.
+    """Return a lower bound of the time of a simulation on one core, from the size of its samples.
 
-    `size` is that of the state.  A batch that is counted costs as much as its inputs are many, whatever its size, so
-    that only one sample of it is reckoned with.
+    `size` is that of the state. The cost of a counted batch depends on the number of distinct inputs and not on its
+    size, so only one sample is counted.
     """
     from odesim.sgd import families
 
@@ -60,18 +61,19 @@ def announcement(simulation: "Simulation", initial: "Initial") -> str:
     said = []
     seconds = least_seconds(simulation, sum(values.size for values in initial.state.values()))
     if seconds > LONG:
-        said.append(f"this takes {spoken(seconds)} at the least; Ctrl-C keeps a checkpoint that --resume goes on from")
+        said.append(f"this takes at least {spoken(seconds)}; Ctrl-C keeps a checkpoint from which --resume continues")
     if simulation.steps < 10:
         steps = "one step" if simulation.steps == 1 else f"{simulation.steps} steps"
         clock = simulation.system.stage(simulation.case.stage).clock
         said.append(
-            f"--until {simulation.case.until:g} is {steps} of SGD: one moves the clock by {simulation.tick:g} ({clock})"
+            f"--until {simulation.case.until:g} is {steps} of SGD, because a step advances the clock by "
+            f"{simulation.tick:g} ({clock})"
         )
     return "; ".join(said)
 
 
 def spoken(seconds: Any) -> str:
-    """A duration in words."""
+    """Return a duration in words."""
     for size, name in UNITS:
         if seconds >= size:
             return f"{seconds / size:.3g} {name}"
@@ -79,7 +81,9 @@ def spoken(seconds: Any) -> str:
 
 
 def require_weights(simulation: "Simulation", n: int, d: int) -> None:
-    """Refuse explicit weights that cannot be held: state, gradient and their copies, of all replicas, and one block."""
+    """Raise `UsageError` if explicit weights do not fit into memory: state, gradient, copies of all replicas, and one
+    block.
+    """
     from odesim.sgd import families
     from odesim.sgd.traced import block_size
 

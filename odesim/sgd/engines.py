@@ -1,4 +1,4 @@
-"""The two ways to run replicas: numba chains in threads, or one traced program over all replicas."""
+"""Two ways to run replicas: numba chains in threads, or one traced program over all replicas."""
 
 import concurrent.futures
 import json
@@ -19,7 +19,7 @@ class Engine(Protocol):
     """Replicas that advance together."""
 
     def advance(self, steps: int) -> bool:
-        """Take steps in every replica; False where a state stopped being finite."""
+        """Take steps in every replica. Return False if a state is no longer finite."""
         ...
 
     def grams(self) -> np.ndarray:
@@ -27,11 +27,11 @@ class Engine(Protocol):
         ...
 
     def state(self) -> dict[str, np.ndarray]:
-        """Everything needed to go on from here."""
+        """Return everything that is needed to continue from here."""
         ...
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Go back to a stored state."""
+        """Restore a stored state."""
         ...
 
 
@@ -68,10 +68,10 @@ class NumbaChains:
                 (chain.factor,), (chain.scalars,) = momentum.start(model, [initial], *given, compressed=True)
 
     def advance(self, steps: int) -> bool:
-        """Take steps in every replica; False where a state stopped being finite.
+        """Take steps in every replica. Return False if a state is no longer finite.
 
-        An interruption in the middle takes all replicas back to where they were, so that a checkpoint written then
-        holds one step count for all of them.
+        An interruption restores all replicas to the state before, so that a checkpoint has one step count for all of
+        them.
         """
         before = self.state()
         try:
@@ -84,11 +84,11 @@ class NumbaChains:
             raise
 
     def grams(self) -> np.ndarray:
-        """The raw Gram matrices (R, n, n), packed with the scalars where there are any."""
+        """Return the raw Gram matrices (R, n, n), packed with the scalars if there are any."""
         return np.array([chain.saved for chain in self.chains])
 
     def state(self) -> dict[str, np.ndarray]:
-        """Factors, scalars where there are any, generators and step count."""
+        """Return factors, scalars if there are any, generators and step count."""
         scalars = [chain.scalars for chain in self.chains if chain.scalars is not None]
         return {
             **({"scalars": np.array(scalars)} if scalars else {}),
@@ -98,7 +98,7 @@ class NumbaChains:
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Go back to a stored state."""
+        """Restore a stored state."""
         for chain, factors, generator in zip(self.chains, arrays["factors"], arrays["generators"], strict=True):
             chain.factor = np.ascontiguousarray(factors)
             chain.rng.bit_generator.state = json.loads(str(generator))
@@ -137,26 +137,26 @@ class TracedReplicas:
         self.step_size = step_size
 
     def advance(self, steps: int) -> bool:
-        """Take steps in every replica; False where a state stopped being finite."""
+        """Take steps in every replica. Return False if a state is no longer finite."""
         import jax.numpy as jnp
 
         values, taken = self.at
         values = self.run(values, self.keys, self.arrays, taken, steps, self.step_size)
         good = bool(jnp.isfinite(values).all())
-        self.at = (values, taken + steps)  # one assignment: an interruption finds both or neither
+        self.at = (values, taken + steps)  # one assignment: an interruption never leaves only one of both
         return good
 
     def grams(self) -> np.ndarray:
-        """The raw Gram matrices (R, n, n), summed in float64."""
+        """Return the raw Gram matrices (R, n, n), summed in float64."""
         values = np.asarray(self.at[0], float)
         return values @ np.swapaxes(values, 1, 2)
 
     def state(self) -> dict[str, np.ndarray]:
-        """Weights or factors, and the step count; the keys follow from the seed."""
+        """Return weights or factors, and the step count; the keys follow from the seed."""
         return {"values": np.asarray(self.at[0]), "steps": np.array(self.at[1])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Go back to a stored state."""
+        """Restore a stored state."""
         import jax.numpy as jnp
 
         self.at = (jnp.asarray(arrays["values"]), int(arrays["steps"]))

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 class Family:
     """Functions for the models of one type, by names that are imported on first use.
 
-    The modules of its checks (`check`, `require_memory(simulation, model, initial)`) and of its engine, the engines
-    `chains` (NumPy and numba) and `replicas` (JAX), and `descent(model, initial, batch, repeats, rng, fresh)`, which
-    the laboratory measures by.
+    They are the module of the checks (`check`, `require_memory(simulation, model, initial)`), the module of the engine,
+    the engines `chains` (NumPy and numba) and `replicas` (JAX), and `descent(model, initial, batch, repeats, rng,
+    fresh)` for measurements of the drift.
     """
 
     checks: str
@@ -47,33 +47,33 @@ FAMILIES = {
         "odesim.sgd.frame_traced:FrameReplicas", "odesim.sgd.frame:descent",
     ),
 }  # fmt: skip
-"""The family of every type of model; models of Gaussian inputs have their own engines in `simulation`."""
+"""Family of every type of model. Models of Gaussian inputs have their engines in `simulation`."""
 
 
 def family(case: Case) -> Family | None:
-    """The family of the stage's model; `None` for Gaussian inputs."""
+    """Return the family of the stage's model; None for Gaussian inputs."""
     stage = case.system.dynamics(case.stage)
     return FAMILIES.get(type(stage.truth(case.parameters))) if stage.model else None
 
 
 def has_eigenvalues(case: Case) -> bool:
-    """Return True where the inputs of the stage's model have variances other than 1."""
+    """Return True if the inputs of the stage's model have variances other than 1."""
     stage = case.system.dynamics(case.stage)
     model = stage.truth(case.parameters) if stage.model else None
     return isinstance(model, ScalarModel) and model.spaces(case.parameters) is not None
 
 
 def has_momentum(case: Case) -> bool:
-    """Return True where the steps of SGD of the stage's model have momentum."""
+    """Return True if SGD of the stage's model has momentum."""
     stage = case.system.dynamics(case.stage)
     model = stage.truth(case.parameters) if stage.model else None
     return isinstance(model, ScalarModel) and model.velocities is not None
 
 
 def require_jax(case: Case, method: str) -> bool:
-    """Return True where SGD of the stage's model runs in JAX alone.
+    """Return True if SGD of the stage's model runs in JAX only.
 
-    Raises `UsageError` where numba was asked for, and for compressed SGD with momentum on inputs with eigenvalues.
+    Raises `UsageError` for the back end numba, and for compressed SGD with momentum on inputs with eigenvalues.
     """
     scaled = has_eigenvalues(case)
     if scaled and "backend" in case.options and case.backend == "numba":
@@ -88,7 +88,7 @@ def require_jax(case: Case, method: str) -> bool:
 
 
 def has_samples(case: Case) -> bool:
-    """Return True where explicit SGD of the stage's model draws rows of a user's own samples."""
+    """Return True if explicit SGD of the stage's model draws rows of a user's samples."""
     stage = case.system.dynamics(case.stage)
     model = stage.truth(case.parameters) if stage.model else None
     spaces = model.spaces(case.parameters) if isinstance(model, ScalarModel) else None
@@ -96,14 +96,14 @@ def has_samples(case: Case) -> bool:
 
 
 def samples_of_step(case: Case, batch: int) -> int:
-    """The samples of one step of SGD: those of a batch, or of all its episodes; a family's own model has none."""
+    """Return the number of samples of one step of SGD. If the model has episodes, the batch counts episodes."""
     stage = case.system.dynamics(case.stage)
     model = stage.truth(case.parameters) if stage.model else None
     return samples_of(model, batch) if isinstance(model, Model) else batch
 
 
 def check(own: Family | None, case: Case, method: str, batch: int, precision: str, backend: str) -> None:
-    """Raise `UsageError` where a simulation of a family cannot be what it claims to be, and say why."""
+    """Raise `UsageError` with the reason if a simulation of a family is impossible."""
     if own is not None:
         importlib.import_module(own.checks).check(case, method, batch, precision, backend)
 
@@ -114,12 +114,12 @@ def costly_loss(model: Any, parameters: Any) -> bool:
 
 
 def keeps_loss(model: Any, parameters: Any, asked: bool) -> bool:
-    """Return True if the population loss is saved beside training: where it is `asked` for, or costs little."""
+    """Return True if the population loss is saved during training: it was requested (`asked`), or costs little."""
     return asked or not costly_loss(model, parameters)
 
 
 def require_loss(case: Case, asked: bool) -> None:
-    """Refuse a population loss, where it is asked for, that no tier of the flow has exactly."""
+    """Raise `UsageError` for a requested population loss that no tier of the flow has exactly."""
     if not asked:
         return
     stage = case.system.dynamics(case.stage)
@@ -134,19 +134,19 @@ def require_loss(case: Case, asked: bool) -> None:
 
 
 def descent_of(model: Any) -> Callable[..., np.ndarray]:
-    """The function descent(model, initial, batch, repeats, rng, fresh) of a model's family."""
+    """Return the function descent(model, initial, batch, repeats, rng, fresh) of a model's family."""
     return load(FAMILIES[type(model)].descent) if type(model) in FAMILIES else drift.descent
 
 
 def drift_of(model: Any) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    """The function drift(model, initial, samples, seed) of a model's family."""
+    """Return the function drift(model, initial, samples, seed) of a model's family."""
     return drift.gram_drift if isinstance(model, Model) else drift.mean_descent(descent_of(model))
 
 
 def make_engine(
     simulation: "Simulation", model: Any, initials: list[Initial], threads: int | None
 ) -> tuple["Engine", str]:
-    """The engine of a model's family with its replicas in place, and the device it runs on."""
+    """Return the engine of a model's family with its replicas, and its device."""
     case = simulation.case
     own = FAMILIES[type(model)]
     importlib.import_module(own.checks).require_memory(simulation, model, initials[0])
@@ -173,7 +173,7 @@ def remarks(engine: Any) -> dict[str, str]:
 
 
 def at_step(case: Case, step_size: float) -> Case:
-    """The case with the parameters that the step size implies, and its horizon unless it was given."""
+    """Return the case with the parameters that the step size implies, and its horizon unless the user gave it."""
     stage = case.system.dynamics(case.stage)
     parameters = stage.stepped(case.parameters, step_size, case.explicit)
     if parameters is case.parameters:

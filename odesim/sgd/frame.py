@@ -1,4 +1,4 @@
-"""Training on vectors of a frame: replicas with weights in D dimensions, or with products with the frame alone."""
+"""Training on vectors of a frame: replicas with weights in D dimensions, or with inner products with the frame only."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,20 +14,20 @@ from odesim.sgd.frame_step import Library, Weights, numpy_library, step_of
 
 
 def atoms_of(counts: np.ndarray) -> np.ndarray:
-    """The patches (n, B) of samples with equal totals, from their counts (P, B)."""
+    """Return the patches (n, B) of samples with equal totals, from their counts (P, B)."""
     n = int(counts[:, 0].sum())
     return np.array([np.repeat(np.arange(len(counts)), column.astype(int)) for column in counts.T]).reshape(-1, n).T
 
 
 class Source:
-    """Fresh samples of the data of one initial condition, counted where the library has loops for it."""
+    """Fresh samples of the data of one initial condition, counted if the library has loops for counts."""
 
     def __init__(self, model: FrameModel, initial: Initial, library: Library) -> None:
         self.library, self.width = library, model.sizes(initial).frame
         self.uniforms, self.law = model.uniforms(initial), model.law(initial)
 
     def draw(self, rng: np.random.Generator, batch: int) -> Samples:
-        """A batch."""
+        """Return a batch."""
         uniform = rng.random((self.uniforms, batch))
         if self.library.loops is not None:
             return self.library.loops.draw(uniform, self.law, self.width)
@@ -35,9 +35,10 @@ class Source:
 
 
 def entries(model: FrameModel, initial: Initial, simulation: Any) -> int:
-    """How many numbers a run holds: fields and responses on the vectors of its samples, weights, and what is saved.
+    """Return the number of stored numbers of a run: fields and responses on the vectors of its samples, weights, saved
+    states.
 
-    Measured peaks of a step are 0.6 to 1.0 of it, by loops 0.75 to 0.9.
+    The measured memory of a step was 0.6 to 1.0 of this number, with loops 0.75 to 0.9.
     """
     s, compressed, drawn = model.sizes(initial), simulation.method == "compressed", simulation.batch
     if compressed and model.inputs(initial) is not None:
@@ -56,7 +57,9 @@ def entries(model: FrameModel, initial: Initial, simulation: Any) -> int:
 def descent(
     model: FrameModel, initial: Initial, batch: int, repeats: int, rng: np.random.Generator, fresh: bool
 ) -> np.ndarray:
-    """Minus the mean gradients over drawn batches along the frame (repeats, k, M + 1, P): neurons, then the router."""
+    """Return minus the mean gradients over drawn batches along the frame (repeats, k, M + 1, P): neurons, then the
+    router.
+    """
     library = numpy_library(model, compiled=True)
     step, w = step_of(model, initial, 1.0, library), model.place(initial, None, rng, True)
     source, found = Source(model, initial, library), []
@@ -69,14 +72,16 @@ def descent(
 
 
 class FrameChains:
-    """Replicas of one training run, each with its own weights and random numbers, one after the other; NumPy, or loops.
+    """Replicas of one training run in NumPy or loops, one after the other, each with its own weights and random
+    numbers.
 
-    `compressed` keeps inner products with the frame only, which move by its Gram matrix; `explicit` keeps the weights
-    in D dimensions.  Both take the same samples from the same seed, unless batches are counted from a list.
+    `compressed` replicas have inner products with the frame only, whose steps need the Gram matrix of the frame.
+    `explicit` replicas have weights in D dimensions. With the same seed both have the same samples, unless batches are
+    counted from a list.
     """
 
     compiles = True
-    """Whether a model's loops serve training in the coordinates of the frame."""
+    """True if a model's loops support training in the coordinates of the frame."""
 
     def __init__(
         self, model: FrameModel, initials: Sequence[Initial], arrays: Mapping[str, np.ndarray] | None, *,
@@ -106,7 +111,9 @@ class FrameChains:
         self.steps = 0
 
     def draw(self, rng: np.random.Generator) -> Samples:
-        """The samples of the next step: counts over the list of all inputs, of the training set, or fresh ones."""
+        """Return the samples of the next step: counts over the list of all inputs, of the training set, or fresh
+        ones.
+        """
         if self.listed is not None:
             s = self.listed
             return Samples(s.tokens, s.copies, s.labels, rng.multinomial(self.batch, s.weight))
@@ -117,7 +124,9 @@ class FrameChains:
         return self.training.take(rng.choice(len(self.training), self.batch, replace=False))
 
     def advance(self, steps: int) -> bool:
-        """Take steps in every replica; False where a weight stopped being finite.  An interruption takes all back."""
+        """Take steps in every replica. Return False if a weight is no longer finite. An interruption restores the state
+        before.
+        """
         before = self.state()
         try:
             for k in range(len(self.moving)):
@@ -130,7 +139,7 @@ class FrameChains:
         return self.finite()
 
     def stepped(self, k: int) -> Weights:
-        """The weights of replica k after one step on a batch of its own."""
+        """Return the weights of replica k after one step on its own batch."""
         batch, move = self.draw(self.rngs[k]), self.move
         if not move.by_patch:
             return move.on_frame(self.moving[k], self.out[k], batch)
@@ -139,7 +148,7 @@ class FrameChains:
         return move.on_patches(self.moving[k], self.out[k], batch, directions)
 
     def finite(self) -> bool:
-        """Return True if every weight is a number."""
+        """Return True if every weight is finite."""
         return all(np.isfinite(array).all() for moving in self.moving for array in moving)
 
     def grams(self) -> np.ndarray:
@@ -148,7 +157,7 @@ class FrameChains:
         return np.array([self.model.measure(initial, *self.move.tables(moving)) for initial, moving in pairs])
 
     def state(self) -> dict[str, np.ndarray]:
-        """Weights, generators and step count."""
+        """Return weights, generators and step count."""
         return {
             "neurons": np.array([neurons for neurons, _ in self.moving]),
             "routers": np.array([routers for _, routers in self.moving]),
@@ -157,7 +166,7 @@ class FrameChains:
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Go back to a stored state."""
+        """Restore a stored state."""
         pairs = zip(arrays["neurons"], arrays["routers"], strict=True)
         self.moving = [(neurons.copy(), routers.copy()) for neurons, routers in pairs]
         for rng, generator in zip(self.rngs, arrays["generators"], strict=True):

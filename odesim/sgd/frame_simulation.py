@@ -13,20 +13,22 @@ if TYPE_CHECKING:
 
 
 def check(case: Case, method: str, batch: int, precision: str, backend: str) -> None:
-    """Raise `UsageError` where a simulation cannot be what it claims to be, and say why."""
+    """Raise `UsageError` with the reason if a simulation is impossible."""
     model: Any = case.system.dynamics(case.stage).truth(case.parameters)
     reason = model.compressible(case.parameters) if method == "compressed" else ""
     if reason:
         raise UsageError(f"--method compressed has no exact form here: {reason}")
     if precision == "float32" and backend != "jax":
-        raise UsageError("--precision float32 needs --backend jax here: the other one runs in float64")
+        raise UsageError("--precision float32 needs --backend jax here, because the other back end runs in float64")
     reason = model.conflict(case.parameters, case.explicit, case.initial or {}, batch)
     if reason:
         raise UsageError(reason)
 
 
 def require_memory(simulation: "Simulation", model: Any, initial: Initial) -> None:
-    """Refuse weights, samples and fields that cannot be held, by the count of the model's engine."""
+    """Raise `UsageError` if weights, samples and fields do not fit into memory, by the estimate of the model's
+    engine.
+    """
     from odesim.sgd import families
 
     engine = importlib.import_module(families.FAMILIES[type(model)].engine)

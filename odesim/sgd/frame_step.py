@@ -1,8 +1,8 @@
-"""One training step on vectors of a frame, in the array operations that NumPy and JAX share, or by a model's loops.
+"""One training step on vectors of a frame, in array operations common to NumPy and JAX, or by a model's loops.
 
-A batch enters through two tables, neurons and routers on the frame, and leaves as gradients along it; both are exact
-for any frame, since every patch is one of its vectors.  Where patches are vectors of their own (balls around those of
-the frame), training in D dimensions takes them one by one.
+A step evaluates two tables, the neurons and routers on the frame, and returns gradients along the frame. Both are exact
+for any frame, because every patch is one of its vectors. If patches are other vectors (from balls around those of the
+frame), training in D dimensions evaluates them one by one.
 """
 
 import dataclasses
@@ -17,15 +17,15 @@ from derivations.alphabet.frame import FrameModel, Loops, Samples
 from derivations.contract import Initial
 
 Weights = tuple[Any, Any]
-"""The two arrays that move: neurons (k, M, D) and routers (k, D)."""
+"""The two trained arrays: neurons (k, M, D) and routers (k, D)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Library:
-    """What differs between NumPy and JAX: the arrays, the model's functions, and how batches become sums.
+    """Differences of NumPy and JAX: the arrays, the model's functions, and the sums over batches.
 
-    `counts(samples, P)` are the same inputs by how often each of all P vectors stands in them, and
-    `scattered(pull (.., S, B), tokens (S, B), P)` the sums along every vector (.., P).
+    `counts(samples, P)` returns the number of occurrences of each of the P vectors in the inputs, and `scattered(pull
+    (.., S, B), tokens (S, B), P)` the sums along every vector (.., P).
     """
 
     xp: Any
@@ -36,9 +36,9 @@ class Library:
 
 
 class Compiled:
-    """The loops of a counted model, compiled: its samples as counts, and its sums over them.
+    """Compiled loops of a counted model: its samples as counts, and its sums over them.
 
-    Each takes arguments of the same types in every step, so that it is looked up once.
+    The types of the arguments are the same in every step, so that each loop is looked up once.
     """
 
     def __init__(self, loops: Loops) -> None:
@@ -50,7 +50,7 @@ class Compiled:
         self.fill: Callable[..., None] | None = None
 
     def draw(self, uniform: np.ndarray, law: tuple[Any, ...], width: int) -> Samples:
-        """The samples (P, B) that the model's `draw` makes of uniform numbers, counted."""
+        """Return the samples (P, B), as counts, that the model's `draw` makes of uniform numbers."""
         copies, labels = np.empty((width, uniform.shape[1])), np.empty(uniform.shape[1])
         arguments = (uniform, *law, copies, labels)
         self.count = self.count or self._counting.compiled_for(*arguments)
@@ -58,7 +58,7 @@ class Compiled:
         return Samples(None, copies, labels)
 
     def sums(self, route: np.ndarray, response: np.ndarray, batch: Samples, numbers: tuple[Any, ...]) -> Any:
-        """The sums of the model's `weigh` over a batch, for experts and routers (k, P)."""
+        """Return the sums of the model's `weigh` over a batch, for experts and routers (k, P)."""
         found = np.empty(route.shape), np.empty(route.shape)
         weight = np.ones(len(batch)) if batch.weight is None else batch.weight
         arrays = (route, response, batch.copies, batch.labels, weight)
@@ -69,7 +69,7 @@ class Compiled:
 
 
 def counted(samples: Samples, width: int) -> Samples:
-    """`Library.counts` of NumPy."""
+    """Return the counts of samples (`Library.counts` for NumPy)."""
     assert samples.tokens is not None
     size = len(samples)
     places, copies = (samples.tokens * size + np.arange(size)).ravel(), samples.copies.ravel()
@@ -78,7 +78,7 @@ def counted(samples: Samples, width: int) -> Samples:
 
 
 def scattered(pull: np.ndarray, tokens: np.ndarray, width: int) -> np.ndarray:
-    """`Library.scattered` of NumPy.
+    """Return sums along every vector (`Library.scattered` for NumPy).
 
     >>> scattered(np.array([[[1.0, 2.0], [3.0, 4.0]]]), np.array([[0, 2], [2, 1]]), 3)
     array([[1., 4., 5.]])
@@ -89,7 +89,7 @@ def scattered(pull: np.ndarray, tokens: np.ndarray, width: int) -> np.ndarray:
 
 
 def pushed(out: Any, experts: Any) -> Any:
-    """What a neuron's slope is multiplied by, (k, M, ..): a_r experts, or sum_i a_{r,i} experts_i over classes."""
+    """Return the factor of a neuron's slope, (k, M, ..): a_r experts, or sum_i a_{r,i} experts_i over classes."""
     if out.ndim == 2:
         return wide(out, experts[:, None]) * experts[:, None]
     by_class = wide(out, experts)
@@ -100,8 +100,8 @@ def pushed(out: Any, experts: Any) -> Any:
 class Step:
     """A training step of `model` with the run-time arguments of one initial condition, in arrays of `library`.
 
-    The weights live in D dimensions, with the vectors `frame` (P, D), or are inner products with a frame of Gram
-    matrix `gram` (P, P), None for an orthonormal one.  `rates` multiply the gradients of neurons and routers.
+    The weights have D dimensions, with the vectors `frame` (P, D), or are inner products with a frame of Gram matrix
+    `gram` (P, P), None for an orthonormal one. `rates` multiply the gradients of neurons and routers.
     """
 
     model: FrameModel
@@ -114,18 +114,19 @@ class Step:
 
     @property
     def by_patch(self) -> bool:
-        """Return True if every patch is taken as a vector of its own."""
+        """True if every patch is a vector of its own."""
         return self.frame is not None and self.model.ball is not None
 
     def tables(self, moving: Weights) -> Weights:
-        """Neurons (k, M, P) and routers (k, P) on the frame."""
+        """Return neurons (k, M, P) and routers (k, P) on the frame."""
         neurons, routers = moving
         return moving if self.frame is None else (neurons @ self.frame.T, routers @ self.frame.T)
 
     def along(self, tables: Weights, out: Any, batch: Samples) -> Weights:
-        """Minus the mean gradients along the frame, of neurons (k, M, P) and routers (k, P); responses once a vector.
+        """Return minus the mean gradients along the frame, of neurons (k, M, P) and routers (k, P). Responses are
+        computed once for each vector.
 
-        Where every input counts once, as everywhere but in counted lists, sums are divided by the number of inputs.
+        If every input counts once (always except in counted lists), sums are divided by the number of inputs.
         """
         neurons, routers = tables
         value, slope = self.library.functions.activate(neurons)
@@ -142,24 +143,24 @@ class Step:
         return pushed(out, experts / total) * slope, pull / total
 
     def summed(self, x: Any, batch: Samples, width: int) -> Any:
-        """The sums over a batch (.., P) of what its samples have at their places (.., S, B)."""
+        """Return the sums over a batch (.., P) of the values of its samples at their places (.., S, B)."""
         x = x if batch.weight is None else batch.weight * x
         return x.sum(axis=-1) if batch.tokens is None else self.library.scattered(x, batch.tokens, width)
 
     def weigh(self, route: Any, response: Any, batch: Samples) -> tuple[Any, Any, Any]:
-        """The model's `weigh` on a batch."""
+        """Evaluate the model's `weigh` on a batch."""
         weigh = getattr(self.library.functions, self.model.weigh)
         return weigh(route, response, batch.copies, batch.labels, *self.numbers)
 
     def on_frame(self, moving: Weights, out: Any, batch: Samples) -> Weights:
-        """The weights after one step on patches that are vectors of the frame."""
+        """Return the weights after one step on patches that are vectors of the frame."""
         along, basis = self.along(self.tables(moving), out, batch), self.gram if self.frame is None else self.frame
         change = along if basis is None else [part @ basis for part in along]
         first, second = (w + rate * c if rate else w for w, rate, c in zip(moving, self.rates, change, strict=True))
         return first, second
 
     def patches(self, tokens: Any, directions: Any) -> Any:
-        """The patches (S, B) as vectors (S, B, D); those of balls are normalised(q + rho direction)."""
+        """Return the patches (S, B) as vectors (S, B, D); those of balls are normalised(q + rho direction)."""
         xp, (rho, points), x = self.library.xp, self.ball, self.frame[tokens]
         if rho == 0:
             return x
@@ -168,7 +169,9 @@ class Step:
         return xp.where((tokens >= points)[..., None], moved, x)
 
     def on_patches(self, moving: Weights, out: Any, batch: Samples, directions: Any) -> Weights:
-        """The weights after one step in D dimensions, patch by patch; `directions` (S, B, D) are those of balls."""
+        """Return the weights after one step in D dimensions, patch by patch; `directions` (S, B, D) are those of
+        balls.
+        """
         neurons, routers = moving
         (k, each, d), (places, size) = neurons.shape, batch.copies.shape
         x = self.patches(batch.tokens, directions).reshape(-1, d)
@@ -184,7 +187,7 @@ class Step:
 
 
 def numpy_library(model: FrameModel, compiled: bool = False) -> Library:
-    """The model's functions as they stand; with its loops, if it has some, where they are to be `compiled`."""
+    """Return the model's functions for NumPy, with its loops (if any) when `compiled` is set."""
     loops = Compiled(model.loops) if compiled and model.loops is not None else None
     return Library(np, importlib.import_module(model.module), counted, scattered, loops)
 
@@ -192,6 +195,6 @@ def numpy_library(model: FrameModel, compiled: bool = False) -> Library:
 def step_of(
     model: FrameModel, initial: Initial, step_size: float, library: Library, frame: Any = None, gram: Any = None
 ) -> Step:
-    """The step of one initial condition."""
+    """Return the step of one initial condition."""
     ball = model.ball(initial) if model.ball else (0.0, 0)
     return Step(model, library, model.numbers(initial), model.rates(initial, step_size), ball, frame, gram)

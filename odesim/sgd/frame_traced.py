@@ -1,4 +1,4 @@
-"""Training on vectors of a frame in JAX, all replicas in one program: for many seeds at once, and for GPUs."""
+"""Training on vectors of a frame in JAX, with all replicas in one program, for many seeds and for GPUs."""
 
 import dataclasses
 import types
@@ -18,7 +18,7 @@ from odesim.sgd.frame_step import Library
 
 
 def jax_library(model: FrameModel) -> Library:
-    """The model's functions with `np` bound to JAX, sums by scattering."""
+    """Return the model's functions with `np` bound to JAX, and with sums by scattering."""
     import jax.numpy as jnp
 
     def counted(samples: Samples, width: int) -> Samples:
@@ -33,7 +33,7 @@ def jax_library(model: FrameModel) -> Library:
 
 
 def keys(seed: int, count: int) -> Any:
-    """A key of JAX for every replica."""
+    """Return a key of JAX for every replica."""
     import jax
     import jax.numpy as jnp
 
@@ -41,7 +41,9 @@ def keys(seed: int, count: int) -> Any:
 
 
 def over_replicas(one: Callable[[Any], Any], replicas: Any) -> Any:
-    """`one` of every replica: one after the other on a CPU, where a vmapped step is slower, and together elsewhere."""
+    """Apply `one` to every replica: one after the other on a CPU, where a vmapped step is slower, otherwise
+    together.
+    """
     import jax
 
     if default().platform == "cpu":
@@ -64,7 +66,7 @@ class FrameReplicas(FrameChains):
         self.run = wide(self._advance)
 
     def on_device(self, value: Any) -> Any:
-        """An array of the simulation's precision; numbers that are no arrays stay what they are."""
+        """Return an array of the simulation's precision; numbers that are not arrays are unchanged."""
         import jax.numpy as jnp
 
         if not isinstance(value, np.ndarray):
@@ -72,7 +74,7 @@ class FrameReplicas(FrameChains):
         return jnp.asarray(value, self.dtype if value.dtype.kind == "f" else "int64")
 
     def _draw(self, key: Any, training: tuple[Any, ...]) -> Samples:
-        """The samples of one step."""
+        """Return the samples of one step."""
         import jax
 
         if not training:
@@ -85,7 +87,9 @@ class FrameReplicas(FrameChains):
         return whole.take(jax.random.choice(key, len(whole), (self.batch,), replace=False))
 
     def _advance(self, moving: Any, out: Any, keys: Any, training: Any, first: Any, steps: Any) -> Any:
-        """`steps` steps of all replicas; `moving` = (neurons, routers) and `out`, replicas first."""
+        """Take `steps` steps of all replicas; `moving` = (neurons, routers) and `out`, with replicas as the first
+        axis.
+        """
         import jax
 
         fixed = {name: self.on_device(getattr(self.move, name)) for name in ("frame", "gram")}
@@ -117,7 +121,7 @@ class FrameReplicas(FrameChains):
             return over_replicas(one, (moving, out, keys))
 
     def advance(self, steps: int) -> bool:
-        """Take steps in every replica; False where a weight stopped being finite."""
+        """Take steps in every replica. Return False if a weight is no longer finite."""
         pairs = tuple(self.on_device(np.array(part)) for part in zip(*self.moving, strict=True))
         parts = () if self.training is None else (self.training.tokens, self.training.copies, self.training.labels)
         training = tuple(self.on_device(part) for part in parts)

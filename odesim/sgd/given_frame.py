@@ -1,4 +1,4 @@
-"""Explicit weights beside vectors that are given by their coordinates, such as a teacher from a file."""
+"""Explicit weights for fixed vectors with given coordinates, such as a teacher from a file."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from odesim.machine import streams
 def weights(grams: np.ndarray, frame: np.ndarray, spaces: Eigenspaces, seed: int) -> np.ndarray:
     """Return weights (R, n, d) with Gram matrices (R, L, n, n) in the blocks, whose last rows are `frame` (t, d).
 
-    All other rows are turned at random within every block, with what the frame has there held fixed.
+    All other rows are rotated at random within every block; the frame stays fixed.
     """
     ends, found = np.cumsum(spaces.dimension)[:-1], []
     for replica, blocks in enumerate(grams):
@@ -23,9 +23,9 @@ def weights(grams: np.ndarray, frame: np.ndarray, spaces: Eigenspaces, seed: int
 
 
 def _beside(gram: np.ndarray, frame: np.ndarray, block: int, rng: np.random.Generator) -> np.ndarray:
-    """Vectors (n - t, m) that have a Gram matrix (n, n) together with the frame (t, m): their part in its span, a rest.
+    """Return vectors (n - t, m) whose Gram matrix with the frame (t, m) is (n, n), from a part in its span and a rest.
 
-    Raises `UsageError` where the rest has no room outside of the span.
+    Raises `UsageError` if the space outside of the span is too small for the rest.
     """
     s = len(gram) - len(frame)
     pseudo = np.linalg.pinv(gram[s:, s:], rcond=DEPENDENT, hermitian=True)
@@ -46,5 +46,5 @@ def _beside(gram: np.ndarray, frame: np.ndarray, block: int, rng: np.random.Gene
         return along @ frame
     drawn = rng.normal(size=(frame.shape[1], count))
     drawn -= span.T @ (span @ drawn)
-    drawn -= span.T @ (span @ drawn)  # twice, for what rounding leaves in the span
+    drawn -= span.T @ (span @ drawn)  # twice, to remove the rounding that is left in the span
     return along @ frame + half @ np.linalg.qr(drawn)[0].T

@@ -1,9 +1,9 @@
 """Change of the raw Gram matrix in one step of SGD, sample by sample: the increments whose moments fluctuations need.
 
-A sample x with coefficients c_k moves the trained vector v_k to a_k v_k + b_k c_k x.  Its coordinates u in the span of
-all vectors are Gaussian, and what it has outside of the span enters by its squared length alone, whose mean is known.
-In a step of B samples the terms that are linear in c are means over the batch, and the products c_k c_l |x|^2 appear
-with a factor 1/B; the products of different samples have no part in the increment of one sample.
+A sample x with coefficients c_k moves the trained vector v_k to a_k v_k + b_k c_k x. Its coordinates u in the span of
+all vectors are Gaussian. Its part outside of the span enters only by the squared length, whose mean is known. In a step
+of B samples the terms that are linear in c are means over the batch, and the products c_k c_l |x|^2 have a factor 1/B.
+Products of different samples do not occur in the increment of one sample.
 """
 
 import dataclasses
@@ -21,12 +21,13 @@ from odesim.sgd import bind, traced
 from odesim.sgd.compressed import factor
 
 POINTS = 14
-"""Scrambled Sobol points as a power of two: the covariance of one step of a committee of erf units is then known to
-.3 %, and Sigma on its plateau, where errors grow, to 2 % in the worst entry (13: 5 %, 15: 1 %)."""
+"""Number of scrambled Sobol points as a power of two. The covariance of one step of a committee of erf units is then
+accurate to .3 %, and Sigma on its plateau, where errors grow, to 2 % in the worst entry (13: 5 %, 15: 1 %).
+"""
 MOST = 200_000
-"""Points of a tensor rule at most."""
+"""Largest number of points of a tensor rule."""
 LARGE = 1e5
-"""Factor that takes d (or 1/h) to its limit: at d = 1000 what is left of terms of order 1/d, and rounding, are 1e-8."""
+"""Factor that takes d (or 1/h) to its limit. At d = 1000 the remaining terms of order 1/d, and rounding, are 1e-8."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,8 +46,8 @@ def sobol_points(
 ) -> Points:
     """Return 2^power scrambled Sobol points of `size` normals of the span and the uniforms and normals of labels.
 
-    Normals of the span are spread by `width`, and the weights make up for it: a sum that rare samples decide is known
-    better where more points lie among these.
+    Normals of the span are scaled by `width`, and the weights correct for it. A sum that rare samples dominate is more
+    accurate with more points among these.
     """
     from scipy.special import ndtri
     from scipy.stats import qmc
@@ -81,8 +82,8 @@ def tensor_points(size: int, noise: tuple[int, int], nodes: int) -> Points:
 def points_of(model: Model, parameters: Any, power: int = POINTS, width: float = 1.0) -> Points:
     """Return the quadrature points of a model: exact ones for polynomials of few fields, else 2^power Sobol points.
 
-    Increments of units of degree k are of degree 4k - 2 in the fields.  Rules that are exact for the fourth moments are
-    taken where they have at most `MOST` points, else rules that are exact for the second ones.
+    Increments of units of degree k are of degree 4k - 2 in the fields. A rule that is exact for the fourth moments is
+    used if it has at most `MOST` points, otherwise one that is exact for the second moments.
     """
     trained, fixed = model.sizes(parameters)
     spaces = model.spaces(parameters) if isinstance(model, ScalarModel) else None
@@ -109,7 +110,7 @@ class Increments:
     def of_step(self, initial: Initial, d: float, step_size: float, count: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the changes of packed Gram matrix and numbers in one step from a state, by sample and in the mean.
 
-        A step is a function F of means w over its samples, of first and second order in 1/d.  The increment of one
+        A step is a function F of means w over its samples, of first and second order in 1/d. The increment of one
         sample is F(w) with its own w, and the mean change of a step of B samples is
 
             E F = E[F(w)]/B + (1 - 1/B) F(E w)
@@ -120,7 +121,7 @@ class Increments:
             initial: The state, with its constants.
             d: Dimension of the inputs.
             step_size: Step size of SGD.
-            count: Number of the step, on which values that change in time depend.
+            count: Number of the step, for time-dependent values.
 
         Returns:
             Increments of the samples (N, n n L + s), and the mean change (n n L + s,).
@@ -149,7 +150,7 @@ class Increments:
 
     @functools.cached_property
     def _points(self) -> tuple[Any, ...]:
-        """The points as arrays of JAX, put on its device once."""
+        """Return the points as arrays of JAX, which are moved to its device once."""
         import jax.numpy as jnp
 
         points = self.points
@@ -162,7 +163,9 @@ class Increments:
 
 
 def _law(spaces: Eigenspaces | None, root: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return eigenvalues (C, L), the coordinates (C, L, n) of the means of clusters, and what they add to labels."""
+    """Return eigenvalues (C, L), the coordinates (C, L, n) of the means of clusters, and their contributions to
+    labels.
+    """
     if spaces is None:
         return np.ones((1, 1)), np.zeros((1, 1, root.shape[-1])), np.zeros(1)
     count = spaces.mean_weights.shape[1]
@@ -175,9 +178,9 @@ def _law(spaces: Eigenspaces | None, root: np.ndarray) -> tuple[np.ndarray, np.n
 def _compiled(model: Model, sizes: Any, trained: int, n: int) -> Callable[..., Any]:
     """Compile the changes in one step: by sample (N, ..), and that of the means of all samples.
 
-    The functions `statistics` and `step` are w and F of `Increments.of_step`; w are the gradient within the span of the
-    vectors (L, trained, n), what the gradients have outside of it by their inner products (L, trained, trained), and
-    the further rows.  `statistics` has those of all samples, the first axis.
+    The functions `statistics` and `step` are w and F of `Increments.of_step`; w consists of the gradient within the
+    span of the vectors (L, trained, n), the inner products of the gradients outside of the span (L, trained, trained),
+    and the further rows. `statistics` returns them for all samples, as the first axis.
     """
     import jax
     import jax.numpy as jnp
@@ -205,11 +208,11 @@ def _compiled(model: Model, sizes: Any, trained: int, n: int) -> Callable[..., A
 
 
 Prepared = Callable[[Any, Any], tuple[Any, Any]]
-"""Step size and numbers of a step, from the arrays among the numbers and the setting."""
+"""Step size and numbers of a step, computed from the arrays among the numbers and the setting."""
 
 
 def _statistics(model: Model, functions: Any, prepared: Prepared, trained: int, n: int) -> Callable[..., Any]:
-    """The function w of samples (`_compiled`)."""
+    """Return the function w of samples (`_compiled`)."""
     import jax.numpy as jnp
 
     scalar, own = isinstance(model, ScalarModel), slice(0, trained)
@@ -233,7 +236,7 @@ def _statistics(model: Model, functions: Any, prepared: Prepared, trained: int, 
             sizes = jnp.concatenate([jnp.sqrt(vv), jnp.ones(n - trained)]) if model.normalised else jnp.ones(n)
             rows = functions["coefficients"](fields / sizes[:, None], labels, *numbers)
         coef, further = rows[own].T, rows[trained:].T
-        # Blocks of few coordinates lie in the span of the vectors, or nearly: they are a part n/d of the whole.
+        # Blocks of few coordinates lie (almost) in the span of the vectors, which is a part n/d of all coordinates.
         outside = variance * jnp.maximum(dimensions - n, 0.0)
         products = coef[:, None, :, None] * coef[:, None, None, :] * outside[:, :, None, None] / batch
         return coef[:, None, :, None] * coordinates[:, :, None, :], products, further
@@ -242,7 +245,7 @@ def _statistics(model: Model, functions: Any, prepared: Prepared, trained: int, 
 
 
 def _step(model: Model, functions: Any, prepared: Prepared, trained: int) -> Callable[..., Any]:
-    """The function F of w (`_compiled`): the change of packed Gram matrix and numbers in one step."""
+    """Return the function F of w (`_compiled`): the change of packed Gram matrix and numbers in one step."""
     import jax.numpy as jnp
 
     settle, own = functions.get("settle"), slice(0, trained)

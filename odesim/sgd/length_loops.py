@@ -1,12 +1,12 @@
-"""Compressed SGD whose coefficients read the length of a sample, as plain loops for numba: exact in law at every d.
+"""Compressed SGD with coefficients that depend on the length of a sample, as plain loops for numba, exact in law.
 
-With x = y + z, y in the span of all rows and z outside of it, the coefficients of a sample depend on y and on
-r = |x|^2/d, so that |z|^2 is drawn first.  A batch has its samples one by one.  The part of its gradient outside the
-span is a factor Z (trained, m) in m orthonormal directions, of which there are as many as samples until m = trained.
-In these a further sample has coordinates g ~ N(0, I_m), and beside them a length rest, rest^2 ~ chi^2 with d - n - m
-degrees of freedom:
+With x = y + z, y in the span of all rows and z outside of it, the coefficients of a sample depend on y and on r =
+|x|^2/d, so that |z|^2 is drawn first. The samples of a batch are processed one by one. The part of its gradient outside
+the span is a factor Z (trained, m) in m orthonormal directions; m is the number of samples, at most the number of
+trained vectors. In these directions a further sample has coordinates g ~ N(0, I_m), and outside of them a length rest,
+rest^2 ~ chi^2 with d - n - m degrees of freedom:
 
-    r = (|y|^2 + |g|^2 + rest^2)/d,   Z <- [Z + c g^T, c rest], made triangular again.
+    r = (|y|^2 + |g|^2 + rest^2)/d,   Z <- [Z + c g^T, c rest], then made triangular again.
 
 Squared lengths are not independent of coefficients here, so that a Wishart matrix of C C^T (`odesim.sgd.loops`) has
 another law.
@@ -28,7 +28,7 @@ overlaps: Callable[..., np.ndarray]
 
 
 def fill_normal(values, count, rng):
-    """The first `count` values become standard normal; returns the sum of their squares."""
+    """Fill the first `count` values with standard normal numbers. Return the sum of their squares."""
     square = 0.0
     for c in range(count):
         values[c] = rng.standard_normal()
@@ -37,14 +37,16 @@ def fill_normal(values, count, rng):
 
 
 def chi_squared(freedom, rng):
-    """A chi-squared number; 0 of no degree of freedom."""
+    """Return a chi-squared number, which is 0 without degrees of freedom."""
     if freedom <= 0.0:
         return 0.0
     return 2.0 * rng.standard_gamma(0.5 * freedom)
 
 
 def add_outside(Z, used, C, g, rest, M):
-    """Z <- [Z + c g^T, c rest] in its first `used` columns and one more; returns how many are used then."""
+    """Update Z <- [Z + c g^T, c rest] in its first `used` columns and one more. Return the new number of used
+    columns.
+    """
     trained, rank = Z.shape
     for i in range(trained):
         for k in range(used):
@@ -65,7 +67,7 @@ def add_outside(Z, used, C, g, rest, M):
 
 
 def length_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
-    """`steps` steps with batches of at least two samples; returns False at a non-finite state.
+    """Take `steps` steps with batches of at least two samples. Return False at a non-finite state.
 
     `form` is that of `scalar_loops.scalar_batch_steps`.
     """
@@ -111,7 +113,7 @@ def length_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
 
 
 def length_single_steps(X, scalars, steps, form, step_size, rng, numbers):
-    """`steps` steps with one fresh sample each: gradient_k = c_k x, and |z| is drawn before c."""
+    """Take `steps` steps with one fresh sample each: gradient_k = c_k x, and |z| is drawn before c."""
     (d, _, trained, _, uniforms, normals, before, _), n = form, X.shape[0]
     M = np.empty((trained, trained + 1))
     y, fields, lengths = np.empty(n), np.empty(n), np.empty(1)

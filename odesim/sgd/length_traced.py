@@ -1,4 +1,4 @@
-"""Compressed SGD in JAX whose coefficients read the length of a sample; what a step is, `length_loops` says."""
+"""Compressed SGD in JAX with coefficients that depend on the length of a sample (see `length_loops` for the step)."""
 
 import functools
 from collections.abc import Callable
@@ -12,9 +12,9 @@ from odesim.sgd import bind, matrices, normals, traced
 def compressed(
     model: ScalarModel, numbers: tuple[Any, ...], trained: int, fixed: int, further: int, d: int, batch: int
 ) -> Callable[..., Any]:
-    """`advance((factors (R, n, n), scalars (R, s)), keys, arrays, first_step, steps, step_size)`, jitted.
+    """Return the jitted `advance((factors (R, n, n), scalars (R, s)), keys, arrays, first_step, steps, step_size)`.
 
-    The samples of a batch come one after the other: O(batch trained^2) for a step.
+    The samples of a batch are processed one after the other, so that a step takes O(batch trained^2) operations.
     """
     import jax
     import jax.numpy as jnp
@@ -25,7 +25,7 @@ def compressed(
     places = jnp.arange(rank)
 
     def sample(state: Any, key: Any, numbers: Any, used: Any) -> tuple[Any, Any, Any, Any]:
-        """One sample where `used` directions outside the span are known: y (n,), g (rank,), rest, rows (..,)."""
+        """Draw one sample for `used` known directions outside the span: y (n,), g (rank,), rest, rows (..,)."""
         X, scalars = state
         first, label, length = jax.random.split(key, 3)
         drawn = normals.standard_normal(first, (1, n + rank), "float64")[0]
@@ -40,7 +40,7 @@ def compressed(
         return y, g, jnp.sqrt(square), rows
 
     def gradient(state: Any, key: Any, numbers: Any) -> tuple[Any, Any, Any]:
-        """The gradient in the span, its factor outside, and the further rows, times the batch."""
+        """Return the gradient in the span, its factor outside, and the further rows, times the batch."""
 
         def added(index: Any, total: Any, used: Any) -> tuple[Any, Any, Any]:
             y, g, rest, rows = sample(state, jax.random.fold_in(key, index), numbers, used)

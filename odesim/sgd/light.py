@@ -1,8 +1,8 @@
-"""Array functions of a model in forms that numba compiles in a tenth of a second, instead of NumPy's in two.
+"""Array functions of a model in forms that numba compiles in a tenth of a second instead of two.
 
 numba's own `where`, `sum` over an axis and `argmax` along one take one to three seconds for every combination of
-arguments.  A model is written once, with `np`, for JAX too; in the text that numba compiles these calls find the
-functions below, which add in the same order: results are the same to the last bit.
+arguments. A model is written once, with `np`, also for JAX. In the text that numba compiles, these calls are replaced
+by the functions below. These add in the same order, so that results are the same to the last bit.
 """
 
 import ast
@@ -58,13 +58,13 @@ def where(condition, one, other):
 )
 """`np.where`, `np.argmax(table, axis=0)`, `table.sum(0)` of a matrix and `values.sum(1)` of three axes; then
 `np.multiply(values, row)` and `np.subtract(values, row)` for a `row` (B,) along the last axis of contiguous `values`
-(.., B).  numba broadcasts entry by entry, which is no vector code: 6 ns an entry in the place of .5.
+(.., B). numba broadcasts entry by entry, without vector code: 6 ns per entry in place of .5.
 """
 OF_ROWS = {"multiply": "by_last", "subtract": "less_last"}
 
 
 class _Light(ast.NodeTransformer):
-    """Puts the functions of `SOURCES` in the places of NumPy's."""
+    """Replaces NumPy's functions by those of `SOURCES`."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -81,5 +81,5 @@ class _Light(ast.NodeTransformer):
 
 
 def lightened(text: str) -> str:
-    """The source text of a function with the calls of `SOURCES` in the places of NumPy's."""
+    """Return the source text of a function with NumPy's functions replaced by those of `SOURCES`."""
     return ast.unparse(_Light().visit(ast.parse(text)))

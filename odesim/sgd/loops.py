@@ -1,9 +1,9 @@
-"""Compressed SGD as plain loops for numba: one exact-in-law step costs the same at every d.
+"""Compressed SGD as plain loops for numba. A step is exact in law, and its cost does not depend on d.
 
-The state is a lower-triangular factor X (n, n) of the raw Gram matrix: rows [trained; frame], the frame in the
-first `fixed` columns.  With x = y + z, y in the span and z orthogonal to it, the coefficients of a batch depend on
-y alone; the part of the batch gradient along z is coef^T z / B, whose Gram matrix is L W L^T / B^2 with L L^T =
-coef^T coef and W Wishart with d - n degrees of freedom, drawn by Bartlett's factor of rank min(B, trained).
+The state is a lower-triangular factor X (n, n) of the raw Gram matrix: rows [trained; frame], the frame in the first
+`fixed` columns. With x = y + z, y in the span and z orthogonal to it, the coefficients of a batch depend on y alone;
+the part of the batch gradient along z is coef^T z / B, whose Gram matrix is L W L^T / B^2 with L L^T = coef^T coef and
+W Wishart with d - n degrees of freedom, drawn by Bartlett's factor of rank min(B, trained).
 """
 
 from collections.abc import Callable
@@ -17,7 +17,8 @@ mean: Callable[..., np.ndarray]
 
 
 def semidefinite_factor(S):
-    """The lower factor L of a positive semi-definite S = L L^T, in place; a pivot at round-off gives a zero column.
+    """Compute the lower factor L of a positive semi-definite S = L L^T, in place. A pivot at round-off gives a zero
+    column.
 
     A pivot is a difference of at most n numbers of the size of its own diagonal entry, known to n eps of that entry:
     the threshold is 4 n eps of it, whatever the scale of the other rows.
@@ -45,7 +46,7 @@ def semidefinite_factor(S):
 
 
 def bartlett(rank, freedom, rng):
-    """The lower factor A (rank, rank) of a Wishart matrix with `freedom` degrees of freedom: A A^T."""
+    """Return the lower factor A (rank, rank) of a Wishart matrix with `freedom` degrees of freedom, A A^T."""
     A = np.zeros((rank, rank))
     for i in range(rank):
         A[i, i] = np.sqrt(2.0 * rng.standard_gamma(0.5 * (freedom - i)))
@@ -57,7 +58,7 @@ def bartlett(rank, freedom, rng):
 def triangularise(M, rows, columns):
     """Replace M (rows, columns) by [L, 0] with the same M M^T, by Householder reflections of its rows.
 
-    By parts of rows that begin at 0: loops that begin elsewhere are not vectorised, and take four times as long.
+    Loops over rows begin at column 0, because other loops are not vectorised and take four times as long.
     """
     for i in range(rows):
         tail = M[i, i + 1 : columns]
@@ -84,7 +85,7 @@ def triangularise(M, rows, columns):
 
 
 def move(X, G, Z, M, a, b, trained, fixed):
-    """Trained rows become a_k X_k + b_k (G_k in the span, O_k orthogonal to it), in triangular form again."""
+    """Change trained rows to a_k X_k + b_k (G_k in the span, Z_k orthogonal to it), in triangular form again."""
     n, rank = trained + fixed, Z.shape[1]
     for i in range(trained):
         for c in range(fixed):
@@ -100,7 +101,9 @@ def move(X, G, Z, M, a, b, trained, fixed):
 
 
 def inner_products(X, G, Z, vv, vg, gg):
-    """Squared norms of the trained rows and of their gradients (in the span and outside), and their products."""
+    """Compute squared norms of the trained rows and of their gradients (in the span and outside), and their
+    products.
+    """
     for i in range(G.shape[0]):
         square, cross, size = 0.0, 0.0, 0.0
         for c in range(G.shape[1]):
@@ -113,14 +116,16 @@ def inner_products(X, G, Z, vv, vg, gg):
 
 
 def add(total, part, column):
-    """total[:, column:] += part; broadcasting, which asks for shapes that fit, takes seconds to compile."""
+    """Compute total[:, column:] += part in loops, because broadcasting, which checks shapes, takes seconds to
+    compile.
+    """
     for i in range(part.shape[0]):
         for c in range(part.shape[1]):
             total[i, column + c] += part[i, c]
 
 
 def divide(total, number):
-    """total /= number."""
+    """Compute total /= number."""
     for i in range(total.shape[0]):
         for c in range(total.shape[1]):
             total[i, c] /= number
@@ -129,8 +134,8 @@ def divide(total, number):
 def collect(C, y, done, G, S, outer):
     """Add a block of samples y with coefficients C, `done` before it, to G = C y^T and S = C C^T, or to C itself.
 
-    `outer` holds the coefficients of a batch that is smaller than the number of trained rows, and has no columns
-    otherwise.
+    `outer` has the coefficients of a batch that is smaller than the number of trained rows; otherwise it has no
+    columns.
     """
     add(G, C @ y.T, 0)
     if outer.shape[1] == 0:
@@ -140,7 +145,7 @@ def collect(C, y, done, G, S, outer):
 
 
 def outside(X, G, S, outer, Z, products, batch, freedom, rng):
-    """The mean gradients G in the span of the rows and Z outside it, and `products`, those of `inner_products`.
+    """Compute the mean gradients G in the span of the rows and Z outside it, and `products` (see `inner_products`).
 
     Z is a factor of S = C C^T, or the coefficients `outer`, times Bartlett's.
     """
@@ -164,9 +169,9 @@ def finite(X):
 
 
 def batch_steps(X, steps, form, step_size, rng, numbers):
-    """`steps` steps with batches of at least two samples, in blocks of 256; returns False at a non-finite state.
+    """Take `steps` steps with batches of at least two samples, in blocks of 256. Return False at a non-finite state.
 
-    `form` = (dimension, batch size, trained vectors, whether fields are of unit vectors, uniform and normal numbers of
+    `form` = (dimension, batch size, trained vectors, True if fields are of unit vectors, uniform and normal numbers of
     a sample's label).
     """
     (d, batch, trained, normalised, uniforms, normals), n = form, X.shape[0]
@@ -208,7 +213,7 @@ def batch_steps(X, steps, form, step_size, rng, numbers):
 
 
 def single_fields(X, y, trained, normalised, fields, vv, vg):
-    """The fields of one sample y, the squared norms of the trained rows, and their products with y."""
+    """Compute the fields of one sample y, the squared norms of the trained rows, and their products with y."""
     n = X.shape[0]
     for i in range(n):
         dot, square = 0.0, 0.0
@@ -223,7 +228,9 @@ def single_fields(X, y, trained, normalised, fields, vv, vg):
 
 
 def move_single(X, C, y, length, M, a, b, trained):
-    """`move` for the gradients C_k (y, length): one new direction, of which every row gets its share."""
+    """Change trained rows as `move` does for the gradients C_k (y, length): one new direction, to which every row has a
+    component.
+    """
     fixed = X.shape[0] - trained
     for i in range(trained):
         along = b[i] * C[i]
@@ -239,9 +246,9 @@ def move_single(X, C, y, length, M, a, b, trained):
 
 
 def single_steps(X, steps, form, step_size, rng, numbers):
-    """`steps` steps with one fresh sample each, the fast case: gradient_k = c_k x, and |z| is one chi variable.
+    """Take `steps` steps with one fresh sample each, the fast case: gradient_k = c_k x, and |z| is one chi variable.
 
-    Nothing is allocated here: what a step costs beyond its random numbers is the model's own arrays.
+    This function allocates nothing. Besides its random numbers, a step costs only the arrays of the model.
     """
     (d, _, trained, normalised, uniforms, normals), n = form, X.shape[0]
     fixed = n - trained

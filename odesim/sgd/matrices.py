@@ -1,4 +1,4 @@
-"""Products and factors of the matrices of traced SGD, each as the device in use makes it fastest."""
+"""Products and factors of matrices in traced SGD, each in the form that is fastest on the device."""
 
 import functools
 from collections.abc import Callable
@@ -8,13 +8,13 @@ from odesim.machine.device import default
 
 EPSILON = 2.22e-16
 TENSOR_CORES = 8
-"""The compute capability from which NVIDIA's tensor cores multiply float32, in ten bits at a time."""
+"""Compute capability from which NVIDIA's tensor cores multiply float32, by ten bits at a time."""
 ORTHONORMAL = 0.1
-"""How far, in norm, the products of rows may be from the identity for a second factor to make them exact."""
+"""Largest distance from the identity, in norm, of the products of rows for which a second factor makes them exact."""
 
 
 def product(left: Any, right: Any) -> Any:
-    """A matrix product in the full precision of its type."""
+    """Return a matrix product in the full precision of its type."""
     import jax.numpy as jnp
 
     return jnp.matmul(left, right, precision=_precision() if left.dtype == jnp.float32 else "highest")
@@ -22,10 +22,10 @@ def product(left: Any, right: Any) -> Any:
 
 @functools.cache
 def _precision() -> Any:
-    """How this device multiplies float32 without losing digits.
+    """Return the precision setting with which this device multiplies float32 without loss of digits.
 
-    By itself a GPU rounds to ten bits.  Tensor cores make the full product of three such (errors of fields 0.2e-6 on
-    an H100), in half the time of what `highest` takes there, whose sums of single numbers are off by 0.6e-6.
+    By default a GPU rounds to ten bits. Tensor cores compute the full product from three such products, with errors of
+    fields of 0.2e-6 on an H100. This takes half the time of the setting `highest`, whose errors are 0.6e-6.
     """
     import jax
 
@@ -37,20 +37,21 @@ def _precision() -> Any:
 
 
 def semidefinite_factor(S: Any) -> Any:
-    """The lower factor L of a positive semi-definite matrix S = L L^T, as `loops.semidefinite_factor` has it.
+    """Return the lower factor L of a positive semi-definite matrix S = L L^T, like `loops.semidefinite_factor`.
 
-    Those of many replicas on a GPU are Cholesky's by the library where no pivot of any vanishes: the elimination
-    starts four kernels for every column.
+    For many replicas on a GPU it is the library's Cholesky factor if no pivot vanishes, because the elimination starts
+    four kernels for every column.
     """
 
     return _eliminate(S) if default().platform == "cpu" else _together(_eliminate, _definite)(S)
 
 
 def triangle(A: Any) -> Any:
-    """A lower triangle L with L L^T = A A^T of a matrix A (n, m), n <= m, as exact as by a QR decomposition of A^T.
+    """Return a lower triangle L with L L^T = A A^T of a matrix A (n, m), n <= m, as exact as by a QR decomposition of
+    A^T.
 
-    Those of many replicas on a GPU, whose library decomposes a matrix by one multiprocessor, are made by Cholesky's
-    factors (`_twice`) where all of them allow it.
+    The library of a GPU decomposes each matrix on one multiprocessor. For many replicas on a GPU, L therefore comes
+    from Cholesky factors (`_twice`) if all matrices allow it.
     """
 
     return _by_qr(A) if default().platform == "cpu" else _together(_by_qr, _twice)(A)
@@ -58,7 +59,9 @@ def triangle(A: Any) -> Any:
 
 @functools.cache
 def _together(one: Callable[[Any], Any], fast: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], Any]:
-    """`one(matrix)`, for a batch under `jax.vmap` the result of `fast(batch)` -> (result, whether it may be used)."""
+    """Return `one(matrix)`; for a batch under `jax.vmap` the result of `fast(batch)` -> (result, True if it is
+    valid).
+    """
     import jax
 
     @jax.custom_batching.custom_vmap
@@ -74,20 +77,20 @@ def _together(one: Callable[[Any], Any], fast: Callable[[Any], tuple[Any, Any]])
 
 
 def _definite(S: Any) -> tuple[Any, Any]:
-    """Cholesky's factors, and whether every pivot is one at which `_eliminate` would not leave a column empty."""
+    """Return Cholesky's factors, and True if `_eliminate` would leave no column empty."""
     import jax
     import jax.numpy as jnp
 
     factors = jax.lax.linalg.cholesky(S, symmetrize_input=False)
     squares = jnp.diagonal(factors, axis1=-2, axis2=-1) ** 2
-    # What has no factor has one without numbers.
+    # A matrix without a factor gives a factor of NaN.
     return factors, jnp.isfinite(factors).all() & (squares > jax.vmap(_least)(S)).all()
 
 
 def _twice(A: Any) -> tuple[Any, Any]:
-    """Lower triangles by Cholesky's factors of A A^T = K K^T and of Q Q^T = M M^T, Q = K^-1 A: L = K M.
+    """Return lower triangles by Cholesky's factors of A A^T = K K^T and of Q Q^T = M M^T, Q = K^-1 A: L = K M.
 
-    The second puts right what rounding A A^T has cost, as long as the rows of Q are nearly orthonormal (Yamamoto,
+    The second factor corrects the rounding of A A^T, as long as the rows of Q are nearly orthonormal (Yamamoto,
     Nakatsukasa, Yanagisawa and Fukaya 2015, "Roundoff error analysis of the CholeskyQR2 algorithm").
     """
     import jax
@@ -101,25 +104,25 @@ def _twice(A: Any) -> tuple[Any, Any]:
     Q = jax.lax.linalg.triangular_solve(K, A, left_side=True, lower=True)
     gram, M = factor(Q)
     distance = ((gram - jnp.eye(gram.shape[-1])) ** 2).sum((-1, -2))
-    return K @ M, (distance < ORTHONORMAL**2).all()  # no number is below it
+    return K @ M, (distance < ORTHONORMAL**2).all()  # no number is smaller
 
 
 def _by_qr(A: Any) -> Any:
-    """`triangle` of one matrix."""
+    """Return `triangle` of one matrix."""
     import jax.numpy as jnp
 
     return jnp.linalg.qr(A.T, mode="r").T
 
 
 def _least(S: Any) -> Any:
-    """The squared pivots at and below which a column is empty."""
+    """Return the squared pivots up to which a column is empty."""
     import jax.numpy as jnp
 
     return 4.0 * S.shape[0] * EPSILON * jnp.diagonal(S)
 
 
 def _eliminate(S: Any) -> Any:
-    """`semidefinite_factor` column by column."""
+    """Return `semidefinite_factor` column by column."""
     import jax
     import jax.numpy as jnp
 
@@ -136,9 +139,10 @@ def _eliminate(S: Any) -> Any:
 
 
 def bartlett(rank: int, freedom: Any, key: Any) -> Any:
-    """The lower factor of a Wishart matrix of the identity, by Bartlett's decomposition.
+    """Return the lower factor of a Wishart matrix of the identity, by Bartlett's decomposition.
 
-    Its diagonal holds roots of chi-squared numbers of `freedom`, `freedom` - 1, .. degrees, and normals stand below.
+    Its diagonal has roots of chi-squared numbers of `freedom`, `freedom` - 1, .. degrees. Below the diagonal are normal
+    numbers.
     """
     import jax
 

@@ -1,13 +1,13 @@
-"""SGD with momentum in JAX: velocities of vectors and numbers beside them, explicit or compressed, exact in law.
+"""SGD with momentum in JAX, explicit or compressed, exact in law. Vectors and numbers have velocities.
 
 A step moves every vector u and its velocity v by the mean gradient g of the batch (`accelerate` of the model):
 
     v <- T_vv v + T_vu u + T_vg g,   u <- T_uv v + T_uu u + T_ug g
 
-Explicit weights (n + S, d) and compressed factors (n + S, n + S) have the S velocities behind the n rows of a model
-without momentum; numbers (s,) have theirs behind them.  A velocity has no field, so that coefficients see the first n
-rows.  Velocities that are 0 are rows of zeros in a factor: the Gram matrix with them is singular and has no Cholesky
-factor.  Source: Polyak 1964; Sutskever, Martens, Dahl & Hinton 2013 (Nesterov's form).
+Explicit weights (n + S, d) and compressed factors (n + S, n + S) have the S velocities after the n rows of a model
+without momentum. The velocities of numbers (s,) follow the numbers. A velocity has no field, so that coefficients
+depend on the first n rows only. Velocities that are 0 are rows of zeros in a factor: the Gram matrix with them is
+singular and has no Cholesky factor. Source: Polyak 1964; Sutskever, Martens, Dahl & Hinton 2013 (Nesterov's form).
 """
 
 from collections.abc import Callable, Sequence
@@ -35,10 +35,10 @@ def require_room(d: int, batch: int, trained: int, fixed: int) -> None:
 def start(
     model: ScalarModel, initials: Sequence[Initial], values: np.ndarray, scalars: np.ndarray, compressed: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The state with velocities: from weights (R, n, d) or factors (R, n, n), and numbers (R, s), of every replica.
+    """Return the state with velocities: from weights (R, n, d) or factors (R, n, n), and numbers (R, s), of every
+    replica.
 
-    Velocities other than 0, of a run that goes on, are in general position: the weights or factors then are any with
-    the Gram matrix of all rows.
+    If velocities are not 0, as in a continued run, any weights or factors with the Gram matrix of all rows are used.
     """
     assert model.velocities is not None
     parameters = initials[0].parameters
@@ -53,9 +53,10 @@ def start(
 
 
 def _rows(gram: np.ndarray, trained: int, columns: int) -> np.ndarray:
-    """Rows [students; fixed; velocities] (n, columns) with a Gram matrix (n, n), the fixed ones in the first columns.
+    """Return rows [students; fixed; velocities] (n, columns) with a Gram matrix (n, n), the fixed ones in the first
+    columns.
 
-    In fewer than n columns, which its rank allows, they are any such rows.
+    For fewer than n columns (at least the rank), any such rows are returned.
     """
     n = len(gram)
     if columns < n:
@@ -68,22 +69,22 @@ def _rows(gram: np.ndarray, trained: int, columns: int) -> np.ndarray:
 
 
 def parts(state: Any, trained: int) -> tuple[Any, Any, Any, Any]:
-    """Rows (n, ..) and numbers (s,) of a state, then the velocities of both."""
+    """Return rows (n, ..) and numbers (s,) of a state, then the velocities of both."""
     rows, numbers = state
     count, half = rows.shape[0] - trained, numbers.size // 2
     return rows[:count], numbers[:half], rows[count:], numbers[half:]
 
 
 Gradient = tuple[Any, ...]
-"""A mean gradient (S, ..) in pieces along the columns: within the span of the rows, and outside it."""
+"""Mean gradient (S, ..) in pieces along the columns: within the span of the rows, and outside of it."""
 
 
 def moved(
     accelerate: Callable[..., Any], state: Any, gradient: Gradient, means: Any, step_size: Any, numbers: Any
 ) -> tuple[Any, Any, Any]:
-    """The students' rows and their velocities (2 S, columns) after a step, and all numbers (2 s,).
+    """Return the students' rows and their velocities (2 S, columns) after a step, and all numbers (2 s,).
 
-    `state` is what `parts` gives.  The first piece of the gradient has the columns of the rows, the others more.
+    `state` is the result of `parts`. The first piece of the gradient has the columns of the rows, the others more.
     """
     import jax.numpy as jnp
 
@@ -98,7 +99,9 @@ def moved(
 
 
 def refactored(rows: Any, one: Any, two: Any, fixed: int) -> Any:
-    """The factor (n + S, n + S) after a step that moved students to `one` and velocities to `two` (S, columns)."""
+    """Return the factor (n + S, n + S) after a step that changed students to `one` and velocities to `two` (S,
+    columns).
+    """
     import jax.numpy as jnp
 
     every = jnp.concatenate([one, two])

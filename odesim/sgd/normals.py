@@ -1,7 +1,8 @@
-"""Random numbers of large samples in JAX: Threefry written out, so that a compiler makes vector code of it.
+"""Random numbers of large samples in JAX: Threefry without loops, so that a compiler makes vector code of it.
 
-`jax.random` runs the same rounds in a loop on a CPU, one pass over memory for every four of them, and inverts the
-error function: 22 to 30 ns a normal number where these take 8.7, and JAX's end at 5.4 deviations in float32.
+On a CPU `jax.random` runs the same rounds in a loop, with one pass over memory for every four rounds, and inverts the
+error function. This takes 22 to 30 ns per normal number; the functions here take 8.7. JAX's numbers end at 5.4 standard
+deviations in float32.
 """
 
 import functools
@@ -14,24 +15,25 @@ import numpy as np
 from odesim.machine.device import default
 
 STREAM = "threefry2x32-20, Box-Muller (2), blocks of 256"
-"""The name of the stream, kept with a run's state: a run is not continued with other numbers than it began with.
+"""Name of the stream, stored with a run's state, so that a run is not continued with other random numbers.
 
-Its last part is the least size of a block (`traced.FEWEST`), because a key serves a block.  The second Box-Muller has a
-logarithm of its own in float32, which moved the last bits."""
+Its last part is the least size of a block (`traced.FEWEST`), because each block has a key. The second version of
+Box-Muller computes the logarithm in float32 by itself, which changed the last bits.
+"""
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 """Rotations and parity of Threefry-2x32 (Salmon, Moraes, Dror and Shaw 2011, section 3.1 and table 1)."""
 HALF_ROOT = 0x3F3504F3
-"""sqrt(1/2) in float32, as a word."""
+"""Value of sqrt(1/2) in float32, as a word."""
 TERMS = {"float32": 7, "float64": 11}
-"""Terms of the sine's series up to pi/2 that leave less than a unit in the last place of 1."""
+"""Terms of the sine's series up to pi/2, with an error below one unit in the last place of 1."""
 
 
 def standard_normal(key: Any, shape: tuple[int, int], dtype: Any) -> Any:
-    """Independent standard normal numbers of a key of JAX, the same on every device and number of threads.
+    """Return independent standard normal numbers for a key of JAX, the same on every device and number of threads.
 
-    Box and Muller: r = sqrt(-2 log u), (r cos(pi t), r sin(pi t)) with u uniform on (0, 1) from 32 bits (64 in
-    float64) and t on [-1, 1), so that the largest numbers are 6.7 (9.4) deviations.
+    Box and Muller: r = sqrt(-2 log u), (r cos(pi t), r sin(pi t)) with u uniform on (0, 1) from 32 bits (64 in float64)
+    and t on [-1, 1), so that the largest numbers are 6.7 (9.4) deviations.
 
     Args:
         key: a key of `jax.random`.
@@ -52,10 +54,10 @@ def standard_normal(key: Any, shape: tuple[int, int], dtype: Any) -> Any:
 
 
 def pieces(key: Any, shape: tuple[int, int], dtype: Any) -> list[tuple[slice, Any]]:
-    """The rows of `standard_normal` as (rows, array) in the pieces that a device draws fastest.
+    """Return the rows of `standard_normal` as (rows, array), in the pieces that a device draws fastest.
 
-    A CPU has them in one piece; a GPU writes the two halves by one kernel (3.4 ps a number on an H100, where a copy of
-    both into one array makes it 4.4, and the barriers 8.7).
+    A CPU has one piece. A GPU writes two halves by one kernel (3.4 ps per number on an H100; a copy of both into one
+    array takes 4.4, and the barriers 8.7).
 
     Examples:
         >>> import jax
@@ -71,7 +73,7 @@ def pieces(key: Any, shape: tuple[int, int], dtype: Any) -> list[tuple[slice, An
 
 
 def _halves(key: Any, shape: tuple[int, int], dtype: Any, barrier: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """The two numbers of every pair, each (half of the rows, rounded up, by columns).
+    """Return the two numbers of every pair, each (half of the rows, rounded up, by columns).
 
     Without a `barrier` XLA computes the words on a CPU once for the radius and once for each of the two numbers.
     """
@@ -99,7 +101,7 @@ def _halves(key: Any, shape: tuple[int, int], dtype: Any, barrier: Callable[[Any
 
 
 def _words(key: Any, first: int, shape: tuple[int, int]) -> tuple[Any, Any]:
-    """Two words of 32 bits for every row and column, the rows counted from `first`.
+    """Return two words of 32 bits for every row and column, with rows counted from `first`.
 
     A row and a column are the counter's two words.
     """
@@ -114,7 +116,9 @@ def _words(key: Any, first: int, shape: tuple[int, int]) -> tuple[Any, Any]:
 
 
 def threefry(keys: tuple[Any, Any, Any], x: Any, y: Any) -> tuple[Any, Any]:
-    """Threefry-2x32 of 20 rounds: the counter's words x, y under the two words of a key and their parity word."""
+    """Return Threefry-2x32 of 20 rounds: the counter's words x, y under the two words of a key and their parity
+    word.
+    """
     import jax.numpy as jnp
 
     x, y = x + keys[0], y + keys[1]
@@ -128,14 +132,14 @@ def threefry(keys: tuple[Any, Any, Any], x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _long(high: Any, low: Any) -> Any:
-    """One word of 64 bits of two of 32."""
+    """Return one word of 64 bits from two of 32."""
     import jax.numpy as jnp
 
     return (high.astype(jnp.uint64) << jnp.uint64(32)) | low
 
 
 def _sine(t: Any) -> Any:
-    """sin(pi t) for |t| <= 1/2, by its series: the library's function is called once for every number."""
+    """Return sin(pi t) for |t| <= 1/2 by its series, because the library's function is called once for every number."""
     kind = t.dtype.type
     square, total = t * t, kind(0.0)
     for k in reversed(range(TERMS[t.dtype.name])):
@@ -144,7 +148,7 @@ def _sine(t: Any) -> Any:
 
 
 def _logarithm(u: Any) -> Any:
-    """log(u) in float32 for normal positive u, without the library's tests for other numbers.
+    """Return log(u) in float32 for normal positive u, without the library's tests for other numbers.
 
     u = 2^e (1 + x) with sqrt(1/2) <= 1 + x < sqrt(2), and log(1 + x) = x - x^2/2 + x^3 p(x).
     """
@@ -165,7 +169,9 @@ def _logarithm(u: Any) -> Any:
 
 @functools.cache
 def _coefficients() -> tuple[float, ...]:
-    """Those of p(x) = (log(1 + x) - x + x^2/2) / x^3, interpolated in nine Chebyshev points where x is used."""
+    """Return the coefficients of p(x) = (log(1 + x) - x + x^2/2) / x^3, interpolated at nine Chebyshev points of its
+    range.
+    """
     from numpy.polynomial import Chebyshev, Polynomial
 
     def p(x: Any) -> Any:

@@ -22,14 +22,14 @@ from odesim.flow.losses import zero_within_error
 from odesim.request.trajectory import NOT_SAVED, Variable
 
 ROUNDING = 1e-12
-"""Rounding of a loss that is computed from weights, relative to its largest value."""
+"""Rounding error of a loss that is computed from weights, relative to its largest value."""
 
 
 def flow_of(stage: Stage, parameters: Any) -> Equations | None:
     """The first tier of a stage's population dynamics; None where training has no flow.
 
-    SGD takes requests that no equations are there for (pruning: routing=token_choice, whose experts are coupled), and
-    such a run has no hitting times.
+    Some training has no equations (pruning: routing=token_choice, whose experts are coupled). Such a run has no hitting
+    times.
     """
     try:
         tier = stage.tier(parameters) if isinstance(stage, Dynamics) else stage.tiers[0]
@@ -39,9 +39,10 @@ def flow_of(stage: Stage, parameters: Any) -> Equations | None:
 
 
 def hitting_times(equations: Equations, state: dict[str, np.ndarray], times: np.ndarray) -> dict[str, Variable]:
-    """The hitting times of the flow, for every replica, at the resolution of the saved points.
+    """Return the hitting times of the flow, for every replica, at the resolution of the saved points.
 
-    A noisy path has no crossing to locate by root-finding between its saved points: the first saved time counts.
+    The hitting time is the first saved time past the threshold, because root-finding cannot locate a crossing of a
+    noisy path between saved points.
     """
     dims = {component.name: component.dims for component in equations.state}
     found = {}
@@ -57,7 +58,7 @@ def hitting_times(equations: Equations, state: dict[str, np.ndarray], times: np.
 def events(
     equations: Equations, initial: Initial, state: Mapping[str, np.ndarray], times: np.ndarray
 ) -> dict[str, Variable]:
-    """The hitting times that a flow with steps of its own (`Stepped`) finds in its loops, at the saved points."""
+    """Return the hitting times that a flow with its own steps (`Stepped`) finds in its loops, at the saved points."""
     march = equations.advance
     if not isinstance(march, Stepped) or march.reached is None:
         return {}
@@ -69,14 +70,16 @@ def events(
 
 
 def first_times(reached: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """The first of `times` (T,) at which `reached` (seed, T, ..) is true, (seed, ..); infinite where it never is."""
+    """Return the first of `times` (T,) at which `reached` (seed, T, ..) is true, (seed, ..); infinite if there is
+    none.
+    """
     return np.where(reached.any(axis=1), times[reached.argmax(axis=1)], np.inf)
 
 
 def constants(model: Any, initials: Sequence[Initial], last: np.ndarray) -> dict[str, Variable]:
     """Return the saved constants of a run; they have an axis (seed, ..) if replicas differ, like copies of students.
 
-    Of the `last` saved states (R, ..) these are velocities that are no order parameters.
+    They include velocities of the `last` saved states (R, ..) that are not order parameters.
     """
     found = {name: Variable(*constant) for name, constant in model.fixed(initials[0]).items()}
     if isinstance(model, ScalarModel) and model.kept is not None:
@@ -91,7 +94,7 @@ def constants(model: Any, initials: Sequence[Initial], last: np.ndarray) -> dict
 
 
 def _distinct(initials: Sequence[Initial]) -> list[Initial]:
-    """The initial conditions of the replicas; one for all where their constants are the same."""
+    """Return the initial conditions of the replicas; one for all if their constants are the same."""
     first = initials[0]
     alike = all(
         one is first or all(_same(values, first.constants[name]) for name, values in one.constants.items())
@@ -109,13 +112,14 @@ def population_values(
     equations: Equations, initials: Sequence[Initial], state: dict[str, np.ndarray],
     watched: tuple[Component, ...] = (), times: np.ndarray | None = None,
 ) -> dict[str, Variable]:  # fmt: skip
-    """The population loss and the `watched` observables along a simulation, (seed, time), by the flow's first tier.
+    """Return the population loss and the `watched` observables along a simulation, (seed, time), by the flow's first
+    tier.
 
-    `initials` are those of the replicas, or one for all.  `times` (time,) are those on its clock, which equations may
-    depend on.
+    `initials` are those of the replicas, or one for all. `times` (time,) are those on its clock, because equations may
+    depend on time.
 
-    Empty where that has no loss, or where not everything that the flow starts from was saved (pruning: keep_u=no).
-    Observables that are no scalars are left out: their sizes are known to the model alone.
+    The result is empty if the tier has no loss, or if a part of the flow's state was not saved (pruning: keep_u=no).
+    Observables that are not scalars are left out, because only the model knows their sizes.
     """
     from odesim.flow.problem import clocked, compile_functions
 
@@ -149,5 +153,5 @@ def population_values(
 
 
 def _without_rounding(values: np.ndarray) -> np.ndarray:
-    """Values (seed, time) that cannot be negative, with 0 where their rounding makes them so."""
+    """Return values (seed, time) that cannot be negative; values that are negative by rounding become 0."""
     return np.stack([zero_within_error(each, ROUNDING) for each in values])

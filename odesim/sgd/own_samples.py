@@ -1,4 +1,6 @@
-"""Explicit SGD on a user's own samples: their loss and wrong labels along training, and how often each was drawn."""
+"""Explicit SGD on a user's samples: loss and share of wrong labels during training, and how often samples were
+drawn.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -12,17 +14,17 @@ from odesim.request.trajectory import Trajectory, Variable
 from odesim.sgd import bind, traced
 
 MOST = 4096
-"""Samples on which the loss is measured at every saved time: it then costs less than training."""
+"""Largest number of samples for the loss at every saved time, so that the loss costs less than training."""
 STREAM = 0x5A5A
-"""Number of the key by which these samples and their label noise are drawn, of those of the seed."""
+"""Number of the key, derived from the seed, that draws these samples and their label noise."""
 
 
 def measures(model: ScalarModel, numbers: Sizes, given: tuple[Any, ...], seed: int) -> Callable[..., Any]:
     """Return losses (R, 1) as a function of weights (R, n, d), scalars (R, s), arrays of the model, steps, step size.
 
     They are means over at most `MOST` of the samples (N, d), the same ones with the same label noise at every time.
-    `given` are the samples and, where a file has them, their labels (N,).  Of a model whose loss takes the sign of
-    labels the share of wrong ones comes second, (R, 2), without label noise.
+    `given` are the samples and, where a file has them, their labels (N,). If the loss of the model uses the sign of
+    labels, the share of wrong labels without label noise comes second, (R, 2).
     """
     import jax
 
@@ -47,11 +49,11 @@ def measures(model: ScalarModel, numbers: Sizes, given: tuple[Any, ...], seed: i
 
 
 def with_loss(engine: Any, parameters: Any, saved: np.ndarray, made: Trajectory) -> Trajectory:
-    """Return a run whose loss is that of the samples, where an engine has measured it; else the run itself.
+    """Return a run with the loss of the samples, if the engine has measured it; otherwise the run itself.
 
-    With the share of wrong labels where the loss takes the sign of labels.  What theory says of Gaussian inputs with
-    the weights of the run, such as the error, is left out.  The summary has
-    `passes`, the mean number of times that a sample was drawn.
+    If the loss uses the sign of labels, the run also has the share of wrong labels. Theoretical values for Gaussian
+    inputs with the weights of the run, such as the error, are left out. The summary has `passes`, the mean number of
+    times that a sample was drawn.
     """
     if getattr(engine, "measure", None) is None:
         return made

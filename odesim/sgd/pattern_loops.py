@@ -1,7 +1,7 @@
-"""One pass over a batch of pattern data as plain loops around a model's functions, for numba.
+"""One pass over a batch of pattern data as plain loops for numba, with a model's functions.
 
-Examples are grouped by their expert, so that only the chosen expert's filters are evaluated, in blocks; signals cost
-an indexed read of the filters' overlaps.
+Examples are grouped by their expert and evaluated in blocks, so that only the chosen expert's filters are computed. A
+signal costs one indexed read of the filters' overlaps.
 """
 
 from collections.abc import Callable
@@ -13,11 +13,11 @@ coefficients: Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]
 losses: Callable[..., np.ndarray]
 
 BLOCK = 64
-"""Examples in a block: their fields and coefficients stay in a core's cache."""
+"""Examples in a block, so that their fields and coefficients stay in the cache of a core."""
 
 
 def flipped(rows):
-    """The transpose of a matrix, by rows of its own."""
+    """Return the transpose of a matrix as a new array."""
     columns = np.empty((rows.shape[1], rows.shape[0]))
     for j in range(rows.shape[0]):
         for c in range(rows.shape[1]):
@@ -26,8 +26,9 @@ def flipped(rows):
 
 
 def products(columns, x, sums):
-    """sums[j] += sum_c columns[c, j] x[c], in the order of c: all j at once, where one after another a sum waits for
-    each of its terms, and four terms for every time that the sums are read and written."""
+    """Compute sums[j] += sum_c columns[c, j] x[c], in the order of c, for all j together. A sum for a single j would
+    wait for each of its terms. Four terms are added for every time that the sums are read and written.
+    """
     whole = x.size - x.size % 4
     for c in range(0, whole, 4):
         one, two, three, four = columns[c], columns[c + 1], columns[c + 2], columns[c + 3]
@@ -41,8 +42,8 @@ def products(columns, x, sums):
 def router_fields(routers, total, table, atoms, amplitudes, first, logits):
     """Fill logits (M, b) of the examples from `first` on: routers . total_i + sum_s amplitude_s table[m, atom_s].
 
-    A block of examples is computed example by example and then written expert by expert: for many sizes of a batch
-    rows of `logits` lie a multiple of 4096 bytes apart, and what is written by columns evicts itself from the cache.
+    A block of examples is computed example by example and then written expert by expert. For many batch sizes the rows
+    of `logits` lie a multiple of 4096 bytes apart, and columns written directly would evict each other from the cache.
     """
     columns, along = flipped(routers), flipped(table)
     fields = np.empty((min(64, logits.shape[1]), routers.shape[0]))
@@ -63,9 +64,11 @@ def router_fields(routers, total, table, atoms, amplitudes, first, logits):
 
 
 def filter_fields(table, filters, bias, atoms, amplitudes, dense, index, fields):
-    """fields[j, p, i]: the products of filter j of one expert with the patches of example index[i], plus the bias.
+    """Compute fields[j, p, i]: the products of filter j of one expert with the patches of example index[i], plus the
+    bias.
 
-    Plain loops: the products are too small for the threads of a BLAS, which would cost four times as much here.
+    Plain loops are used, because the products are too small for the threads of a BLAS, which would take four times as
+    long.
     """
     S = atoms.shape[0]
     columns, along, sums = flipped(filters), flipped(table), np.empty((index.size, bias.size))
@@ -86,9 +89,9 @@ def filter_fields(table, filters, bias, atoms, amplitudes, dense, index, fields)
 
 
 def collect_dense(dense, index, change, S, G):
-    """G[j, c] += sum over the block's dense patches of change[j, S + p, i] x_c, example by example.
+    """Compute G[j, c] += sum over the block's dense patches of change[j, S + p, i] x_c, example by example.
 
-    Four patches for every time that a row of G is read and written.
+    Four patches are added for every time that a row of G is read and written.
     """
     D = dense.shape[1]
     count = index.size * D
@@ -127,7 +130,7 @@ def collect(atoms, amplitudes, index, change, router_change, on_atoms, router_on
 
 
 def add(more, G):
-    """G += more, entry by entry: an assignment to a slice takes two seconds to compile."""
+    """Compute G += more, entry by entry, because an assignment to a slice takes two seconds to compile."""
     for j in range(G.shape[0]):
         for c in range(G.shape[1]):
             G[j, c] += more[j, c]
@@ -137,8 +140,8 @@ def route(routers, table, examples, part, logits, expert, numbers):
     """Fill the routers' fields `logits` (M, B) and the routing `expert` (B,) of a part of a batch.
 
     `examples` = (atoms, amplitudes, dense, total, labels, noise), where `total` (B, d) is the sum of the dense patches
-    of each, with no columns where there are none; `table` (M, F) are the routers' products with the frame; `part` =
-    (the first example, the one after the last).
+    of each example, without columns if there are none; `table` (M, F) are the routers' products with the frame; `part`
+    = (the first example, the one after the last).
     """
     atoms, amplitudes, _, total, _, noise = examples
     first = part[0]
@@ -155,13 +158,13 @@ def route(routers, table, examples, part, logits, expert, numbers):
 
 
 def descend(weights, examples, routing, part, BLOCK, numbers):
-    """Minus the gradients of filters, biases and routers and the losses, summed over a part of a batch.
+    """Compute minus the gradients of filters, biases and routers, and the losses, summed over a part of a batch.
 
     `weights` = (filters, bias, table), the last (M, J, F) the products of filters and frame; `part` = (place of the
     first example in `members`, of the one after the last); `routing` = (logits, members, first, share, margin): the
-    fields of `route`, the examples by expert, where those of every expert begin (M + 1,), the share (M,) of the batch
-    that each has, and the margins (B,), filled for the part.  The gradients are those of filters along dense patches
-    (M, J, d), of biases (M, J), of filters along atoms (M, J, F), and of routers along both, (M, d) and (M, F).
+    fields of `route`, the examples by expert, the first place of every expert (M + 1,), its share (M,) of the batch,
+    and the margins (B,), filled for the part. The gradients are those of filters along dense patches (M, J, d), of
+    biases (M, J), of filters along atoms (M, J, F), and of routers along both, (M, d) and (M, F).
     """
     (filters, bias, table), (atoms, amplitudes, dense, total, labels, noise) = weights, examples
     logits, members, first, share, margin = routing
@@ -196,7 +199,7 @@ def descend(weights, examples, routing, part, BLOCK, numbers):
 
 
 def descend_counted(weights, configurations, logits, counts, numbers):
-    """The means of what `descend` sums where counts[m, c] examples of configuration c go to expert m.
+    """Compute the means of the sums of `descend` if counts[m, c] examples of configuration c go to expert m.
 
     `configurations` = (atoms (S, C), amplitudes (S, C), labels (C,)), `logits` (M, C).
     """

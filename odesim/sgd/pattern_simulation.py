@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check(case: Case, method: str, batch: int, precision: str, backend: str) -> None:
-    """Raise `UsageError` where a simulation cannot be what it claims to be, and say why."""
+    """Raise `UsageError` with the reason if a simulation is impossible."""
     frame_simulation.check(case, method, batch, precision, backend)
     model: PatternModel = case.system.dynamics(case.stage).truth(case.parameters)
     given = model.given(case.parameters, case.initial) if method == "compressed" else None
@@ -25,7 +25,9 @@ def check(case: Case, method: str, batch: int, precision: str, backend: str) -> 
 
 
 def require_noise(simulation: "Simulation", model: PatternModel) -> None:
-    """Refuse routing noise of a file that is not one number for every step, expert and training example."""
+    """Raise `UsageError` if the routing noise of a file is not one number for every step, expert and training
+    example.
+    """
     arrays, p = simulation.case.initial, simulation.case.parameters
     if arrays is None or "noise" not in arrays:
         return
@@ -41,12 +43,12 @@ def require_noise(simulation: "Simulation", model: PatternModel) -> None:
         )
     if simulation.steps > steps:
         raise UsageError(
-            f"noise has numbers for {steps} steps, but {simulation.steps} are asked for: give --until "
+            f"noise has numbers for {steps} steps, but the run has {simulation.steps}: give --until "
             f"{steps * simulation.step_size:g} at most"
         )
 
 
 def require_memory(simulation: "Simulation", model: PatternModel, initial: Initial) -> None:
-    """Refuse examples and weights that cannot be held, and noise that does not fit them."""
+    """Raise `UsageError` if examples and weights do not fit into memory, or their noise has a wrong size."""
     require_noise(simulation, model)
     frame_simulation.require_memory(simulation, model, initial)

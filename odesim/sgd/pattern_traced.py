@@ -1,4 +1,4 @@
-"""Training on pattern data in JAX, all replicas in one program: for many seeds at once, and for GPUs."""
+"""Training on pattern data in JAX, with all replicas in one program, for many seeds and for GPUs."""
 
 import functools
 from collections.abc import Mapping
@@ -18,10 +18,11 @@ ROLES = ("dispatch", "coefficients", "rates", "losses", "halt", "draw")
 
 
 def descend(functions: Mapping[str, Any], numbers: tuple[Any, ...], w: Any, batch: Any, noise: Any) -> tuple[Any, ...]:
-    """Minus the mean gradients (filters, bias, routers) and the mean loss; `batch` = (atoms, amplitudes, dense, y).
+    """Return minus the mean gradients (filters, bias, routers) and the mean loss; `batch` = (atoms, amplitudes, dense,
+    y).
 
-    All filters meet all dense patches in one product, of which every example keeps its expert's; signals are read off
-    the filters' overlaps.  Gradients are summed by products with indicators, which is what a GPU does best.
+    One product multiplies all filters with all dense patches, and every example selects its expert. Signals are read
+    from the filters' overlaps. Gradients are summed by products with indicators, which are fast on a GPU.
     """
     import jax
     import jax.numpy as jnp
@@ -74,7 +75,9 @@ class PatternReplicas(PatternChains):
         self.run = wide(self._advance)
 
     def _fixed(self) -> tuple[Any, ...]:
-        """The training set as arrays of the device, replicas first where each has its own; nothing for fresh data."""
+        """Return the training set as arrays of the device, with a first axis of replicas if each has its own; empty for
+        fresh data.
+        """
         import jax.numpy as jnp
 
         sets = [e for e in self.sets if e is not None]
@@ -86,7 +89,7 @@ class PatternReplicas(PatternChains):
         return tuple(jnp.asarray(part, kind) for part, kind in zip(made, kinds, strict=True))
 
     def _batch(self, key: Any, fixed: tuple[Any, ...]) -> tuple[Any, ...]:  # type: ignore[override]
-        """The examples of one step."""
+        """Return the examples of one step."""
         import jax
 
         if not fixed:
@@ -105,11 +108,11 @@ class PatternReplicas(PatternChains):
 
     @functools.cached_property
     def functions_traced(self) -> dict[str, Any]:
-        """The model's functions bound to JAX."""
+        """Return the model's functions bound to JAX."""
         return bind_jax(self.model, ROLES)
 
     def _advance(self, state: Any, keys: Any, fixed: Any, first: Any, steps: Any) -> Any:
-        """`steps` steps of all replicas; `state` = (filters, bias, routers, best, stopped), replicas first."""
+        """Take `steps` steps of all replicas; `state` = (filters, bias, routers, best, stopped), replicas first."""
         import jax
         import jax.numpy as jnp
 
@@ -145,7 +148,7 @@ class PatternReplicas(PatternChains):
         return jax.vmap(one)(replicas)
 
     def advance(self, steps: int) -> bool:
-        """Take steps in every replica; False where a weight stopped being finite."""
+        """Take steps in every replica. Return False if a weight is no longer finite."""
         import jax.numpy as jnp
 
         parts = [np.array([getattr(w, name) for w in self.weights]) for name in ("filters", "bias", "routers")]

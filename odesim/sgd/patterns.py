@@ -1,4 +1,4 @@
-"""Training on pattern data: replicas with weights in d dimensions, or in the coordinates of the signals alone."""
+"""Training on pattern data: replicas with weights in d dimensions, or only in the coordinates of the signals."""
 
 import functools
 import importlib
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from odesim.code.module_cache import TypedFunction
 
 ROLES = ("dispatch", "coefficients", "losses")
-"""The functions of a model that the passes call."""
+"""Functions of a model that the passes call."""
 PASSES = (
     "flipped", "products", "router_fields", "filter_fields", "collect_dense", "collect", "add", "route", "descend",
     "descend_counted",
 )  # fmt: skip
-"""The functions of `odesim.sgd.pattern_loops`, in the order in which they call each other."""
+"""Functions of `odesim.sgd.pattern_loops`, in the order in which they call each other."""
 PART = 4096
-"""Examples that a thread sums alone."""
+"""Number of examples that one thread sums."""
 
 
 class Passes:
-    """The passes over a batch, compiled around the functions of a model, from the cache if they are there.
+    """The passes over a batch, compiled with the functions of a model, from the cache if possible.
 
-    Every pass takes arguments of the same types in every step, so that it is looked up once.
+    The types of the arguments are the same in every step, so that each pass is looked up once.
     """
 
     def __init__(self, model: PatternModel, numbers: tuple[Any, ...]) -> None:
@@ -52,10 +52,10 @@ class Passes:
     def descend(
         self, weights: Any, examples: Any, expert: np.ndarray, margin: np.ndarray, block: int
     ) -> tuple[Any, ...]:
-        """Minus the mean gradients of filters, biases and routers over a batch, and its mean loss.
+        """Return minus the mean gradients of filters, biases and routers over a batch, and its mean loss.
 
-        Fills `expert` and `margin` (B,).  The batch is routed and summed in parts of `PART` examples by threads: the
-        numbers do not depend on how many there are.
+        Fills `expert` and `margin` (B,). Threads route and sum the batch in parts of `PART` examples. The result does
+        not depend on the number of threads.
         """
         (filters, bias, routers, frame), examples = _plain(weights), _plain(examples, np.int64)
         (atoms, amplitudes, dense, total, labels, noise), count, experts = examples, expert.size, len(filters)
@@ -68,7 +68,7 @@ class Passes:
 
         in_threads(routed, parts)
         sizes = np.bincount(expert, minlength=experts)
-        # Of numbers that are as short as they can be NumPy makes a radix sort, which keeps the order of examples.
+        # For the shortest possible integers NumPy uses a radix sort, which keeps the order of examples.
         members = np.argsort(expert.astype(np.min_scalar_type(experts)), kind="stable")
         routing = (logits, members, np.append(0, np.cumsum(sizes)), sizes / count, margin)
         given = (filters, bias, np.ascontiguousarray(filters @ frame.T))
@@ -90,7 +90,7 @@ class Passes:
 
 @functools.lru_cache(maxsize=16)
 def functions_of(model: PatternModel) -> dict[str, "TypedFunction"]:
-    """The passes for a model, by name."""
+    """Return the passes for a model, by name."""
     from odesim.code import compile
 
     module = importlib.import_module(model.module)
@@ -101,12 +101,12 @@ def functions_of(model: PatternModel) -> dict[str, "TypedFunction"]:
 
 
 def source_of(owner: Any, name: str) -> str:
-    """The text of a function of a module."""
+    """Return the text of a function of a module."""
     return inspect.getsource(inspect.unwrap(getattr(owner, name)))
 
 
 def _plain(arrays: Sequence[np.ndarray], first: Any = np.float64) -> tuple[np.ndarray, ...]:
-    """Arrays as the passes take them: the first of some type, the others floating point, all theirs to write to."""
+    """Convert arrays to the types of the passes: the first unchanged, the others floating point, all writeable."""
     kinds = (first, *(np.float64 for _ in arrays[1:]))
     return tuple(
         array if array.dtype == kind and array.flags.carray else np.require(array, kind, ["C", "W"])
@@ -115,7 +115,7 @@ def _plain(arrays: Sequence[np.ndarray], first: Any = np.float64) -> tuple[np.nd
 
 
 def sample(model: PatternModel, parameters: Any, rng: np.random.Generator, count: int, width: int) -> Examples:
-    """`count` fresh examples with dense patches in `width` dimensions."""
+    """Return `count` fresh examples with dense patches in `width` dimensions."""
     functions, numbers = importlib.import_module(model.module), model.numbers(parameters)
     atoms, amplitudes, labels, cluster = functions.draw(rng.random((model.uniforms, count)), *numbers)
     patches, size = model.noisy(parameters)
@@ -124,16 +124,16 @@ def sample(model: PatternModel, parameters: Any, rng: np.random.Generator, count
 
 
 def frame_width(weights: Weights) -> int:
-    """The dimension the weights live in."""
+    """Return the dimension of the weights."""
     return weights.filters.shape[2]
 
 
 def training_set(
     model: PatternModel, parameters: Any, arrays: Mapping[str, np.ndarray] | None, batch: int, width: int, own: int = 0
 ) -> Examples | None:
-    """The fixed training set: that of the file, or drawn from the data seed; None for fresh data every step.
+    """Return the fixed training set: that of the file, or drawn from the data seed; None for fresh data in every step.
 
-    `own` is the number of the replica whose set it is, 0 for the one that all share.
+    `own` is the number of the replica that the set belongs to, or 0 for a common set.
     """
     plan = model.plan(parameters)
     if plan.fresh:
@@ -167,9 +167,9 @@ def entries(model: PatternModel, initial: Initial, simulation: Any) -> int:
 def descent(
     model: PatternModel, initial: Initial, batch: int, repeats: int, rng: np.random.Generator, fresh: bool
 ) -> np.ndarray:
-    """Minus the mean gradients over drawn batches in the frame (repeats, M, J + 1, F): filters, then the router.
+    """Return minus the mean gradients over drawn batches in the frame (repeats, M, J + 1, F): filters, then the router.
 
-    Every repeat draws its routing noise.  For models whose patches are all atoms of the frame.
+    Every repeat draws its routing noise. For models whose patches are all atoms of the frame.
     """
     p = initial.parameters
     engine = PatternChains(model, [initial], None, compressed=True, batch=1, step_size=1.0, seed=0)
@@ -217,7 +217,9 @@ class PatternChains:
         self.steps = 0
 
     def advance(self, steps: int) -> bool:
-        """Take steps in every replica; False where a weight stopped being finite.  An interruption takes all back."""
+        """Take steps in every replica. Return False if a weight is no longer finite. An interruption restores the state
+        before.
+        """
         before = self.state()
         try:
             for k in range(len(self.weights)):
@@ -232,21 +234,21 @@ class PatternChains:
 
     @property
     def training(self) -> Examples | None:
-        """The training set of the first replica, which all share unless each has its own."""
+        """Training set of the first replica, which all replicas share unless each has its own."""
         return self.sets[0]
 
     @property
     def total(self) -> np.ndarray | None:
-        """The sums of its dense patches."""
+        """Sums of its dense patches."""
         return self.totals[0]
 
     def own(self, k: int) -> tuple[Examples | None, np.ndarray | None]:
-        """The training set of a replica and the sums of its dense patches; None where examples are fresh."""
+        """Return the training set of a replica and the sums of its dense patches; None for fresh examples."""
         which = k if len(self.sets) > 1 else 0
         return self.sets[which], self.totals[which]
 
     def _batch(self, k: int) -> tuple[Examples, np.ndarray]:
-        """The examples of a replica's next step, and the sums of their dense patches."""
+        """Return the examples of a replica's next step, and the sums of their dense patches."""
         rng, (training, total) = self.rngs[k], self.own(k)
         if training is None or total is None:
             fresh = sample(self.model, self.parameters, rng, self.batch, frame_width(self.weights[k]))
@@ -257,7 +259,7 @@ class PatternChains:
         return training.take(index), total[index]
 
     def descent(self, k: int, step: int = 0) -> tuple[Any, ...]:
-        """Minus the mean gradients (filters, bias, routers) and the loss of a replica on a batch of its own."""
+        """Return minus the mean gradients (filters, bias, routers) and the loss of a replica on its own batch."""
         examples, total = self._batch(k)
         shape = (self.experts, len(examples))
         if self.noise is not None:
@@ -285,7 +287,9 @@ class PatternChains:
         )
 
     def pass_over(self, w: Weights, examples: Examples, total: np.ndarray, noise: np.ndarray) -> tuple[Any, ...]:
-        """Minus the mean gradients (filters, bias, routers), the loss, and expert and margin of every example."""
+        """Return minus the mean gradients (filters, bias, routers), the loss, and expert and margin of every
+        example.
+        """
         expert, margin = np.empty(len(examples), np.int64), np.empty(len(examples))
         weights = (w.filters, w.bias, w.routers, w.frame)
         given = (examples.atoms, examples.amplitudes, examples.dense, total, examples.labels, noise)
@@ -309,19 +313,23 @@ class PatternChains:
         inside, routers = w.filters @ w.frame.T, w.routers @ w.frame.T
         scalars = [entropy(sure), (margin > 0).mean(), entropy(noisy), (noisy_margin > 0).mean(), *trained]
         parts = [inside, routers, noisy, np.array(scalars)]
-        if self.beyond:  # in the coordinates of the frame nothing else is followed
+        if self.beyond:  # in the coordinates of the frame no other variables exist
             pairs = ((w.filters, inside), (w.routers, routers))
             parts += [np.linalg.norm(whole - along @ w.frame, axis=-1) for whole, along in pairs]
         return np.concatenate([np.ravel(part) for part in parts])
 
     def dispatch(self, cluster: np.ndarray, expert: np.ndarray, share: Any = None) -> np.ndarray:
-        """The share of examples by cluster and expert (K, M); each counts for `share` (equally unless given)."""
+        """Return the share of examples by cluster and expert (K, M). Each example counts for `share`, by default
+        equally.
+        """
         table = np.zeros((self.plan.clusters, self.experts))
         np.add.at(table, (cluster, expert), 1 / cluster.size if share is None else share)
         return table
 
     def on_training(self, replica: int, w: Weights) -> tuple[float, float, float] | None:
-        """Loss, accuracy and dispatch entropy on the fixed training set without routing noise; None for fresh data."""
+        """Return loss, accuracy and dispatch entropy on the fixed training set without routing noise; None for fresh
+        data.
+        """
         training, total = self.own(replica)
         if training is None or total is None:
             return None
@@ -330,7 +338,7 @@ class PatternChains:
         return loss, float((margin > 0).mean()), entropy(self.dispatch(training.cluster, expert))
 
     def state(self) -> dict[str, np.ndarray]:
-        """Weights, generators and step count."""
+        """Return weights, generators and step count."""
         return {
             **{n: np.array([getattr(w, n) for w in self.weights]) for n in ("filters", "bias", "routers")},
             "generators": np.array([json.dumps(rng.bit_generator.state) for rng in self.rngs]),
@@ -340,7 +348,7 @@ class PatternChains:
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Go back to a stored state."""
+        """Restore a stored state."""
         parts = zip(arrays["filters"], arrays["bias"], arrays["routers"], self.weights, strict=True)
         whole = np.ascontiguousarray
         self.weights = [Weights(whole(a), whole(b), whole(c), w.frame) for a, b, c, w in parts]
@@ -351,7 +359,7 @@ class PatternChains:
 
 
 def entropy(counts: np.ndarray) -> float:
-    """Dispatch entropy: the load of each expert times the entropy of its clusters."""
+    """Return the dispatch entropy: the load of each expert times the entropy of its clusters."""
     load = counts.sum(axis=0)
     share = counts / np.where(load > 0, load, 1.0)
     return float((counts * np.log(1 / np.where(share > 0, share, 1.0))).sum())

@@ -1,4 +1,4 @@
-"""Batches that change in time: one engine after the other, each going on from the state of the one before."""
+"""Time-dependent batch sizes: one engine after the other, each continuing from the state of the one before."""
 
 import dataclasses
 from collections.abc import Callable
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from odesim.sgd.simulation import Simulation
 
 EARLY = 1e-6
-"""A batch holds from the first step that is not more than this part of a step before its time."""
+"""Part of a step by which the first step with a batch may be before the time of this batch."""
 Changes = tuple[tuple[int, int], ...]
-"""(number of the first step, batch) of batches in order; none where there is one."""
+"""Pairs (number of the first step, batch); empty for a constant batch."""
 
 
 def changes(stage: Dynamics, parameters: Any, tick: float) -> Changes:
-    """The steps from which the batches of a stage hold, where they change."""
+    """Return the first steps of the batches of a stage, if they change."""
     return tuple((int(np.ceil(time / tick - EARLY)), batch) for time, batch in stage.batches(parameters))
 
 
 def in_force(found: Changes, step: int) -> int:
-    """The batch of a step.
+    """Return the batch of a step.
 
     >>> in_force(((0, 1), (50, 8)), 49), in_force(((0, 1), (50, 8)), 50)
     (1, 8)
@@ -33,7 +33,7 @@ def in_force(found: Changes, step: int) -> int:
 
 
 class Phases:
-    """An engine whose batch changes at given steps; `make(batch)` is a new engine with a batch, at the start."""
+    """An engine whose batch changes at given steps. `make(batch)` returns a new engine with a batch, at the start."""
 
     def __init__(self, found: Changes, make: Callable[[int], "Engine"], first: int) -> None:
         self.changes, self.make, self.at = found, make, first
@@ -41,7 +41,7 @@ class Phases:
         self.engine = make(self.batch)
 
     def advance(self, steps: int) -> bool:
-        """Take steps in every replica; False where a state stopped being finite."""
+        """Take steps in every replica. Return False if a state is no longer finite."""
         left = steps
         while left:
             later = [step for step, _ in self.changes if step > self.at]
@@ -53,7 +53,7 @@ class Phases:
         return True
 
     def _settle(self) -> None:
-        """Go on with the engine of the batch that the next step has."""
+        """Change to the engine with the batch of the next step."""
         batch = in_force(self.changes, self.at)
         if batch != self.batch:
             state = self.engine.state()
@@ -65,20 +65,21 @@ class Phases:
         return self.engine.grams()
 
     def state(self) -> dict[str, np.ndarray]:
-        """Everything needed to go on from here."""
+        """Return everything that is needed to continue from here."""
         return self.engine.state()
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Go back to a stored state."""
+        """Restore a stored state."""
         self.at = int(arrays["steps"])
         self._settle()
         self.engine.restore(arrays)
 
 
 def engine(simulation: "Simulation", make: "Callable[[Simulation], tuple[Engine, str]]") -> tuple[Phases, str]:
-    """The engine of a simulation whose batch changes, and its device; `make` is that of one with a constant batch.
+    """Return the engine of a simulation with changing batches, and its device. `make` returns engines with a constant
+    batch.
 
-    Raises `UsageError` where there is no room for the largest batch.
+    Raises `UsageError` if the dimension is too small for the largest batch.
     """
 
     def of(batch: int) -> "Engine":

@@ -1,6 +1,7 @@
-"""Compressed SGD of a model with trained numbers, as plain loops for numba; what a step is, `odesim.sgd.loops` says.
+"""Compressed SGD of a model with trained numbers, as plain loops for numba (see `odesim.sgd.loops` for the step).
 
-Beside the factor X of the Gram matrix there are the scalars (s,), moved in place; the coefficients may depend on both.
+The state is the factor X of the Gram matrix and the scalars (s,), which change in place. The coefficients may depend on
+both.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ overlaps: Callable[..., np.ndarray]
 
 
 def squared_norms(X, vv):
-    """The squared norms of the first rows of X."""
+    """Compute the squared norms of the first rows of X."""
     for i in range(vv.size):
         square = 0.0
         for c in range(X.shape[1]):
@@ -27,7 +28,7 @@ def squared_norms(X, vv):
 
 
 def replace(scalars, moved):
-    """scalars[:] = moved; returns whether every number is finite."""
+    """Assign scalars[:] = moved. Return True if every number is finite."""
     good = True
     for k in range(scalars.size):
         scalars[k] = moved[k]
@@ -45,10 +46,10 @@ def add_rows(rows, first, totals):
 
 
 def scalar_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
-    """`steps` steps with batches of at least two samples, in blocks; returns False at a non-finite state.
+    """Take `steps` steps with batches of at least two samples, in blocks. Return False at a non-finite state.
 
-    `form` = (dimension, batch size, trained vectors, rows of coefficients beyond theirs, uniform and normal numbers,
-    steps taken before, samples of a block).
+    `form` = (dimension, batch size, trained vectors, further rows of coefficients, uniform and normal numbers, steps
+    taken before, samples of a block).
     """
     (d, batch, trained, further, uniforms, normals, before, block), n = form, X.shape[0]
     fixed = n - trained
@@ -83,7 +84,7 @@ def scalar_batch_steps(X, scalars, steps, form, step_size, rng, numbers):
 
 
 def scalar_single_steps(X, scalars, steps, form, step_size, rng, numbers):
-    """`steps` steps with one fresh sample each, the fast case: gradient_k = c_k x, and |z| is one chi variable."""
+    """Take `steps` steps with one fresh sample each, the fast case: gradient_k = c_k x, and |z| is one chi variable."""
     (d, _, trained, _, uniforms, normals, before, _), n = form, X.shape[0]
     M = np.empty((trained, trained + 1))
     y, fields = np.empty(n), np.empty(n)

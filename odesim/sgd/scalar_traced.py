@@ -1,7 +1,7 @@
-"""SGD in JAX of models with trained numbers beside the vectors: explicit weights, or the compressed chain.
+"""SGD in JAX of models with trained numbers in addition to vectors: explicit weights, or the compressed chain.
 
-Explicit SGD differentiates the loss of the samples by `jax.grad`; the compressed chain takes the model's coefficients.
-Random numbers are keyed by (replica, step, block), as `odesim.sgd.traced` has it.
+Explicit SGD differentiates the loss of the samples by `jax.grad`; the compressed chain uses the model's coefficients.
+Random numbers are keyed by (replica, step, block), as in `odesim.sgd.traced`.
 """
 
 import functools
@@ -16,7 +16,7 @@ from odesim.sgd import bind, length_traced, matrices, momentum, normals, own_sam
 from odesim.sgd.compressed import factor, require_room, samples_of, whole_episodes
 
 HELD = ("values", "coordinates")
-"""The names by which a checkpoint holds weights or factors, and the coordinates of small blocks."""
+"""Names of weights or factors, and of the coordinates of small blocks, in a checkpoint."""
 
 
 @functools.cache
@@ -24,13 +24,12 @@ def explicit(
     model: ScalarModel, numbers: tuple[Any, ...], trained: int, further: int, d: int, batch: int, dtype: Any,
     draw: Callable[..., spaces.Drawn], blocks: tuple[int, ...] = (),
 ) -> Callable[..., Any]:  # fmt: skip
-    """`advance((weights (R, n, d), scalars (R, s)), keys (R,), arrays, first_step, steps, step_size, *inputs)`.
+    """Return `advance((weights (R, n, d), scalars (R, s)), keys (R,), arrays, first_step, steps, step_size, *inputs)`.
 
-    One step: the batch mean of the derivatives of the samples' losses in the trained vectors and scalars, or of what
-    rules say in their place, then update.
-    `draw(key, (samples, d), dtype, labels, fixed vectors, *inputs)` gives the samples in pieces, and their labels:
-    `standard` normal samples, those of `Clusters`, or `drawn_rows`.  `blocks` are the dimensions of the eigenspaces of
-    inputs that have several.
+    One step: the batch mean of the derivatives of the samples' losses in the trained vectors and scalars, or the
+    directions of rules in their place, then the update. `draw(key, (samples, d), dtype, labels, fixed vectors,
+    *inputs)` returns the samples in pieces, and their labels: `standard` normal samples, those of `Clusters`, or
+    `drawn_rows`. `blocks` are the dimensions of the eigenspaces of inputs that have several.
     """
     import jax
     import jax.numpy as jnp
@@ -88,14 +87,16 @@ def explicit(
 
 
 def standard(key: Any, shape: tuple[int, int], dtype: Any, labels: Any, frame: Any) -> spaces.Drawn:
-    """Standard normal samples in pieces, and their labels."""
+    """Return standard normal samples in pieces, and their labels."""
     return normals.pieces(key, shape, dtype), labels
 
 
 def drawn_rows(
     key: Any, shape: tuple[int, int], dtype: Any, labels: Any, frame: Any, samples: Any, *targets: Any
 ) -> spaces.Drawn:
-    """Rows of samples (N, d), drawn with replacement, and their labels, to which those of a file (N,) are added."""
+    """Return rows of samples (N, d), drawn with replacement, and their labels, to which those of a file (N,) are
+    added.
+    """
     import jax
 
     which = jax.random.randint(key, shape[:1], 0, len(samples))
@@ -106,7 +107,7 @@ def drawn_rows(
 def compressed(
     model: ScalarModel, numbers: tuple[Any, ...], trained: int, fixed: int, further: int, d: int, batch: int
 ) -> Callable[..., Any]:
-    """`advance((factors (R, n, n), scalars (R, s)), keys, arrays, first_step, steps, step_size)`, jitted."""
+    """Return the jitted `advance((factors (R, n, n), scalars (R, s)), keys, arrays, first_step, steps, step_size)`."""
     import jax
     import jax.numpy as jnp
 
@@ -116,7 +117,7 @@ def compressed(
     size = batch if batch < trained else whole_episodes(traced.block_size(batch, n, 8), model.episode)
 
     def sample(state: Any, key: Any, numbers: Any, count: int) -> tuple[Any, Any, Any]:
-        """Inputs in the span, coefficients of the vectors, and the sums of the further rows."""
+        """Return inputs in the span, coefficients of the vectors, and the sums of the further rows."""
         X, scalars, *_ = state
         first, label = jax.random.split(key)
         y = normals.standard_normal(first, (count, n), "float64")
@@ -126,7 +127,9 @@ def compressed(
         return y, rows[:trained], rows[trained:].sum(1)
 
     def gradient(state: Any, key: Any, numbers: Any) -> tuple[Any, Any, Any]:
-        """The gradient in the span and the further rows, times the batch, and a factor of the coefficients' Gram."""
+        """Return the gradient in the span, the further rows, both times the batch, and a factor of the coefficients'
+        Gram matrix.
+        """
         if batch < trained:
             y, coef, sums = sample(state, jax.random.fold_in(key, 0), numbers, batch)
             return coef @ y, coef, sums
@@ -163,8 +166,8 @@ def compressed(
 class ScalarReplicas:
     """Replicas as one JAX program: weights (R, n, d) or compressed factors (R, n, n), and scalars (R, s).
 
-    `rows` are the weights of explicit SGD; without them the chain is compressed.  On inputs with eigenvalues it also
-    holds the coordinates of small blocks (`spaces`).
+    `rows` are the weights of explicit SGD; without them the chain is compressed. On inputs with eigenvalues the state
+    also has the coordinates of small blocks (`spaces`).
     """
 
     def __init__(
@@ -219,18 +222,20 @@ class ScalarReplicas:
         self.step_size = step_size
 
     def advance(self, steps: int) -> bool:
-        """Take steps in every replica; False where a state stopped being finite."""
+        """Take steps in every replica. Return False if a state is no longer finite."""
         import jax
         import jax.numpy as jnp
 
         state, taken = self.at
         state = self.run(state, self.keys, self.arrays, taken, steps, self.step_size, *self.inputs)
         good = all(bool(jnp.isfinite(values).all()) for values in jax.tree.leaves(state))
-        self.at = (state, taken + steps)  # one assignment: an interruption finds both or neither
+        self.at = (state, taken + steps)  # one assignment: an interruption never leaves only one of both
         return good
 
     def grams(self) -> np.ndarray:
-        """The raw Gram matrices, summed in float64, packed with the scalars, and the loss of a user's samples."""
+        """Return the raw Gram matrices, summed in float64, packed with the scalars, and the loss of a user's
+        samples.
+        """
         values, scalars = self.at[0]
         several = isinstance(values, tuple)
         held = tuple(np.asarray(part, float) for part in values) if several else np.asarray(values, float)
@@ -240,14 +245,14 @@ class ScalarReplicas:
         return packed(self.products(held), np.concatenate(told, axis=1))
 
     def state(self) -> dict[str, np.ndarray]:
-        """Weights or factors, scalars, and the step count; the keys follow from the seed."""
+        """Return weights or factors, scalars, and the step count; the keys follow from the seed."""
         values, scalars = self.at[0]
         parts = dict(zip(HELD, values if isinstance(values, tuple) else (values,), strict=False))
         arrays = {name: np.asarray(part) for name, part in parts.items()}
         return {**arrays, "scalars": np.asarray(scalars), "steps": np.array(self.at[1])}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Go back to a stored state."""
+        """Restore a stored state."""
         import jax.numpy as jnp
 
         parts = tuple(jnp.asarray(arrays[name]) for name in HELD if name in arrays)

@@ -36,10 +36,10 @@ FLOW_ONLY = ("rtol", "atol", "solver")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Simulation:
-    """A case run as SGD: the method, the step size, the batch, the replicas, and where and how it runs.
+    """Case for SGD: the method, the step size, the batch, the replicas, the device and the precision.
 
-    With `population_loss` the loss of the flow's first tier is saved even where that costs as much as training.  The
-    batch is that of the first step, where it `changes`.
+    With `population_loss` the loss of the flow's first tier is saved even if that costs as much as training. `batch` is
+    that of the first step if the batch `changes`.
     """
 
     case: Case
@@ -69,9 +69,9 @@ class Simulation:
         population_loss: bool = False,
         begin: Beginning = START,
     ) -> "Simulation":
-        """Check the options of `odesim simulate`; raises `UsageError` for one that is wrong or has no meaning.
+        """Check the options of `odesim simulate`. Raises `UsageError` for an option that is wrong or has no meaning.
 
-        Numbers may be words; a step size or batch that is not given is the model's usual one, where it has one.
+        Numbers may be strings. The default step size and batch are those of the model, if it has them.
         """
         for name in FLOW_ONLY:
             if name in case.options:
@@ -117,43 +117,43 @@ class Simulation:
 
     @property
     def system(self) -> Any:
-        """The system that is simulated."""
+        """System that is simulated."""
         return self.case.system
 
     @property
     def name(self) -> str:
-        """The name of the system, which the default folder is called by."""
+        """Name of the system, with which the name of the default folder begins."""
         return self.system.name
 
     @property
     def seed(self) -> int:
-        """The seed of every stream."""
+        """Seed of all random streams."""
         return self.case.seed
 
     @property
     def tick(self) -> float:
-        """The time by which one step advances the clock of the stage (the step size, for most systems)."""
+        """Time by which one step advances the clock of the stage (the step size, for most systems)."""
         return self.case.system.dynamics(self.case.stage).tick(self.case.parameters, self.step_size)
 
     @property
     def steps(self) -> int:
-        """The number of SGD steps: until / time of a step, rounded."""
+        """Number of SGD steps: until / time of a step, rounded."""
         return round(self.case.until / self.tick)
 
     @property
     def schedule(self) -> np.ndarray:
-        """The numbers of steps after which states are saved, from 0: those nearest to the times of the case."""
+        """Numbers of steps after which states are saved, from 0: those nearest to the times of the case."""
         if self.case.save_at is not None:
             saved = np.array(self.case.save_at) - self.begin.time
             return np.unique(np.round(with_start(saved) / self.tick)).astype(int)
         return np.unique(np.round(saved_times(self.case, self.steps, self.steps + 1)).astype(int))
 
     def request(self) -> dict[str, Any]:
-        """Everything that determines the answer, as a dictionary that JSON can hold."""
+        """Everything that determines the answer, as a dictionary of JSON values."""
         request = {k: v for k, v in self.case.request().items() if k not in (*FLOW_ONLY, "tier")}
         options = {name: getattr(self, name) for name in ("method", "step_size", "batch", "precision")}
         options |= {"population_loss": True} if self.population_loss else {}
-        # A checkpoint made with other random numbers is the checkpoint of another request.
+        # A checkpoint with other random numbers belongs to another request.
         options |= {"stream": normals.STREAM} if self.case.backend == "jax" else {}
         options |= {"begin": self.begin.time} if self.begin.time else {}
         options |= {"batches": [list(change) for change in self.changes]} if self.changes else {}
@@ -161,12 +161,12 @@ class Simulation:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Twelve hexadecimal characters that name the request."""
+        """Identifier of the request: twelve hexadecimal characters."""
         return digest_of(self.request())
 
 
 def _usual(case: Case, step_size: Any, batch: Any) -> tuple[float, int]:
-    """Step size and batch, the model's own where one is not given.  Raises `UsageError` where it has none."""
+    """Return step size and batch, by default those of the model. Raises `UsageError` if it has none."""
     stage = case.system.dynamics(case.stage)
     step, size = stage.usual(case.parameters) if stage.usual is not None else (None, None)
     step_size, batch = (step if step_size is None else step_size), (size if batch is None else batch)
@@ -178,7 +178,7 @@ def _usual(case: Case, step_size: Any, batch: Any) -> tuple[float, int]:
 
 
 def refuse_tier(case: Case) -> None:
-    """Raise `UsageError` for a tier asked of SGD alone; beside a flow (`odesim compare`) it is the flow's."""
+    """Raise `UsageError` for a tier with SGD alone; in a comparison (`odesim compare`) the tier is that of the flow."""
     if "tier" in case.explicit and case.tier != case.system.stage(case.stage).tiers[0]:
         raise UsageError(
             f"-p tier={case.tier} is an approximation of the flow and has no meaning for SGD; leave it out"
@@ -186,7 +186,7 @@ def refuse_tier(case: Case) -> None:
 
 
 def condition_of(simulation: Simulation, replica: int = 0) -> Initial:
-    """The initial condition of the first replica, which the flow shares, or one drawn for another `replica`."""
+    """Return the initial condition of the first replica, which the flow shares, or one drawn for another `replica`."""
     case = simulation.case
     rng = streams.generator(case.seed, "initial", *([replica] if replica else []))
     arrays = simulation.begin.of(replica) if simulation.begin.arrays else case.initial
@@ -197,7 +197,7 @@ def condition_of(simulation: Simulation, replica: int = 0) -> Initial:
 
 
 def initial_conditions(simulation: Simulation) -> list[Initial]:
-    """One initial condition per replica: the flow's own for all of them, or, with `fresh_initial`, one each."""
+    """Return one initial condition per replica: that of the flow for all or, with `fresh_initial`, one each."""
     if simulation.fresh_initial or len(simulation.begin.arrays) > 1:
         return [condition_of(simulation, k) for k in range(simulation.replicas)]
     return [condition_of(simulation)] * simulation.replicas
@@ -210,7 +210,7 @@ def simulate(
     checkpoint: "Checkpoint | None" = None,
     threads: int | None = None,
 ) -> Trajectory:
-    """Run SGD and return its trajectory, dimensions (seed, time, ...); divergence is its outcome."""
+    """Run SGD and return its trajectory with dimensions (seed, time, ...). A divergence is reported in its outcome."""
     stage = simulation.system.dynamics(simulation.case.stage)
     if not stage.model:
         raise UsageError(f"stage {stage.name} of {simulation.system.name} has no finite-sample model")
@@ -223,7 +223,7 @@ def simulate(
     else:
         engine, device = make_engine(simulation, model, initials, threads)
     if first := simulation.begin.step(simulation.tick):
-        engine.restore({**engine.state(), "steps": np.array(first)})  # values of training are those of the clock
+        engine.restore({**engine.state(), "steps": np.array(first)})  # time-dependent values depend on the clock
     ready, course = time.perf_counter(), Descent(simulation, engine)
     outcome, seconds = drive(course, simulation.case.until, progress, checkpoint)
     schedule = course.schedule[: len(course.saved)]
@@ -246,7 +246,7 @@ def simulate(
 def make_engine(
     simulation: Simulation, model: Model, initials: list[Initial], threads: int | None
 ) -> tuple["Engine", str]:
-    """The engine of a simulation with its replicas in place, and the device it runs on."""
+    """Return the engine of a simulation with its replicas, and its device."""
     from odesim.machine import device
     from odesim.sgd.engines import NumbaChains, TracedReplicas
 
@@ -261,13 +261,13 @@ def make_engine(
             model, parameters, grams, parameters.d, batch, step, seed, threads=threads, initials=initials
         )
         return engine, "cpu"
-    platform: Any = simulation.device  # one of DEVICES, as `build` saw to
+    platform: Any = simulation.device  # one of DEVICES, which `build` checks
     device.configure(platform, threads)
     rows = None
     if simulation.method == "explicit":
         effort.require_weights(simulation, grams.shape[-1], parameters.d)
         changed = bool(simulation.begin.arrays or case.system.dynamics(case.stage).begin)
-        arrays = None if changed else case.initial  # what a stage changes is known by its overlaps alone
+        arrays = None if changed else case.initial  # the changes of a stage are known for overlaps only
         rows = explicit_rows(model, arrays, grams, parameters.d, model.sizes(parameters)[0], spaces, seed)
     if isinstance(model, ScalarModel):
         from odesim.sgd.scalar_traced import ScalarReplicas
@@ -294,10 +294,10 @@ def make_engine(
 def explicit_rows(
     model: Model, arrays: Any, grams: np.ndarray, d: int, trained: int, spaces: Eigenspaces | None = None, seed: int = 0
 ) -> np.ndarray:
-    """Weight vectors (R, n, d): those of a file of weights, or any with the given Gram matrices.
+    """Return weight vectors (R, n, d): those of a file of weights, or any with the given Gram matrices.
 
-    Isotropic inputs cannot tell such vectors apart.  Those of inputs with eigenvalues are turned at random within each
-    eigenspace, but for a frame that is given.
+    For isotropic inputs all such vectors are equivalent. For inputs with eigenvalues the vectors are rotated at random
+    within each eigenspace, except a given frame.
     """
     from odesim.sgd.compressed import factor
     from odesim.sgd.spaces import weights
@@ -339,7 +339,7 @@ def _assemble(
         extras |= hitting_times(equations, values, times) | events(equations, initial, values, times)
         keeps = families.keeps_loss(model, initial.parameters, simulation.population_loss)
         if "loss" not in state and keeps:
-            # The models of a family measure what they are judged by on their own.
+            # The models of a family measure their own losses.
             watched = equations.watched if families.family(case) is None else ()
             observables = population_values(equations, initials, values, watched, times)
     diverged = _divergence(state | observables, list(state))
@@ -382,9 +382,9 @@ def _assemble(
 
 
 def _divergence(variables: "dict[str, Variable]", moving: list[str]) -> dict[str, str]:
-    """Return the entry of the summary on replicas whose loss diverged; nothing where none did.
+    """Return the entry of the summary on replicas whose loss diverged; empty if there are none.
 
-    `moving` names what was trained: observables besides grow with the loss, and say nothing of their own.
+    `moving` names the trained components. Other observables grow with the loss and give no further information.
     """
     if "loss" not in variables:
         return {}

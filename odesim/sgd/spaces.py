@@ -1,12 +1,13 @@
 """SGD on inputs with eigenvalues: weights with given Gram matrices in every eigenspace, and the compressed chain.
 
-A block of d_l coordinates in which n vectors and a gradient of rank r = min(batch, trained) have room, d_l >= n + r, is
-held by a factor of its Gram matrix, as all of isotropic inputs is: what a sample has outside of the vectors is
-N(0, lam_l I) in every block, independent of its fields, so that the parts of the gradients there have the Gram matrix
-lam_l C W C^T / batch^2, W a Wishart matrix of d_l - n degrees of freedom.  A smaller block keeps its coordinates.
+Consider a block of d_l coordinates with n vectors and a gradient of rank r = min(batch, trained). If d_l >= n + r, the
+state of the block is a factor of its Gram matrix, as for isotropic inputs. The part of a sample outside of the vectors
+is N(0, lam_l I), independent of its fields. The gradients there have the Gram matrix lam_l C W C^T / batch^2, with a
+Wishart matrix W of d_l - n degrees of freedom. A smaller block keeps its coordinates.
 
-A sample of cluster c of the inputs has its mean, which lies in the span of the vectors, and its eigenvalues: where
-these differ among clusters, C of block l has every sample's coefficients times the root of its own eigenvalue.
+A sample of cluster c of the inputs has the mean of the cluster, which lies in the span of the vectors, and its
+eigenvalues. If eigenvalues differ among clusters, C of block l has the coefficients of every sample times the root of
+its eigenvalue.
 """
 
 import dataclasses
@@ -24,17 +25,19 @@ from odesim.sgd import bind, matrices, normals, traced
 from odesim.sgd.compressed import factor, whole_episodes
 
 Drawn = tuple[Iterable[tuple[slice, Any]], Any]
-"""Samples in pieces (their rows, the pieces), and the labels of all."""
+"""Samples in pieces (their rows, the pieces), and the labels of all samples."""
 STREAM = 2**20
-"""What makes the key of clusters from one that is split for other numbers: JAX's parts of a key are 0, 1, .. of it."""
+"""Number that derives the key of clusters from a key that is split for other numbers; JAX uses 0, 1, .. for its
+parts.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Clusters:
-    """The clusters of the inputs as tuples, so that a compiled program can be known by them.
+    """Clusters of the inputs as tuples, which can be part of the key of a compiled program.
 
-    `means` are the weights of the last fixed vectors in the mean of every cluster, `label` what is added to labels
-    (empty: nothing).
+    `means` are the weights of the last fixed vectors in the mean of every cluster, `label` the numbers that are added
+    to labels (empty for none).
     """
 
     probability: tuple[float, ...]
@@ -43,12 +46,12 @@ class Clusters:
 
     @classmethod
     def of(cls, spaces: Eigenspaces) -> "Clusters":
-        """The clusters of some inputs."""
+        """Return the clusters of some inputs."""
         label = () if spaces.label is None else tuple(spaces.label.tolist())
         return cls(tuple(spaces.probability.tolist()), tuple(map(tuple, spaces.mean_weights.tolist())), label)
 
     def drawn(self, key: Any, count: int) -> Any:
-        """The clusters (count,) of some samples."""
+        """Return the clusters (count,) of some samples."""
         import jax
         import jax.numpy as jnp
 
@@ -58,22 +61,22 @@ class Clusters:
         return jax.random.choice(own, len(self.probability), (count,), p=np.array(self.probability))
 
     def of_samples(self, values: Any, which: Any) -> Any:
-        """Rows (samples, ..) of values (C, ..) by the clusters of samples; of one cluster its row (1, ..)."""
+        """Return rows (samples, ..) of values (C, ..) by the clusters of samples; for one cluster its row (1, ..)."""
         import jax.numpy as jnp
 
         return values if len(self.probability) == 1 else jnp.asarray(values)[which]
 
     def centres(self, vectors: Any) -> Any:
-        """The means (C, ..) of clusters as sums of the last vectors (n, ..); None where all are 0."""
+        """Return the means (C, ..) of clusters as sums of the last vectors (n, ..); None if all are 0."""
         import jax.numpy as jnp
 
         count = len(self.means[0])
         return jnp.tensordot(np.array(self.means), vectors[len(vectors) - count :], 1) if count else None
 
     def samples(self, key: Any, shape: tuple[int, int], dtype: Any, labels: Any, frame: Any, scale: Any) -> Drawn:
-        """Samples (count, d) of the clusters in pieces, and their labels (1, count).
+        """Return samples (count, d) of the clusters in pieces, and their labels (1, count).
 
-        `scale` (C, d) are standard deviations, `frame` the fixed vectors (.., d), of which means are made.
+        `scale` (C, d) are standard deviations, `frame` the fixed vectors (.., d), whose sums are the means.
         """
         which, centres, pieces = self.drawn(key, shape[0]), self.centres(frame), []
         for rows, normal in normals.pieces(key, shape, dtype):
@@ -82,7 +85,7 @@ class Clusters:
         return pieces, self.labelled(labels, which)
 
     def labelled(self, labels: Any, which: Any) -> Any:
-        """Labels (1, samples) with those of their clusters added."""
+        """Return labels (1, samples) with those of their clusters added."""
         import jax.numpy as jnp
 
         return labels + jnp.asarray(self.label, labels.dtype)[which] if self.label else labels
@@ -90,10 +93,10 @@ class Clusters:
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """The numbers of the blocks that are held by factors, and of those that keep their coordinates.
+    """Numbers of the blocks that are stored as factors, and of those that are stored as coordinates.
 
-    With the roots (C, L) of the eigenvalues and the dimensions of all blocks; tuples, so that a compiled program can be
-    known by them.
+    It also has the roots (C, L) of the eigenvalues and the dimensions of all blocks. These are tuples, which can be
+    part of the key of a compiled program.
     """
 
     factored: tuple[int, ...]
@@ -104,7 +107,7 @@ class Parts:
 
     @classmethod
     def of(cls, spaces: Eigenspaces, n: int, rank: int) -> "Parts":
-        """The parts for n vectors and gradients of a rank."""
+        """Return the parts for n vectors and gradients of a rank."""
         large = spaces.dimension >= n + rank
         return cls(
             tuple(np.flatnonzero(large).tolist()), tuple(np.flatnonzero(~large).tolist()),
@@ -119,20 +122,20 @@ class Parts:
 
     @property
     def columns(self) -> np.ndarray:
-        """The block of every coordinate that is kept, (D,)."""
+        """Return the block of every stored coordinate, (D,)."""
         return np.repeat(np.array(self.kept, int), [self.dimensions[k] for k in self.kept])
 
     @property
     def held(self) -> tuple[np.ndarray, np.ndarray]:
-        """The roots of the eigenvalues in every cluster, (C, F) of factors and (C, D) of coordinates."""
+        """Return the roots of the eigenvalues in every cluster, (C, F) for factors and (C, D) for coordinates."""
         roots = np.array(self.roots)
         return roots[:, list(self.factored)], roots[:, self.columns]
 
     def inputs(self, X: Any, Y: Any, normal: Any, which: Any) -> tuple[Any, Any, Any]:
-        """Samples of clusters `which` in factors (samples, F, n) and in coordinates (samples, D).
+        """Return samples of clusters `which` in factors (samples, F, n) and in coordinates (samples, D).
 
-        They are made of standard normal numbers (samples, F n + D), and lie about means that are sums of the last
-        vectors of X (F, n, n) and Y (n, D).  The roots of their eigenvalues in the blocks of factors come third.
+        They are computed from standard normal numbers (samples, F n + D). Their means are sums of the last vectors of X
+        (F, n, n) and Y (n, D). The roots of their eigenvalues in the blocks of factors come third.
         """
         import jax.numpy as jnp
 
@@ -146,14 +149,14 @@ class Parts:
         return v, w, own
 
     def weighted(self, coef: Any, own: Any) -> Any:
-        """Coefficients (trained, samples) times the roots (samples, F) of eigenvalues, (F, trained, samples).
+        """Return coefficients (trained, samples) times the roots (samples, F) of eigenvalues, (F, trained, samples).
 
-        Where the eigenvalues are the same for all samples they are left to `outside`: (1, trained, samples).
+        If the eigenvalues are the same for all samples, `outside` multiplies by them: (1, trained, samples).
         """
         return coef * own.T[:, None] if self.varied else coef[None]
 
     def outside(self, half: Any, n: int, key: Any) -> Any:
-        """The parts (F, trained, r) of the gradients outside of n vectors, times the batch.
+        """Return the parts (F, trained, r) of the gradients outside of n vectors, times the batch.
 
         Their Gram matrices are half W half^T, W Wishart matrices, with `half` (.., trained, r) a factor of C C^T.
         """
@@ -168,9 +171,9 @@ class Parts:
 def vectors(
     gram: np.ndarray, dimension: int, block: int, trained: int, rng: np.random.Generator | None = None
 ) -> np.ndarray:  # fmt: skip
-    """Return rows (n, dimension) with a Gram matrix (n, n), the trained first, turned at random by `rng`.
+    """Return rows (n, dimension) with a Gram matrix (n, n), the trained first, rotated at random by `rng`.
 
-    Raises `UsageError` where they have no room: `block` is the number in the sentence.
+    Raises `UsageError` if the dimension is too small. `block` is the number for the message.
     """
     half = thin_root(gram)
     rank = half.shape[1]
@@ -192,7 +195,7 @@ def vectors(
 
 
 def weights(grams: np.ndarray, spaces: Eigenspaces, seed: int, trained: int) -> np.ndarray:
-    """Return weights (R, n, d) with Gram matrices (R, L, n, n) in the blocks, turned at random within each."""
+    """Return weights (R, n, d) with Gram matrices (R, L, n, n) in the blocks, rotated at random within each."""
     rows, sizes = [], spaces.dimension.tolist()
     for replica, blocks in enumerate(grams):
         rng = streams.generator(seed, "rotation", replica)
@@ -202,7 +205,7 @@ def weights(grams: np.ndarray, spaces: Eigenspaces, seed: int, trained: int) -> 
 
 
 def factors(grams: np.ndarray, parts: Parts, trained: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return factors (R, F, n, n) of the blocks that are held so, and coordinates (R, n, D) of all others."""
+    """Return factors (R, F, n, n) of the blocks that are stored as factors, and coordinates (R, n, D) of all others."""
     n, replicas = grams.shape[-1], len(grams)
     large = np.array([[factor(grams[r, k], trained) for k in parts.factored] for r in range(replicas)])
     small = [
@@ -224,7 +227,9 @@ def grams_of(values: tuple[np.ndarray, np.ndarray], parts: Parts) -> np.ndarray:
 
 
 def _overlaps(X: Any, Y: Any, parts: Parts) -> Any:
-    """The Gram matrices (L, n, n) of one replica's factors (F, n, n) and coordinates (n, D); (n, n) of one block."""
+    """Return the Gram matrices (L, n, n) of one replica's factors (F, n, n) and coordinates (n, D); (n, n) for one
+    block.
+    """
     import jax.numpy as jnp
 
     found = {k: X[place] @ X[place].T for place, k in enumerate(parts.factored)}
@@ -236,16 +241,17 @@ def _overlaps(X: Any, Y: Any, parts: Parts) -> Any:
 
 
 def _product(one: Any, two: Any, kept: Any, other: Any) -> Any:
-    """Inner products (k,) of vectors of which (F, k, n) stand in factors and (k, D) are coordinates."""
+    """Return inner products (k,) of vectors in the form of factors (F, k, n) and coordinates (k, D)."""
     return (one * two).sum((0, 2)) + (kept * other).sum(1)
 
 
 def _sample(
     model: ScalarModel, functions: Any, parts: Parts, trained: int, state: Any, key: Any, numbers: Any, count: int
 ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
-    """Inputs in the coordinates that are held, coefficients of the vectors, sums of the further rows.
+    """Return inputs in the stored coordinates, coefficients of the vectors, and sums of the further rows.
 
-    With the roots (count, F) of the samples' eigenvalues in the blocks, one row of a single cluster.
+    The last result are the roots (count, F) of the samples' eigenvalues in the blocks, with one row for a single
+    cluster.
     """
     import jax
     import jax.numpy as jnp
@@ -266,7 +272,7 @@ def _sample(
 def compressed(
     model: ScalarModel, numbers: tuple[Any, ...], trained: int, fixed: int, further: int, parts: Parts, batch: int
 ) -> Callable[..., Any]:
-    """`advance(((factors, coordinates), scalars), keys, arrays, first_step, steps, step_size)` over replicas."""
+    """Return `advance(((factors, coordinates), scalars), keys, arrays, first_step, steps, step_size)` over replicas."""
     import jax
     import jax.numpy as jnp
 
@@ -278,7 +284,8 @@ def compressed(
     size = batch if batch < trained else whole_episodes(traced.block_size(batch, width, 8), model.episode)
 
     def gradient(state: Any, key: Any, numbers: Any) -> tuple[Any, Any, Any]:
-        """The gradient where coordinates are held and the further rows, times the batch; factors of all C C^T.
+        """Return the gradient in the stored coordinates and the further rows, times the batch, and factors of all C
+        C^T.
 
         The factors are (F, trained, r), or (1, trained, r) to be multiplied by the roots of the eigenvalues.
         """

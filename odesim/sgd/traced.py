@@ -1,7 +1,7 @@
 """SGD of many replicas at once in JAX: explicit weights in d dimensions, or the compressed chain.
 
-Randomness is counter-based and keyed by (replica, step, block), so a batched run equals a looped one and a
-resumed run an uninterrupted one.  Blocks of samples bound the memory at any d and batch.
+Randomness is counter-based and keyed by (replica, step, block), so a batched run equals a looped one and a resumed run
+an uninterrupted one. Samples are drawn in blocks, which bounds the memory at any d and batch.
 """
 
 import functools
@@ -15,27 +15,27 @@ from odesim.sgd import bind, matrices, normals
 from odesim.sgd.matrices import product
 
 BLOCK_BYTES = 1 << 21
-"""Memory of the samples held at once: a block that stays in a core's cache between being drawn and being used."""
+"""Memory of the samples of a block, so that it stays in the cache of a core until it is used."""
 GPU_BLOCK_BYTES = 1 << 28
-"""The same on a GPU, which wants large products."""
+"""The same for a GPU, which needs large products."""
 LARGE_BYTES = 1 << 27
-"""Up to this size a block holds at least `FEWEST` samples, so that every pass over the weights serves many."""
+"""Memory up to which a block has at least `FEWEST` samples, so that every pass over the weights serves many samples."""
 FEWEST = 256
 ROUND = 16
 """Steps in a loop of known length on a GPU."""
 
 
 def held_bytes() -> int:
-    """The memory of the samples held at once on the device in use."""
+    """Return the memory of the samples of a block on the device."""
 
     return BLOCK_BYTES if default().platform == "cpu" else GPU_BLOCK_BYTES
 
 
 def block_size(batch: int, d: int, itemsize: int) -> int:
-    """How many samples of d numbers make a block, at least one.
+    """Return the number of samples of d numbers in a block, at least one.
 
-    It does not depend on the number of replicas, because the random numbers are keyed by block: `over_replicas` lets
-    fewer run at once instead.
+    It does not depend on the number of replicas, because the random numbers are keyed by block: `over_replicas` reduces
+    the number of simultaneous replicas instead.
     """
     fits = held_bytes() // (d * itemsize)
     return min(batch, max(1, fits, min(FEWEST, LARGE_BYTES // (d * itemsize))))
@@ -43,9 +43,9 @@ def block_size(batch: int, d: int, itemsize: int) -> int:
 
 @functools.cache
 def explicit(model: Model, numbers: Any, trained: int, d: int, batch: int, dtype: Any) -> Callable[..., Any]:
-    """`advance(weights (R, n, d), keys (R,), arrays, first_step, steps, step_size)` -> weights, over replicas.
+    """Return `advance(weights (R, n, d), keys (R,), arrays, first_step, steps, step_size)` -> weights, over replicas.
 
-    `numbers` are those of `constants_of`.  One step: fields = x.[trained, frame] for every sample, coefficients,
+    `numbers` are those of `constants_of`. One step: fields = x.[trained, frame] for every sample, coefficients,
     gradient = coef^T x / batch, update.
     """
     import jax
@@ -80,7 +80,9 @@ def explicit(model: Model, numbers: Any, trained: int, d: int, batch: int, dtype
 
 @functools.cache
 def compressed(model: Model, numbers: Any, trained: int, fixed: int, d: int, batch: int) -> Callable[..., Any]:
-    """`advance(factors (R, n, n), keys, arrays, first_step, steps, step_size)` of the compressed chain, jitted."""
+    """Return the jitted `advance(factors (R, n, n), keys, arrays, first_step, steps, step_size)` of the compressed
+    chain.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -97,7 +99,7 @@ def compressed(model: Model, numbers: Any, trained: int, fixed: int, d: int, bat
         return y, functions["coefficients"](vectors @ y.T, labels, *numbers)
 
     def gradient(X: Any, key: Any, numbers: Any) -> tuple[Any, Any]:
-        """The gradient in the span, times the batch, and a factor of the coefficients' Gram matrix."""
+        """Return the gradient in the span, times the batch, and a factor of the coefficients' Gram matrix."""
         if batch < trained:
             y, coef = sample(X, jax.random.fold_in(key, 0), numbers, batch)
             return coef @ y, coef
@@ -125,14 +127,16 @@ def compressed(model: Model, numbers: Any, trained: int, fixed: int, d: int, bat
 
 
 def arrays_of(numbers: tuple[Any, ...]) -> list[Any]:
-    """The arrays among a model's numbers."""
+    """Return the arrays among a model's numbers."""
     import jax
 
     return [value for value in jax.tree.leaves(numbers) if hasattr(value, "shape")]
 
 
 def constants_of(numbers: tuple[Any, ...]) -> Sizes:
-    """A model's numbers without its arrays, which may differ between replicas: what a compiled program is known by."""
+    """Return a model's numbers without its arrays, which may differ between replicas. They are the key of a compiled
+    program.
+    """
     import jax
 
     leaves, nested = jax.tree.flatten(numbers)
@@ -143,10 +147,11 @@ def over_replicas(
     step: Callable[..., Any], numbers: Any, block_bytes: int, at_time: Callable[..., Any] | None = None,
     counted: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Steps of all replicas, as many of them at once as keep their blocks of samples within `held_bytes`.
+    """Take steps of all replicas. The number of simultaneous replicas keeps their blocks of samples within
+    `held_bytes`.
 
-    `shared` arrays go to every step of every replica.  `at_time` gives step size and numbers of a step by its number,
-    where they change; a step that is `counted` gets its number too.
+    `shared` arrays go to every step of every replica. `at_time` returns step size and numbers of a step by its number,
+    if they change. A `counted` step also has its number as an argument.
     """
     import jax
 
@@ -173,7 +178,7 @@ def over_replicas(
         if rounds == 1:
             return jax.vmap(one)((state, keys, arrays))
         size = -(-count // rounds)
-        # The last replica fills up the last round: a shorter round would be compiled a second time.
+        # The last replica is repeated to complete the last round, because a shorter round would be compiled again.
         filled = jax.numpy.minimum(jax.numpy.arange(rounds * size), count - 1)
         grouped = jax.tree.map(
             lambda values: values[filled].reshape(rounds, size, *values.shape[1:]), (state, keys, arrays)
@@ -186,10 +191,11 @@ def over_replicas(
 
 
 def repeated(body: Callable[[Any, Any], Any], steps: Any, state: Any) -> Any:
-    """`state = body(k, state)` for k = 0 .. steps - 1; a GPU takes them by `ROUND`, a number that its program knows.
+    """Compute `state = body(k, state)` for k = 0 .. steps - 1. On a GPU the steps are taken in loops of the fixed
+    length `ROUND`.
 
-    It asks the host before every turn of a loop of unknown length, and stands still meanwhile (60 us on an H100, a
-    fifth of a step of eight replicas).
+    A GPU asks the host before every turn of a loop of unknown length and waits for it (60 us on an H100, a fifth of a
+    step of eight replicas).
     """
     import jax
 
@@ -205,7 +211,7 @@ def repeated(body: Callable[[Any, Any], Any], steps: Any, state: Any) -> Any:
 
 
 def accumulate(jax: Any, add: Callable[[Any, Any, int], Any], zero: Any, batch: int, size: int) -> Any:
-    """The total over blocks of `size` samples and one shorter block for the remainder."""
+    """Return the total over blocks of `size` samples and one shorter block for the remainder."""
     blocks, rest = divmod(batch, size)
     total = add(zero, 0, size)
     if blocks > 1:
@@ -219,7 +225,7 @@ def _unit(jnp: Any, weights: Any, trained: int) -> Any:
 
 
 def labels_of(model: Model, functions: Any, numbers: Any, key: Any, count: int, dtype: Any) -> Any:
-    """The labels (rows, samples) of `count` samples; models without labels get an empty array."""
+    """Return the labels (rows, samples) of `count` samples; models without labels get an empty array."""
     import jax
     import jax.numpy as jnp
 
@@ -232,7 +238,7 @@ def labels_of(model: Model, functions: Any, numbers: Any, key: Any, count: int, 
 
 
 def _moved(model: Model, functions: Any, numbers: Any, labels: Any, x: Any, frame: Any) -> Any:
-    """Samples at their means, which a model without labels does not move."""
+    """Return samples shifted to their means; a model without labels does not shift them."""
     if not any(model.noise):
         return x
     return x + product(functions["mean"](labels, *numbers).T, frame).astype(x.dtype)

@@ -1,7 +1,7 @@
-"""Compressed SGD with momentum, as plain loops for numba; what a step is, `odesim.sgd.momentum` says.
+"""Compressed SGD with momentum, as plain loops for numba (see `odesim.sgd.momentum` for the step).
 
-The S velocities stand behind the n rows of the factor X, [trained; frame; velocities], and behind the numbers.  A
-batch of one sample takes the same way as any other.
+The S velocities follow the n rows of the factor X, [trained; frame; velocities], and the numbers. Batches of one sample
+are not a special case.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ overlaps: Callable[..., np.ndarray]
 
 
 def push(X, G, Z, M, of_v, of_u, trained, fixed):
-    """Velocities v and trained rows u become combinations (of v, of u, of the gradient), in triangular form again.
+    """Replace velocities v and trained rows u by combinations of v, u and the gradient, in triangular form again.
 
     `of_v` and `of_u` are the three factors (S,) in the new v and in the new u.
     """
@@ -44,7 +44,7 @@ def push(X, G, Z, M, of_v, of_u, trained, fixed):
 
 
 def velocity_steps(X, scalars, steps, form, step_size, rng, numbers):
-    """`steps` steps with batches of any size, in blocks; returns False at a non-finite state.
+    """Take `steps` steps with batches of any size, in blocks. Return False at a non-finite state.
 
     `form` is that of `scalar_batch_steps`.
     """

@@ -4,11 +4,13 @@ import re
 from typing import Any
 
 MOST = 8
-"""Names of lines that are read out; of more, their number."""
+"""Largest number of lines whose names are read out; of more lines only the number is."""
 
 
 def describe(figure: Any) -> str:
-    """Title, panels with their axes and ranges, and the names of what is drawn in them; panels that repeat once."""
+    """Return title, panels with their axes and ranges, and the names of the drawn objects; repeated panels appear
+    once.
+    """
     panels: dict[str, int] = {}
     for axis in figure.axes:
         if axis.get_visible() and axis.get_label() != "<colorbar>":
@@ -20,7 +22,7 @@ def describe(figure: Any) -> str:
 
 
 def _panel(axis: Any) -> str:
-    """One panel in words."""
+    """Return one panel in words."""
     if axis.tables:
         return f"table: {'; '.join(_rows(axis.tables[0]))}"
     title, across, up = plain(axis.get_title() or axis.get_title(loc="left")), _scale(axis, "x"), _scale(axis, "y")
@@ -55,7 +57,7 @@ def _scale(axis: Any, which: str) -> str:
 
 
 def plain(text: str) -> str:
-    r"""Text without the marks of mathematics.
+    r"""Return a text without mathematical markup.
 
     >>> plain(r"time $t/\sqrt{d}$"), plain(r"$\gamma^{(2)}_{ij}$")
     ('time t/sqrt(d)', 'gamma^(2)_ij')

@@ -7,7 +7,8 @@ from typing import Any
 def plain_logs(figure: Any) -> None:
     """Write 20, 50, 100 on a logarithmic axis of less than two decades, and 2, 4, 8 on one to base 2.
 
-    Such an axis has two powers of ten at most, and 6 x 10^1 beside them.  Ticks that were chosen by hand stay.
+    By default such an axis has at most two powers of ten, and labels such as 6 x 10^1 between them. Ticks that were
+    chosen by hand are unchanged.
     """
     from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 
@@ -33,7 +34,9 @@ def plain_logs(figure: Any) -> None:
 
 
 def _number(value: float, place: int | None = None) -> str:
-    """A tick in plain figures, from 1e5 on and below 1e-3 as a number of one or two digits times a power of ten."""
+    """Return a tick in plain figures; from 1e5 on and below 1e-3 as a number of one or two digits times a power of
+    ten.
+    """
     if value == 0 or 1e-3 <= abs(value) < 1e5:
         return f"{value:.6g}"
     digits, exponent = f"{value:.1e}".split("e")

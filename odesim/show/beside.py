@@ -1,4 +1,4 @@
-"""Theory drawn beside a run, from what the run's system declares: levels, moments and curves in labelled panels."""
+"""Theory drawn into the panels of a run, from the declarations of its system: levels, moments and curves."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ DASHES = (0, (1.5, 1.5))
 def add(figures: Mapping[str, Any], references: Sequence[Reference]) -> None:
     """Draw every reference into the panels of its label, in all figures, with a label for their legend.
 
-    A moment after the end of a run is not shown, and one before a logarithmic axis begins makes it begin there.
+    A moment after the end of a run is not shown. A moment before the beginning of a logarithmic axis extends the axis.
     """
     for figure in figures.values():
         for axis in figure.axes:
@@ -32,7 +32,7 @@ def _draw(axis: Any, references: Sequence[Reference]) -> None:
         label = None if reference.label in named else reference.label
         named.add(reference.label)
         if label and len({other.colour for other in shown if other.label == label}) > 1:
-            axis.plot([], [], color=GREY, label=label, **style)  # the colours are those of what each belongs to
+            axis.plot([], [], color=GREY, label=label, **style)  # the colours are those of the curves
             label = None
         if reference.level is not None:
             axis.axhline(reference.level, color=reference.colour, label=label, **style)

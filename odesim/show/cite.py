@@ -24,12 +24,12 @@ def bibtex(system: System) -> list[str]:
 
 
 def entries_of_check(record: Mapping[str, Any]) -> list[str]:
-    """Return the BibTeX entries of a check, of the paper it is of, and of odesim."""
+    """Return the BibTeX entries of a check, of its paper, and of odesim."""
     return [of_check(record), str(record["system"]["bibtex"]), OWN]
 
 
 def of_check(record: Mapping[str, Any]) -> str:
-    """Return the BibTeX entry of a check: what was checked, what came out, and how it is made again."""
+    """Return the BibTeX entry of a check: its object, its result, and how to repeat it."""
     system, request, digest = record["system"], record["request"], record["digest"]
     said = f"{record['verdict']['answer']}; {record['grade']['name']}"
     made = f"odesim {record['versions']['odesim']}, effort {request['effort']}, seed {request['seed']}, check {digest}"
@@ -45,10 +45,10 @@ def of_check(record: Mapping[str, Any]) -> str:
 
 
 def _entry(name: str, source: Source) -> str:
-    """An entry made of the fields of a source that brings no BibTeX of its own."""
+    """Return an entry made of the fields of a source without BibTeX."""
     authors, year = source.authors, str(source.year or "")
     said = re.fullmatch(r"(.*?)[\s,(]*\b((?:1[6-9]|20)\d\d)\b[)\s]*", authors)
-    if not year and said:  # of a declared model it is part of what its author wrote
+    if not year and said:  # in a declared model the author writes these
         authors, year = said.groups()
     fields = {"title": source.title, "author": _names(authors), "note": source.venue, "year": year, "url": source.link}
     lines = [f"  {key:<6} = {{{_escaped(value)}}},\n" for key, value in fields.items() if value]
@@ -56,7 +56,7 @@ def _entry(name: str, source: Source) -> str:
 
 
 def _names(authors: str) -> str:
-    """Return a list of authors as BibTeX separates them, so that each is one.
+    """Return a list of authors with the separators of BibTeX.
 
     Example:
         >>> _names("Chen, Deng, Wu, Gu & Li"), _names("Ben Arous et al."), _names("Lee")
@@ -71,5 +71,5 @@ def _names(authors: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Signs that mean something to TeX, set literally."""
+    """Return a text with TeX's special characters escaped."""
     return re.sub(r"(?<!\\)([&%#_$])", r"\\\1", text)

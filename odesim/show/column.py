@@ -1,4 +1,4 @@
-"""The rule of standard pictures: one column of a two-column paper wide, with text of at least six points.
+"""Layout of standard pictures: the width of one column of a two-column paper, and text of at least six points.
 
 Panels keep their height. The lines of the title and the rows of the legend add to the height of the picture.
 """
@@ -12,9 +12,9 @@ from odesim.show.legend import ROW, gather
 TITLE = 6.5
 """Points of a title and of notes below the panels."""
 LETTERS = 62
-"""Letters of a line of the title."""
+"""Letters in a line of the title."""
 LINE = 0.13
-"""Inches of a line of the title."""
+"""Height of a line of the title in inches."""
 STYLE: Any = {
     "font.size": 7, "axes.titlesize": 7, "axes.labelsize": 7, "xtick.labelsize": 6.5, "ytick.labelsize": 6.5,
     "legend.fontsize": 6.5, "lines.linewidth": 1.0, "axes.linewidth": 0.6, "xtick.major.width": 0.6,

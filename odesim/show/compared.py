@@ -1,4 +1,4 @@
-"""The picture of a comparison: order parameters of both runs, the loss, and how far the runs agree."""
+"""Picture of a comparison: order parameters of both runs, the loss, and the agreement of the runs."""
 
 import textwrap
 from typing import Any
@@ -14,14 +14,14 @@ from odesim.study.comparison import Comparison
 from odesim.study.replicas import on_times, with_replicas
 
 FEW = 10
-"""Below so many replicas every one is drawn; from there on their median and the band from 10 to 90 % are."""
+"""Number of replicas from which their median and 10 to 90 % range are drawn; fewer replicas are drawn one by one."""
 BAND = (0.1, 0.5, 0.9)
 NOTES = 8
-"""Lines below the panels; the summary has all of them."""
+"""Number of lines below the panels; the summary has all of them."""
 ROWS = (1.85, 1.75)
-"""Inches: the heights of the order parameters, and of loss and agreement below them."""
+"""Heights in inches: of the order parameters, and of loss and agreement below them."""
 ROUNDING = 1e-12
-"""Differences below this share of the values are rounding."""
+"""Relative size below which differences are rounding."""
 THIN, THICK = 0.5, 1.4
 DOTS = (0, (1.2, 1.2))
 REPLICA = {"linewidth": THIN, "alpha": 0.6}
@@ -32,10 +32,10 @@ EXPECTED = {"linewidth": 0.7, "linestyle": (0, (3, 1.5))}
 def draw(run: Any, heading: str = "") -> Any:
     """Draw a comparison under a heading; `run` is the data set of `Comparison.trajectory()`.
 
-    Above: the matched entries of the order parameter that moves most, one colour for each, and the others as a grey
-    band.  Below on the left: the loss, where both runs have one.  On the right: the times at which entries have gone
-    half of their way, second run against first, or where none is known the largest difference over time beside its
-    95 % bound.  A comparison that an earlier version stored has differences alone.
+    Above: the matched entries of the order parameter with the largest change, one colour for each, and the others as a
+    grey band. Below on the left: the loss, if both runs have one. On the right: the half-way times of entries, second
+    run against first, or, if none is known, the largest difference over time with its 95 % bound. Comparisons stored by
+    earlier versions have differences only.
     """
     import matplotlib as mpl
 
@@ -75,7 +75,7 @@ def _drawn(run: Any, heading: str) -> Any:
 
 
 def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, str]:
-    """The ends of a band of replicas (replica, time), and the words for it."""
+    """Return the ends of a band of replicas (replica, time), and its name in words."""
     if len(values) < FEW:
         return values.min(axis=0), values.max(axis=0), f"min to max of {len(values)}"
     low, high = np.quantile(values, (BAND[0], BAND[2]), axis=0)
@@ -83,12 +83,14 @@ def band(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, str]:
 
 
 def _methods(run: Any) -> tuple[str, str]:
-    """The methods of both runs, as the data set of a comparison has them."""
+    """Return the methods of both runs from the data set of a comparison."""
     return str(run.attrs.get("first", "first run")), str(run.attrs.get("second", "second run"))
 
 
 def _names(run: Any) -> tuple[str, str]:
-    """The names of both runs in a legend; of SGD on a user's samples, where a third run is not."""
+    """Return the names of both runs for a legend. For a user's samples they mention the samples, unlike the third
+    run.
+    """
     one, other = _named(*_methods(run))
     return one, f"{other} on the samples" if "shown_gaussian" in run else other
 
@@ -119,14 +121,14 @@ def _both(axis: Any, time: np.ndarray, first: np.ndarray, second: np.ndarray, sh
 
 
 def _expected(axis: Any, time: np.ndarray, low: np.ndarray, high: np.ndarray, shade: Any) -> None:
-    """The band in which SGD is expected around the flow: faint behind the replicas, its ends as dashed lines."""
+    """Draw the expected band of SGD around the flow: faint behind the replicas, with dashed ends."""
     axis.fill_between(time, low, high, color=shade, alpha=0.1, linewidth=0, zorder=0.5)
     for end in (low, high):
         axis.plot(time, end, color=shade, **EXPECTED)
 
 
 def _curves(axis: Any, run: Any) -> list[Any]:
-    """The order parameters that matter; returns what the legend shows."""
+    """Draw the most important order parameters. Return the entries of the legend."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -158,7 +160,7 @@ def _curves(axis: Any, run: Any) -> list[Any]:
 
 
 def _of_both(one: str, other: str, second: np.ndarray) -> list[Any]:
-    """Legend entries of the two runs; `second` (replica, time) is a curve of the second."""
+    """Return legend entries of the two runs; `second` (replica, time) is a curve of the second."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -172,7 +174,7 @@ def _of_both(one: str, other: str, second: np.ndarray) -> list[Any]:
 def draw_component(axis: Any, found: Comparison, name: str) -> list[Any]:
     """Draw the matched entries of one component of both runs into `axis`, and return the entries of a legend.
 
-    The first run is a line, above the replicas of the second or, from ten on, above their band from 10 to 90 %.
+    The first run is a line on top of the replicas of the second or, for ten or more, on top of their 10 to 90 % range.
     """
     from matplotlib.lines import Line2D
 
@@ -191,7 +193,7 @@ def draw_component(axis: Any, found: Comparison, name: str) -> list[Any]:
 
 
 def _loss(axis: Any, run: Any) -> None:
-    """The loss of both runs, logarithmic where it spans a decade and is positive."""
+    """Draw the loss of both runs, on a logarithmic axis if it spans a decade and is positive."""
     time, first, second = (run[name].values for name in ("time", "loss_first", "loss_second"))
     if "loss_low" in run:
         _expected(axis, time, run["loss_low"].values, run["loss_high"].values, "0.15")
@@ -207,7 +209,9 @@ def _loss(axis: Any, run: Any) -> None:
 
 
 def _agreement(axis: Any, run: Any) -> list[Any]:
-    """Times of both runs against each other, where some are known, else differences; returns more of the legend."""
+    """Draw times of both runs against each other, if some are known, otherwise differences. Return more entries of the
+    legend.
+    """
     if "half_first" in run:
         first, second = run["half_first"].values, run["half_second"].values
         known = np.isfinite(first) & np.isfinite(second).any(axis=0)
@@ -217,7 +221,7 @@ def _agreement(axis: Any, run: Any) -> list[Any]:
 
 
 def _times(axis: Any, run: Any, first: np.ndarray, second: np.ndarray, known: np.ndarray) -> list[Any]:
-    """The times of half of the way, second run against first, beside the diagonal."""
+    """Draw the half-way times, second run against first, and the diagonal."""
     from matplotlib.lines import Line2D
 
     top, incomplete = 0.0, False
@@ -249,7 +253,7 @@ def _times(axis: Any, run: Any, first: np.ndarray, second: np.ndarray, known: np
 
 
 def _differences(axis: Any, run: Any) -> list[Any]:
-    """The largest difference of any entry of any component over its margin, with the bound of its interval."""
+    """Draw the largest difference of any entry of any component over its margin, with the bound of its interval."""
     from matplotlib.lines import Line2D
 
     time = run["time"].values
@@ -272,7 +276,7 @@ def _differences(axis: Any, run: Any) -> list[Any]:
     handles = [Line2D([], [], color=BLACK, linewidth=THICK, label="largest difference, median replica")]
     if bounds:
         axis.plot(time, _positive(np.max(bounds, axis=0)), "--", color=GREY, linewidth=1.0)
-        handles.append(Line2D([], [], color=GREY, linestyle="--", label="mean could be off by (95 %)"))
+        handles.append(Line2D([], [], color=GREY, linestyle="--", label="bound of the mean difference (95 %)"))
     axis.set_yscale("log")
     axis.set_ylim(max(float(largest[largest > 0].min()), float(largest.max()) * 1e-4) / 1.5, None)
     if all(np.isfinite(margin) for margin in margins.values()):
@@ -284,7 +288,7 @@ def _differences(axis: Any, run: Any) -> list[Any]:
 
 
 def _notes(run: Any) -> list[str]:
-    """The judgement of the whole comparison, the sentence of the component shown, and what explains them."""
+    """Return the judgement of the whole comparison, the sentence of the shown component, and the explanations."""
     if "notes" not in run:
         return []
     said = [str(note) for note in run["notes"].values]
@@ -293,7 +297,7 @@ def _notes(run: Any) -> list[str]:
 
 
 def judged(run: Any, name: str) -> tuple[str, float]:
-    """The sentence on a component and its margin; "" and nan for a run that an earlier version stored."""
+    """Return the sentence on a component and its margin; "" and nan for a run of an earlier version."""
     if "judged" not in run:
         return "", float("nan")
     place = list(map(str, run["judged"].values)).index(name)
@@ -301,5 +305,5 @@ def judged(run: Any, name: str) -> tuple[str, float]:
 
 
 def _positive(values: np.ndarray) -> np.ndarray:
-    """Differences, those that rounding makes far below the axis: a line comes up from there."""
+    """Return differences; those of rounding are placed far below the axis, so that lines enter from there."""
     return np.maximum(values, 1e-14 * max(float(values.max(initial=0.0)), 1e-300))

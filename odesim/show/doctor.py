@@ -16,7 +16,7 @@ ROWS = (16_384, 16_385, 40_000)  # the fault of jax 0.10.2 begins at 16,385
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One line of the examination; `code` is the exit code it asks for (0: all is well)."""
+    """One line of the examination; `code` is its exit code (0 for no problem)."""
 
     name: str
     found: str
@@ -24,7 +24,7 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """All findings; those with a non-zero `code` make `odesim doctor` fail."""
+    """Return all findings. With a non-zero `code`, `odesim doctor` fails."""
     found = [Finding(name, text or "not installed", 0 if text else 4) for name, text in versions().items()]
     try:
         described = device.configure("auto")
@@ -53,10 +53,10 @@ def _precision() -> Finding:
 
 
 def batch_error(rows: int) -> float:
-    """The largest error of `jit(vmap(sum of squares of matrix @ vector))` over `rows` rows, against NumPy.
+    """Return the largest error of `jit(vmap(sum of squares of matrix @ vector))` over `rows` rows, against NumPy.
 
-    jax 0.10.2 gets this wrong on the CPU from 16,385 rows, for some matrix shapes (3 by 3 among them) and not
-    for others (jax-ml/jax issue 39103).
+    jax 0.10.2 gets this wrong on the CPU from 16,385 rows, for some matrix shapes (3 by 3 among them) and not for
+    others (jax-ml/jax issue 39103).
     """
     import jax
 
@@ -67,7 +67,7 @@ def batch_error(rows: int) -> float:
 
 
 def _batch(rows: int) -> Finding:
-    """The reproducer of the fault, at one batch shape."""
+    """Run the reproducer of the fault at one batch shape."""
     error = batch_error(rows)
     # A few products of numbers of order one: rounding stays below 1e-11, the fault is of order one.
     sound = error < 1e-11
@@ -76,7 +76,7 @@ def _batch(rows: int) -> Finding:
 
 
 def _cache() -> Finding:
-    """Return True if compiled kernels can be kept between processes."""
+    """Return True if compiled kernels can be cached between processes."""
     folder = cache.folder()
     name = "cache folder"
     try:
@@ -89,6 +89,6 @@ def _cache() -> Finding:
 
 
 def _disk() -> Finding:
-    """The space left where run folders go."""
+    """Return the free space of the disk with run folders."""
     free = shutil.disk_usage(".").free / 2**30
     return Finding("disk", f"{free:.1f} GiB free here", 0 if free > 0.1 else 1)

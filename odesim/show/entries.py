@@ -1,4 +1,4 @@
-"""One variable against time: the entries that matter in colours, the others thin and grey."""
+"""One variable against time: the most important entries in colours, the others thin and grey."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,16 +9,16 @@ from derivations.drawing import COLOURED, GREY, colour, spread
 from odesim.study.panels import matched_entries
 
 OTHERS = 60
-"""Grey lines; of more entries, evenly spread ones."""
+"""Number of grey lines; of more entries, evenly spaced ones are drawn."""
 THIN: Any = {"linewidth": 0.4, "alpha": 0.5, "zorder": 0}
 
 
 def draw_entries(axis: Any, time: np.ndarray, values: np.ndarray, dims: Sequence[str], most: int = 8) -> None:
     """Draw the entries of values (replica, time, ...) whose dimensions after the time are `dims`.
 
-    At most eight are in colours and have labels: the assignment of rows to columns that makes the sum of sizes at the
-    end largest, or of a list those that move most.  A colour is that of the last index.  The first replica is thick,
-    others up to `most` in all thin.
+    At most eight are in colours and have labels: the assignment of rows to columns with the largest sum of sizes at the
+    end, or the entries of a list with the largest changes. The last index determines the colour. The first replica is
+    thick, others are thin, up to `most` in total.
     """
     first = values[0]
     chosen = chosen_entries(first, dims)
@@ -39,12 +39,12 @@ def draw_entries(axis: Any, time: np.ndarray, values: np.ndarray, dims: Sequence
 
 
 def _flat(place: tuple[int, ...], values: np.ndarray) -> int:
-    """The number of an entry of values (time, ...) among all."""
+    """Return the number of an entry of values (time, ...) among all."""
     return int(np.ravel_multi_index(place, values.shape[1:])) if place else 0
 
 
 def chosen_entries(values: np.ndarray, dims: Sequence[str]) -> list[tuple[tuple[int, ...], str, str | None]]:
-    """The entries of values (time, ...) in colours: place, colour and label."""
+    """Return the coloured entries of values (time, ...): place, colour and label."""
     if values.ndim == 1:
         return [((), colour(0), None)]
     places, _ = matched_entries(np.nan_to_num(values))

@@ -1,12 +1,12 @@
 """Figures, drawn from stored runs; runs and tables that a figure needs are computed once and stored.
 
-A figure is a module of the package `figures.<system>`, or of the one that a system outside names, with
+A figure is a module of the package `figures.<system>`, or of the package that an external system names, with
 
-    CAPTION   what is shown, true of every size; CLAIMS the ids of the claims it shows (may be empty)
-    PUBLISHED (optional) what is true of the full size alone: its numbers, and what came out
-    QUICK = False where no smaller request shows the effect: then there is no quick form
-    needs(quick=False)   a list of `Request` (a run of the flow) and `Table` (numbers that are no run)
-    draw(stored)         a matplotlib figure from what `needs` asked for, in that order
+    CAPTION   content, valid for every size; CLAIMS the ids of its claims (may be empty)
+    PUBLISHED (optional) facts of the full size only: its numbers, and the outcome
+    QUICK = False if no smaller request shows the effect: then there is no quick form
+    needs(quick=False)   a list of `Request` (a run of the flow) and `Table` (numbers without a run)
+    draw(stored)         a matplotlib figure from the results of `needs`, in that order
 
 The package stands beside odesim in the repository and above it in the order of imports, so it is found by name.
 """
@@ -51,13 +51,15 @@ class Request:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def case(self) -> Case:
-        """The request, resolved."""
+        """The request as a `Case`."""
         return Case.build(self.system, self.parameters, **self.options)
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Numbers that are no run (a closed form, a Monte Carlo estimate): columns made by `measure(**arguments)`."""
+    """Numbers that are not a run (a closed form, a Monte Carlo estimate): columns computed by
+    `measure(**arguments)`.
+    """
 
     name: str
     measure: Callable[..., Mapping[str, Any]]
@@ -65,7 +67,7 @@ class Table:
 
     @property
     def digest(self) -> str:
-        """Twelve characters that name the arguments and the source of the measurement."""
+        """Twelve characters that identify the arguments and the source of the measurement."""
         source = hashlib.sha256(inspect.getsource(self.measure).encode()).hexdigest()
         return digest_of({"name": self.name, "arguments": dict(self.arguments), "source": source})
 
@@ -78,14 +80,14 @@ class Stored:
     columns: Mapping[str, Any]
 
     def __getitem__(self, name: str) -> Any:
-        """A column by name."""
+        """Return a column by name."""
         return np.asarray(self.columns[name])
 
 
 def modules(system: str | None = None, only: str | None = None) -> list[tuple[str, str, ModuleType]]:
-    """(system, name, module) of the figures, of one system or all.  Raises `UsageError` for an unknown name.
+    """Return (system, name, module) of the figures, of one system or all. Raises `UsageError` for an unknown name.
 
-    Raises `MissingError` where the package is not there: an installed odesim is without it.
+    Raises `MissingError` without the package `figures`, which an installed odesim does not have.
     """
     found = []
     for owner, package in _packages(system).items():
@@ -98,7 +100,7 @@ def modules(system: str | None = None, only: str | None = None) -> list[tuple[st
 
 
 def _packages(system: str | None) -> dict[str, str]:
-    """The packages of figures of a system, the one that it names itself or ours, or of all systems that we draw."""
+    """Return the packages of figures of a system, its own or odesim's, or of all systems with figures."""
     if system is not None:
         chosen = find_system(system)
         system = derivations.reference(chosen)
@@ -112,7 +114,7 @@ def _packages(system: str | None) -> dict[str, str]:
 
 
 def _package() -> ModuleType:
-    """The package of figures that belongs to this odesim."""
+    """Return the package of figures that belongs to this odesim."""
     sentence = (
         "the figures are not installed: they are part of the repository of odesim; install odesim from a checkout"
     )
@@ -179,9 +181,9 @@ def make(
     root: Path = RUNS,
     say: Say | None = None,
 ) -> list[Path]:
-    """Draw figures into `out/<system>`, the runs they lack made first; returns the PNG files.
+    """Draw figures into `out/<system>`, after computing missing runs. Return the PNG files.
 
-    With `quick` the smaller requests of the figures, and every such figure says so and is named NAME-quick.png.
+    With `quick` smaller runs are made; every such figure has a note and is named NAME-quick.png.
     """
     paths = []
     for system, name, module in chosen:
@@ -204,7 +206,7 @@ def make(
 
 
 def captions(paths: Sequence[Path]) -> dict[str, str]:
-    """The caption of every figure that was made, by its path, as its folder's list has it."""
+    """Return the caption of every figure in `paths`, from the list in its folder."""
     found = {}
     for path in paths:
         entries = {entry["file"]: entry["caption"] for entry in read_json(path.parent / LIST)["figures"]}
@@ -213,7 +215,7 @@ def captions(paths: Sequence[Path]) -> dict[str, str]:
 
 
 def draw(module: ModuleType, stored: Sequence[Run | Stored], quick: bool = False) -> Any:
-    """The figure of a module in the house style; `quick` writes below it that the request was a smaller one."""
+    """Draw the figure of a module in the house style. `quick` writes below it that the runs were smaller."""
     import matplotlib as mpl
 
     from odesim.show.plot import STYLE
@@ -229,7 +231,7 @@ def draw(module: ModuleType, stored: Sequence[Run | Stored], quick: bool = False
 
 
 def _save(module: ModuleType, stored: Sequence[Run | Stored], path: Path, quick: bool) -> str:
-    """Write a figure as PNG and SVG, each with what is to be seen in words, which is returned."""
+    """Write a figure as PNG and SVG with its alternative text, and return this text."""
     import matplotlib as mpl
 
     from odesim.show.plot import STYLE
@@ -241,7 +243,7 @@ def _save(module: ModuleType, stored: Sequence[Run | Stored], path: Path, quick:
         kind = target.suffix[1:]
         noted = {"png": {"Software": "odesim", "Description": alt}, "svg": {"Date": None, "Description": alt}}[kind]
         try:
-            # Names in an SVG are drawn by chance unless salted, and the same picture twice would differ.
+            # Names in an SVG are random unless salted, and the same picture twice would differ.
             with mpl.rc_context(rc={**STYLE, "svg.hashsalt": path.stem}):
                 figure.savefig(temporary, format=kind, metadata=noted)
             temporary.replace(target)
@@ -253,7 +255,7 @@ def _save(module: ModuleType, stored: Sequence[Run | Stored], path: Path, quick:
 
 
 def caption_of(module: ModuleType, quick: bool) -> str:
-    """The caption of a figure: what it shows, then what is true of its size: the published one, or what was asked."""
+    """Return the caption of a figure: its content, then the numbers of its size, published or requested."""
     needed = module.needs(quick=quick)
     if not quick:
         return " ".join(filter(None, (module.CAPTION, getattr(module, "PUBLISHED", ""), seeds_of(needed))))
@@ -262,7 +264,7 @@ def caption_of(module: ModuleType, quick: bool) -> str:
 
 
 COUNTS = {"seeds": "seed", "replicas": "replica", "draws": "draw"}
-"""Arguments of a table that say how often something random was repeated, and the word for one."""
+"""Arguments of a table that give the number of random repetitions, and the word for one repetition."""
 
 
 def seeds_of(needed: Sequence[Request | Table]) -> str:
@@ -288,9 +290,9 @@ def seeds_of(needed: Sequence[Request | Table]) -> str:
 def _record(
     folder: Path, system: str, path: Path, words: Mapping[str, str], module: ModuleType, stored: Sequence[Any]
 ) -> None:
-    """Note a figure in the list of its folder, from which `odesim report` takes caption, claims and digest.
+    """Add a figure to the list in its folder, from which `odesim report` takes caption, claims and digest.
 
-    `words` are its caption and, for whom the picture is not to be seen, what is in it.
+    `words` are its caption and its alternative text.
     """
     try:
         known = read_json(folder / LIST)["figures"]

@@ -1,4 +1,4 @@
-"""The one legend of a picture: below its panels, each name once."""
+"""The single legend of a picture: below its panels, each name once."""
 
 import itertools
 import re
@@ -8,21 +8,21 @@ from typing import Any
 from odesim.show.alt import plain
 
 SMALL = 6.5
-"""Points."""
+"""Size of the letters in points."""
 LETTER = 0.048
-"""Inches that a letter of that size takes, on average."""
+"""Average width in inches of a letter of that size."""
 ROW = 0.14
-"""Inches of a row."""
+"""Height of a row in inches."""
 HANDLE = 0.4
-"""Inches of a mark and the space beside it."""
+"""Width in inches of a mark and the space next to it."""
 
 
 def gather(figure: Any, chosen: Sequence[Any] = ()) -> int:
     """Give a figure one legend below its panels: the labels of all panels in order, each once, others and theory last.
 
-    Legends of single panels go.  A figure that has a legend of its own keeps it.  A label longer than half of the width
-    is folded into several lines.  `chosen` are handles that take the place of the labels of the panels.  Returns the
-    number of lines of the legend.
+    Legends of single panels are removed. A figure with its own legend keeps it. A label longer than half of the width
+    is broken into several lines. `chosen` are handles that replace the labels of the panels. Returns the number of
+    lines of the legend.
     """
     if figure.legends:
         return 0
@@ -58,13 +58,15 @@ def lines(labels: Sequence[str], across: int) -> int:
 
 
 def _ends(count: int, across: int) -> list[int]:
-    """The first label of every column and the end: columns are filled from the left, the first ones are longer."""
+    """Return the first label of every column and the end. Columns are filled from the left, and the first ones are
+    longer.
+    """
     short, longer = divmod(count, across)
     return [0, *(short * (k + 1) + min(k + 1, longer) for k in range(across))]
 
 
 def fold(label: str, letters: int) -> str:
-    r"""Return a label in lines of at most `letters` letters as drawn; mathematics and words stay whole.
+    r"""Return a label in lines of at most `letters` letters as drawn; mathematics and words are not broken.
 
     >>> fold(r"closed form of $v$: one pattern, infinite width", 26)
     'closed form of $v$: one\npattern, infinite width'
@@ -79,7 +81,7 @@ def fold(label: str, letters: int) -> str:
 
 
 def _ordered(labels: list[str]) -> list[str]:
-    """Labels in order, those that differ in a number at their end together and by that number.
+    """Return labels in order; labels that differ only in a number at the end are grouped and sorted by it.
 
     >>> _ordered(["expert 7", "ODE", "expert 2"])
     ['expert 2', 'expert 7', 'ODE']
@@ -99,12 +101,12 @@ def _letters(line: str) -> int:
 
 
 def _is_theory(handle: Any) -> bool:
-    """Return True if the handle is that of a line that theory draws."""
+    """Return True if the handle is that of a line of theory."""
     return getattr(handle, "get_gid", lambda: None)() == "theory"
 
 
 def columns(labels: Sequence[str], width: float) -> int:
-    """Return how many columns of a legend, each as wide as its longest label, fit into `width` inches.
+    """Return the number of columns of a legend, each as wide as its longest label, that fit into `width` inches.
 
     >>> columns(["teacher 1", "teacher 2", "teacher 3"], 7.0), columns(["a" * 60, "b"], 3.0)
     (3, 1)

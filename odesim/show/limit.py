@@ -1,4 +1,4 @@
-"""The picture of comparisons over a size: distance of SGD from its flow, with the fitted exponent."""
+"""Picture of comparisons over a size: distance between SGD and its flow, with the fitted exponent."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ from odesim.show.column import STYLE, finish, head
 from odesim.study import limit
 
 SIZE = (COLUMN, 2.1)
-"""Inches, without title and legend."""
+"""Size in inches, without title and legend."""
 
 
 def draw(data: Any, heading: str = "") -> Any:
-    """Draw a data set of `odesim compare --over`: distances against the size, on logarithmic axes where both allow it.
+    """Draw a data set of `odesim compare --over`: distances against the size, on logarithmic axes if both allow it.
 
-    Every replica is a point. The solid line is the fitted power, the dashed one goes as the sampling noise
-    sqrt(step/batch), through the median at the smallest size.
+    Every replica is a point. The solid line is the fitted power, the dashed one is proportional to the sampling noise
+    sqrt(step/batch) and passes through the median at the smallest size.
     """
     import matplotlib as mpl
 
@@ -25,7 +25,7 @@ def draw(data: Any, heading: str = "") -> Any:
 
 
 def _drawn(data: Any, heading: str) -> Any:
-    """The figure, in the style of the picture."""
+    """Return the figure in the style of the picture."""
     from matplotlib.figure import Figure
 
     axis = limit.axis_of(data)

@@ -1,4 +1,4 @@
-"""Results in a notebook: a few lines with tables and a picture, one variable on given axes, and tables of pandas."""
+"""Results in a notebook: a few lines with tables and a picture, one variable in axes, and tables of pandas."""
 
 import base64
 import html
@@ -19,7 +19,7 @@ from odesim.study.comparison import Comparison
 from odesim.study.panels import choose
 
 DPI = 140
-"""At this density a picture of one column is as wide as half of a notebook."""
+"""Density at which a picture of one column is as wide as half of a notebook."""
 
 
 def trajectory_of(result: Any) -> Trajectory:
@@ -35,7 +35,7 @@ def pictures(result: Any) -> Mapping[str, Any]:
 
 
 def picture(result: Any) -> str:
-    """A result as HTML: its lines, its variables with what they mean, its summary, and its first picture."""
+    """Return a result as HTML: its lines, its variables with their meanings, its summary, and its first picture."""
     run = trajectory_of(result)
     variables = [[n, ", ".join(v.dims), "x".join(map(str, v.shape)), v.meaning] for n, v in run.state.items()]
     extras = [[n, ", ".join(v.dims), "x".join(map(str, v.shape)), v.meaning] for n, v in run.extras.items()]
@@ -86,7 +86,7 @@ def _image(name: str, figure: Any) -> str:
 
 
 def plot(result: Any, name: str | None, ax: Any) -> Any:
-    """Draw a variable of a result against time, of a comparison that of both runs; returns the axes."""
+    """Draw a variable of a result against time, for a comparison that of both runs. Return the axes."""
     both: list[str] = []
     if isinstance(result, Comparison):
         both = [key for key in result.first.state if key in result.second.state]
@@ -104,7 +104,7 @@ def plot(result: Any, name: str | None, ax: Any) -> Any:
 
 
 def table(result: Any) -> Any:
-    """A run as a data frame: times (and seeds) are rows, entries of variables columns, counted from 1."""
+    """Return a run as a data frame: times (and seeds) are rows, entries of variables columns, counted from 1."""
     pandas = _pandas()
     run = trajectory_of(result)
     moving = {name: v for name, v in run.state.items() if "time" in v.dims}
@@ -130,7 +130,7 @@ def frame(rows: list[Mapping[str, Any]]) -> Any:
 
 
 def _pandas() -> Any:
-    """The package pandas.  Raises `MissingError` where it is not installed."""
+    """Return the package pandas. Raises `MissingError` if it is not installed."""
     try:
         import pandas
     except ImportError:

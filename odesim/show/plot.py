@@ -1,4 +1,4 @@
-"""Pictures of runs, drawn from stored or fresh trajectories without running anything."""
+"""Pictures of runs, drawn from stored or new trajectories without computing anything."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ STYLE: Any = {
     "svg.fonttype": "path",
 }
 NARROW = 3.0
-"""Inches: the width of axes below which a legend lies inside."""
+"""Width in inches of axes below which the legend is inside."""
 
 
 def draw(
@@ -40,9 +40,9 @@ def draw(
     svg: bool = False,
     system: System | None = None,
 ) -> list[Path]:
-    """Draw a `Trajectory` or its data set into PNG files in `folder`, and SVG beside them; returns their paths.
+    """Draw a `Trajectory` or its data set into PNG files in `folder`, and SVG files if requested. Return their paths.
 
-    Every file says in words what is to be seen in it.  `system` is as in `figures`.
+    Every file has an alternative text. `system` is as in `figures`.
     """
     endings, made = ("png", "svg") if svg else ("png",), figures(run, system)
     for name, figure in made.items():
@@ -60,17 +60,17 @@ def save_figure(figure: Any, name: str, folder: Path, endings: Sequence[str]) ->
 
 
 def mpl_salt(name: str) -> Any:
-    """The same names inside an SVG every time: by default they are drawn by chance."""
+    """Context manager that fixes the names inside an SVG, which are random by default."""
     import matplotlib as mpl
 
     return mpl.rc_context({"svg.hashsalt": name})
 
 
 def figures(run: Any, system: System | None = None) -> Mapping[str, Any]:
-    """The figures of a run by name: those its system draws, otherwise every component against time.
+    """Return the figures of a run by name: those of its system, otherwise every component against time.
 
-    Every figure has the title of its run, the theory that its system declares, and one legend below its panels.  A
-    stored run of a system outside of odesim is drawn without that system's own code, unless `system` names it.
+    Every figure has the title of its run, the theory that its system declares, and one legend below its panels. A
+    stored run of a system outside of odesim is drawn without the code of this system, unless `system` names it.
     """
     if isinstance(run, Trajectory):
         dataset, known = run.dataset(), run.origin.known
@@ -95,14 +95,14 @@ def _finish(figure: Any, dataset: Any, system: Any) -> None:
 
 
 def _head(figure: Any, dataset: Any, system: Any) -> None:
-    """The title of a picture, folded at its width."""
+    """Return the title of a picture, broken at its width."""
     head(figure, title(dataset, system, LETTERS))
 
 
 def plot_variable(run: Trajectory, name: str, axis: Any = None) -> Any:
-    """Draw one variable against time into `axis`, or into a figure of its own with the title of the run.
+    """Draw one variable against time into `axis`, or into a new figure with the title of the run.
 
-    The legend lies below a figure of its own, beside wide axes and inside narrow ones.  Returns the axes.
+    The legend is below a new figure, next to wide axes, or inside narrow ones. Returns the axes.
     """
     own = axis is None
     variable = run.dataset()[name]
@@ -121,7 +121,7 @@ def plot_variable(run: Trajectory, name: str, axis: Any = None) -> Any:
 
 
 def plot_both(found: Comparison, name: str, axis: Any = None) -> Any:
-    """Draw one component of both runs of a comparison into `axis`, or into a figure of its own; returns the axes."""
+    """Draw one component of both runs of a comparison into `axis`, or into a new figure. Return the axes."""
     from odesim.show import compared
 
     with style():
@@ -146,7 +146,7 @@ def _one_panel(run: Trajectory) -> Any:
 
 
 def _legend(axis: Any, handles: Sequence[Any]) -> None:
-    """Add a legend beside the axes, or inside axes narrower than `NARROW`: beside, it would take half of the width."""
+    """Add a legend next to the axes, or inside axes narrower than `NARROW`, where it would take half of the width."""
     if not handles:
         return
     if axis.get_window_extent().width / axis.figure.get_dpi() < NARROW:
@@ -166,14 +166,14 @@ def _drawn(dataset: Any, system: Any) -> Mapping[str, Any]:
 
 
 REPLICAS = 8
-"""Replicas of a simulation that are drawn; more thin lines would hide each other."""
+"""Number of replicas of a simulation that are drawn. More thin lines would hide each other."""
 
 
 def of_replicas(dataset: Any, draw: Any) -> Mapping[str, Any]:
-    """The pictures of the first replica of a simulation, with the lines of some others thin behind its own.
+    """Return the pictures of the first replica of a simulation, with some other replicas as thin lines behind it.
 
-    Every line is of a run that was made: an entry-wise median over replicas of signed overlaps is of none, and shrinks
-    as their number grows.
+    Every line belongs to an actual run. An entry-wise median over replicas of signed overlaps would belong to no run,
+    and shrinks as their number grows.
     """
     replicas = dataset.sizes["seed"]
     shown = min(replicas, REPLICAS)
@@ -195,7 +195,9 @@ def of_replicas(dataset: Any, draw: Any) -> Mapping[str, Any]:
 
 
 def _panels(figure: Any) -> dict[tuple[str, int], Any]:
-    """The panels of a figure by their label, those of one label counted: replicas may have different panels."""
+    """Return the panels of a figure by their label; equal labels are numbered, because replicas may have different
+    panels.
+    """
     labels = [axis.get_label() for axis in figure.axes]
     return {
         (label, labels[:k].count(label)): axis for k, (label, axis) in enumerate(zip(labels, figure.axes, strict=True))
@@ -203,12 +205,12 @@ def _panels(figure: Any) -> dict[tuple[str, int], Any]:
 
 
 def _replica(dataset: Any, k: int) -> Any:
-    """One replica of a simulation as a run of its own."""
+    """Return one replica of a simulation as a separate run."""
     return dataset.isel(seed=k).assign_attrs(dataset.attrs, method=f"{dataset.attrs['method']} SGD")
 
 
 def _thinly(axis: Any, other: Any) -> None:
-    """Draw the lines of one axis into another, thin and behind what is there; those of its legend have no points."""
+    """Draw the lines of one axis into another, thin and in the background; lines of its legend have no points."""
     for line in other.lines:
         if np.size(line.get_xdata()) > 2:
             axis.plot(
@@ -218,7 +220,7 @@ def _thinly(axis: Any, other: Any) -> None:
 
 
 def components(dataset: Any) -> Any:
-    """Every variable with a time axis that moves against time, one panel each."""
+    """Draw every time-dependent variable that changes, one panel each."""
     from matplotlib.figure import Figure
 
     names = [str(name) for name in dataset if "time" in dataset[name].dims]

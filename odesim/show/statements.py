@@ -24,7 +24,7 @@ NAMED = re.compile(rf"\b({KINDS})s? ({NUMBER}(?:(?:, | and ){NUMBER})*)")
 
 
 def statements_in(place: str) -> list[str]:
-    """The numbered statements that a place in a paper names.
+    """Return the numbered statements that a place in a paper names.
 
     Example:
         >>> statements_in("Theorems 4.2, 4.3")
@@ -47,7 +47,7 @@ def coverage(system: System) -> dict[str, list[str]]:
 
 
 def table(system: System, verdicts: Sequence[Mapping[str, Any]]) -> str:
-    """A Markdown page: every numbered statement with its verdicts, then the claims on what has no number."""
+    """Return a Markdown page: every numbered statement with its verdicts, then the claims on unnumbered results."""
     reasons, covered = load(system.numbered), coverage(system)
     by_claim: dict[str, list[Mapping[str, Any]]] = {}
     for verdict in verdicts:

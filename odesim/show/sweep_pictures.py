@@ -1,4 +1,4 @@
-"""The picture of a sweep: what was measured over the first swept name, coloured by the second, hitting times first."""
+"""Picture of a sweep: hitting times and other measures over the first swept name, coloured by the second."""
 
 import dataclasses
 import re
@@ -19,16 +19,16 @@ from odesim.study import limit
 from odesim.sweeps.swept import headlines, hitting_times, read
 
 PANELS = 6
-"""Measures that are drawn."""
+"""Largest number of measures that are drawn."""
 RUNS = ("seed", "replica")
 """Names along which a sweep repeats a run."""
 ZERO = 1e-8
-"""Numbers that are all smaller are what the integrator leaves."""
+"""Size below which numbers are rounding of the integrator."""
 TICKS = 4
-"""Swept values that are written at an axis, unless its powers of ten are: from `DECADES` on."""
+"""Largest number of swept values that are written at an axis; from `DECADES` decades on powers of ten are written."""
 DECADES = 2
 COUNTED = ("evaluations", "outcome_time")
-"""Numbers of every run that are no measure of the model."""
+"""Numbers of every run that are not measures of the model."""
 STYLES = ("-", "--")
 
 
@@ -49,7 +49,7 @@ class Measure:
 
     @property
     def varies(self) -> bool:
-        """True if there is something to see: hitting times that are reached, or numbers that differ over the grid."""
+        """True if there is something to draw: reached hitting times, or numbers that differ over the grid."""
         values = self.all
         if self.is_time:
             return bool(values.size)
@@ -57,11 +57,11 @@ class Measure:
 
 
 def draw(data: Any, manifest: Mapping[str, Any], system: System | None = None) -> dict[str, Any]:
-    """The figure `sweep` of the data set of a sweep with its manifest; none where no measure varies over the grid.
+    """Return the figure `sweep` of the data set of a sweep with its manifest; none if no measure varies over the grid.
 
-    A point is the median of the runs that differ in their seed or replica alone, a bar reaches from the least of them
-    to the largest.  Of many hitting times the first is drawn, and the last where the last is reached.  Comparisons of
-    SGD with its flow have a picture of their own (`odesim.show.limit`).
+    A point is the median of the runs that differ only in seed or replica, and a bar is their range. Of many hitting
+    times the first is drawn, and the last if it is reached. Comparisons of SGD with its flow have another picture
+    (`odesim.show.limit`).
     """
     from matplotlib.figure import Figure
 
@@ -83,9 +83,9 @@ def draw(data: Any, manifest: Mapping[str, Any], system: System | None = None) -
 
 
 def redraw(folder: Path, svg: bool = False, system: System | None = None) -> list[Path]:
-    """Draw the picture of a stored sweep into its folder; returns the files, none where nothing differs over the grid.
+    """Draw the picture of a stored sweep into its folder. Return the files, none if nothing differs over the grid.
 
-    `system` is that of the sweep, where it is outside of odesim.
+    `system` is that of the sweep, if it is outside of odesim.
     """
     from odesim.request.stored_system import system_of
     from odesim.store import replace_pictures
@@ -103,7 +103,7 @@ def redraw(folder: Path, svg: bool = False, system: System | None = None) -> lis
 
 
 def swept_axes(data: Any) -> list[str]:
-    """The swept names that have several values, those that repeat runs left out unless there is no other."""
+    """Return the swept names that have several values, without those that repeat runs unless there are no others."""
     several = [str(name) for name in data["outcome"].dims if data.sizes[name] > 1]
     return [name for name in several if name not in RUNS] or several[:1]
 
@@ -124,7 +124,7 @@ def measures(data: Any, axes: list[str], system: System | None) -> list[Measure]
 
 
 def _hits(values: Any, grid: list[str]) -> dict[str, Any]:
-    """The first hitting time of any entry, and the last over the last index, where each counts when it is first hit."""
+    """Return the first hitting time of any entry, and the last over the last index, for the first hit of each."""
     inner = [dim for dim in values.dims if dim not in grid and dim not in RUNS]
     if not inner:
         return {"": values}
@@ -135,7 +135,7 @@ def _hits(values: Any, grid: list[str]) -> dict[str, Any]:
 
 
 def _arranged(values: Any, axes: list[str]) -> np.ndarray:
-    """Values (runs, first axis, second axis, others): names that are not there have one entry."""
+    """Return values (runs, first axis, second axis, others); missing names have one entry."""
     runs = [dim for dim in values.dims if dim in RUNS and dim not in axes[:2]]
     shown = [dim for dim in axes[:2] if dim in values.dims]
     others = [dim for dim in values.dims if dim not in (*runs, *shown)]
@@ -145,7 +145,7 @@ def _arranged(values: Any, axes: list[str]) -> np.ndarray:
 
 
 def _words(name: str, data: Any, system: System | None) -> str:
-    """The label of a headline number: what its system says that it is, else its name in words."""
+    """Return the label of a headline number: its meaning in the system, or its name in words."""
     from derivations.contract import load
     from derivations.headlines import COMMON
 
@@ -156,7 +156,7 @@ def _words(name: str, data: Any, system: System | None) -> str:
 
 
 def name_of(name: str, system: System | None) -> str:
-    """A swept name as mathematics, or in the words of the parameter's meaning where it has no symbol."""
+    """Return a swept name as mathematics, or the meaning of the parameter if it has no symbol."""
     sizes = system.sizes if system is not None else {}
     symbol = symbol_of(name, sizes)
     fields = getattr(system.parameters, "__dataclass_fields__", {}) if system is not None else {}
@@ -191,7 +191,7 @@ def _panel(axis: Any, data: Any, axes: list[str], measure: Measure, system: Syst
 
 
 def _line(axis: Any, x: np.ndarray, values: np.ndarray, shade: str, dashes: str) -> None:
-    """Medians of runs (runs, points) with their ranges; a point that half of the runs do not reach is left out."""
+    """Draw medians of runs (runs, points) with their ranges; a point that half of the runs do not reach is left out."""
     order = np.argsort(x)
     middle = np.median(values, axis=0)
     reached = np.where(np.isfinite(values), values, np.nan)
@@ -206,7 +206,7 @@ def _line(axis: Any, x: np.ndarray, values: np.ndarray, shade: str, dashes: str)
 
 
 def _scales(axis: Any, x: np.ndarray | None, measure: Measure) -> None:
-    """Logarithmic axes where what they show spans a decade; and how many runs never reached what is measured."""
+    """Set logarithmic axes for values that span a decade, and note the number of runs without the measured event."""
     drawn = any(len(line.get_xdata()) for line in axis.lines)  # a logarithmic axis without data cannot be drawn
     for set_scale, values in ((axis.set_xscale, x), (axis.set_yscale, measure.all)):
         if drawn and values is not None and values.min() > 0 and values.max() >= 10 * values.min():

@@ -12,7 +12,7 @@ GREEK = (
 
 
 def split_meaning(meaning: str) -> tuple[str, str]:
-    """Return the words of a component's meaning, and its symbol, which stands in parentheses at its end.
+    """Return the words of a component's meaning, and its symbol, which is in parentheses at the end.
 
     Example:
         >>> split_meaning("expert alignment w_i . w*_j (gamma^(2)_ij)")
@@ -31,7 +31,7 @@ def split_meaning(meaning: str) -> tuple[str, str]:
 
 
 def as_mathematics(symbol: str) -> str:
-    r"""Return a symbol as matplotlib writes mathematics; "" for an empty one.
+    r"""Return a symbol as mathematics of matplotlib; "" for an empty one.
 
     Example:
         >>> as_mathematics("gamma^(2)_ij"), as_mathematics("kappa_{m,j,c}")
@@ -54,7 +54,7 @@ def as_mathematics(symbol: str) -> str:
 
 
 def symbol_of(name: str, symbols: Mapping[str, str] | None = None) -> str:
-    r"""Return the name of a parameter as mathematics: the symbol that `symbols` give it, else what its name says.
+    r"""Return the name of a parameter as mathematics: the symbol in `symbols`, otherwise one made from the name.
 
     Example:
         >>> symbol_of("m_star"), symbol_of("eta_r"), symbol_of("rate"), symbol_of("neurons", {"neurons": "N"})
@@ -66,7 +66,7 @@ def symbol_of(name: str, symbols: Mapping[str, str] | None = None) -> str:
 
 
 def _subscript(text: str) -> str:
-    """A subscript: indices and Greek letters as they are, a word upright.
+    """Return a subscript: indices and Greek letters unchanged, a word upright.
 
     >>> _subscript("ij"), _subscript("kappa"), _subscript("local")
     ('ij', 'kappa', '\\\\mathrm{local}')
@@ -87,7 +87,7 @@ def label_of(meaning: str, name: str) -> str:
     """
     words, symbol = split_meaning(meaning)
     product = re.search(r"\s+(\S+ \. \S+)", words)
-    if product and (symbol in (name, "") or re.fullmatch(r"(\w+_)?[MQP]_[a-z]+", symbol)):  # an array, no symbol
+    if product and (symbol in (name, "") or re.fullmatch(r"(\w+_)?[MQP]_[a-z]+", symbol)):  # an array, not a symbol
         return f"{words.replace(product[0], '')} {as_mathematics(product[1])}"
     if not symbol:
         return re.sub(r" ([A-Z])$", r" $\1$", words) or name
@@ -96,7 +96,7 @@ def label_of(meaning: str, name: str) -> str:
 
 
 def in_lines(label: str) -> str:
-    r"""Return a label in lines of about 24 characters, mathematics kept whole.
+    r"""Return a label in lines of about 24 characters, without breaking mathematics.
 
     Example:
         >>> in_lines("overlap of a student with the teacher that it found $M_{ij}$")

@@ -1,4 +1,4 @@
-"""The one title of every picture of a run: model, method, sizes, seed and step in one small line."""
+"""Title of every picture of a run: model, method, sizes, seed and step in one small line."""
 
 import json
 import math
@@ -10,15 +10,15 @@ from odesim.show.alt import plain
 from odesim.show.symbols import as_mathematics
 
 WIDTH = 118
-"""Characters of a line of a title in a picture as wide as a page."""
+"""Characters of a line of a title in a picture of the width of a page."""
 METHODS = {"flow": "ODE", "explicit": "SGD", "compressed": "compressed SGD", "observed": "observed weights"}
 
 
 def title(run: Any, system: Any = None, width: int = WIDTH) -> str:
-    """Model and method, then its sizes under their symbols, seed or replicas, step and batch.
+    """Return model and method, then the sizes with their symbols, seed or replicas, step and batch.
 
-    It is one line; words that pass `width` characters go into a second.  `run` is a data set of a run; what it does not
-    say is left out.  Of the parameters the title names those that the system calls `sizes`.
+    It is one line; words beyond `width` characters go into a second. `run` is a data set of a run; missing values are
+    left out. Of the parameters the title names those that the system calls `sizes`.
     """
     given = json.loads(run.attrs.get("parameters", "{}"))
     options = json.loads(run.attrs.get("options", "{}"))
@@ -27,7 +27,7 @@ def title(run: Any, system: Any = None, width: int = WIDTH) -> str:
 
 
 def sweep_title(data: Any, manifest: Mapping[str, Any], system: Any, over: Sequence[str], width: int = WIDTH) -> str:
-    """The title of a sweep: model and method, the swept names, then sizes that are alike in all runs."""
+    """The title of a sweep: model and method, the swept names, then sizes that are equal in all runs."""
     cell = manifest.get("first_cell", {})
     name = system.name if system is not None else outside.last_name(str(data.attrs.get("system", "")))
     how = METHODS.get(str(cell.get("method", "")), "run")
@@ -38,7 +38,7 @@ def sweep_title(data: Any, manifest: Mapping[str, Any], system: Any, over: Seque
 
 
 def _origin(run: Any, system: Any) -> str:
-    """The model, its stage where it is not the first, and what was followed."""
+    """Return the model, its stage if it is not the first, and the tier or method."""
     name = system.name if system is not None else outside.last_name(str(run.attrs.get("system", "")))
     stage, method = (str(run.attrs.get(key, "")) for key in ("stage", "method"))
     known = _stage(system, stage)
@@ -52,7 +52,7 @@ def _origin(run: Any, system: Any) -> str:
         how = "one step"
     tier = str(run.attrs.get("tier", ""))
     if method == "flow" and how == METHODS["flow"] and known is not None and tier not in ("", known.tiers[0]):
-        how += f" ({_words(tier)})"  # another level of description gives other numbers
+        how += f" ({_words(tier)})"  # another tier gives other numbers
     first = next((known.name for known in system.stages), stage) if system is not None else stage
     return f"{name}{f', {_words(stage)}' if stage and stage != first else ''}" + (f": {how}" if how else "")
 
@@ -63,7 +63,7 @@ def _stage(system: Any, name: str) -> Any:
 
 
 def _words(stage: str) -> str:
-    """The name of a stage or tier as it is read.
+    """Return the name of a stage or tier for readers.
 
     >>> _words("phase3"), _words("post-tune"), _words("R3")
     ('phase 3', 'post tune', 'R3')
@@ -74,13 +74,13 @@ def _words(stage: str) -> str:
 
 
 def _sizes(given: Mapping[str, Any], system: Any) -> list[str]:
-    """The sizes under their symbols."""
+    """Return the sizes with their symbols."""
     sizes = dict(system.sizes) if system is not None else {}
     return [equal(symbol, given[name]) for name, symbol in sizes.items() if given.get(name) is not None]
 
 
 def _draws(run: Any, options: Mapping[str, Any], system: Any) -> list[str]:
-    """Seed, or the number of replicas with the seed they start from; step and batch of training."""
+    """Return seed, or the number of replicas with their first seed; step and batch of training."""
     replicas = run.sizes.get("seed", 0) if "seed" in run.dims else run.attrs.get("replicas", 0)
     stage = _stage(system, str(run.attrs.get("stage", "")))
     symbol = getattr(stage, "step_symbol", "eta")
@@ -98,7 +98,7 @@ def _draws(run: Any, options: Mapping[str, Any], system: Any) -> list[str]:
 
 
 def equal(symbol: str, value: Any) -> str:
-    r"""A symbol, as it is declared or as mathematics, and its value.
+    r"""Return a symbol, as declared or as mathematics, and its value.
 
     >>> equal("m*", 5), equal("d", 10**6), equal("eta/d", 0.25)
     ('$m^{*} = 5$', '$d = 10^6$', '$\\eta/d = 0.25$')
@@ -109,7 +109,7 @@ def equal(symbol: str, value: Any) -> str:
 
 
 def number(value: Any) -> str:
-    """A number as it is read: 1000, a power of ten from 1e4 on, six digits of any other.
+    """Return a number for readers: 1000, a power of ten from 1e4 on, six digits of any other.
 
     >>> number(1000), number(1000000), number(2.5e7), number(0.001), number(0.25)
     ('1000', '$10^6$', '$2.5 \\\\times 10^7$', '0.001', '0.25')
@@ -125,7 +125,7 @@ def number(value: Any) -> str:
 
 
 def _folded(head: str, words: list[str], width: int) -> list[str]:
-    """The head and words parted by commas, in lines of at most `width` characters, mathematics counted as drawn."""
+    """Return the head and words separated by commas, in lines of at most `width` characters, as drawn."""
     lines = [head]
     for k, word in enumerate(words):
         mark = " · " if k == 0 else ", "

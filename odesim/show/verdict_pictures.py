@@ -1,4 +1,4 @@
-"""The picture of every verdict: what was measured, against what was claimed, as a small vector graphic."""
+"""Picture of every verdict: the measured values and the claim, as a small vector graphic."""
 
 import fractions
 import itertools
@@ -17,13 +17,13 @@ from odesim.store.files import replacing, storing
 
 FOLDER = "evidence"
 FOUND = "#0072b2"
-"""The colour of what was measured; the claim is black."""
+"""Colour of measured values; the claim is black."""
 RIVALS = PALETTE[1:COLOURED]
 """The colours of rejected rivals."""
 PANELS, ACROSS = 6, 3
-"""At most so many parts are drawn, so many side by side; the deciding one comes first."""
+"""Largest number of parts that are drawn, and of parts in a row; the deciding part comes first."""
 RANGE, DECADE, LABELLED = 4, 10, 6
-"""Sizes are on a logarithmic axis from this ratio on, measurements from a decade; so many sizes are written at it."""
+"""Ratios from which sizes and measurements have a logarithmic axis, and the largest number of sizes written at it."""
 
 
 def draw_all(verdicts: Sequence[Mapping[str, Any]], folder: Path) -> None:
@@ -66,9 +66,9 @@ def _has_claim(verdict: Mapping[str, Any]) -> bool:
 def draw(verdict: Mapping[str, Any], *, titled: bool = True) -> Any:
     """A `matplotlib.figure.Figure`: a panel for every part, the deciding one first.
 
-    Against the coordinate of the sweep where one is swept over numbers, logarithmically from a ratio of four on;
-    otherwise case by case.  The claimed value and its margin are drawn where the verdict holds one number; what is
-    claimed to grow like a power is divided by it.  `titled` names claim and answer above.
+    Measurements are drawn against a swept number, with a logarithmic axis from a ratio of four on; otherwise case by
+    case. The claimed value and its margin are drawn if the verdict has one number. Measurements of a claimed power law
+    are divided by this power. `titled` adds a title with claim and answer.
     """
     from matplotlib.figure import Figure
 
@@ -86,7 +86,7 @@ def draw(verdict: Mapping[str, Any], *, titled: bool = True) -> Any:
         axis.set_title(name, fontsize=8, loc="left")
         if decides:
             _claimed(axis, verdict, samples)
-    for axis in list(axes):  # what the panels leave of the last row
+    for axis in list(axes):  # the rest of the last row
         axis.set_visible(False)
     if titled:
         title = (
@@ -110,14 +110,14 @@ def _parts(verdict: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[Any, in
 
 
 def _number(value: Any) -> float:
-    """Return a measurement as the number that is drawn: of a comparison of sampled means its relative difference."""
+    """Return a measurement as the number that is drawn: for a comparison of sampled means, its relative difference."""
     return relative(value) if isinstance(value, Mapping) else float(value)
 
 
 def _panel(axis: Any, samples: Sequence[tuple[Mapping[str, Any], int, float]], power: float | None = None) -> None:
-    """The measurements as points, against the swept coordinate or case by case, less a power of it where one is given.
+    """Draw the measurements as points, against the swept coordinate or case by case, divided by a given power of it.
 
-    A law over many decades shows its deviations only when what it claims is taken out.
+    Deviations from a law over many decades are visible only after division by the law.
     """
     swept = _swept([point for point, _, _ in samples])
     finite = [(p, y) for p, _, y in samples if math.isfinite(y)]
@@ -143,7 +143,7 @@ def _panel(axis: Any, samples: Sequence[tuple[Mapping[str, Any], int, float]], p
         _joined(axis, [seed for p, seed, y in samples if math.isfinite(y)], x, y)
     if len(finite) < len(samples):
         words = f"{len(samples) - len(finite)} never reached"
-        axis.text(1.0, 1.02, words, transform=axis.transAxes, fontsize=7, ha="right")  # off the data
+        axis.text(1.0, 1.02, words, transform=axis.transAxes, fontsize=7, ha="right")  # outside of the data
 
 
 def _size(value: float) -> str:
@@ -158,16 +158,16 @@ def _size(value: float) -> str:
 
 
 def _joined(axis: Any, seeds: Sequence[int], x: Sequence[float], y: Sequence[float]) -> None:
-    """The measurements of a seed joined by a thin line, where it has one at every size."""
+    """Join the measurements of a seed by a thin line, if it has one at every size."""
     from matplotlib.collections import LineCollection
 
     runs = [sorted((u, v) for s, u, v in zip(seeds, x, y, strict=True) if s == seed) for seed in dict.fromkeys(seeds)]
-    if all(len({u for u, _ in run}) == len(run) for run in runs):  # several cases of a seed at one size are no curve
+    if all(len({u for u, _ in run}) == len(run) for run in runs):  # several cases of a seed at one size are not a curve
         axis.add_collection(LineCollection(runs, colors=FOUND, linewidths=0.5, alpha=0.4), autolim=False)
 
 
 def _share(axis: Any, verdict: Mapping[str, Any]) -> None:
-    """The share of a yes-or-no measurement with its interval."""
+    """Draw the share of a yes-or-no measurement with its interval."""
     low, high = verdict["interval"]
     share = verdict["estimate"]
     axis.errorbar([0], [share], yerr=[[share - low], [high - share]], fmt="o", ms=4, capsize=4, color=FOUND)
@@ -177,7 +177,7 @@ def _share(axis: Any, verdict: Mapping[str, Any]) -> None:
 
 
 def _swept(points: Sequence[Mapping[str, Any]]) -> str:
-    """The coordinate with the most values, where they are numbers; empty where no coordinate is swept."""
+    """Return the numerical coordinate with the most values; empty if no coordinate is swept."""
     numbers: dict[str, set[float]] = {}
     for name in points[0]:
         found = [point[name] for point in points if name in point]
@@ -188,7 +188,7 @@ def _swept(points: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _claimed(axis: Any, verdict: Mapping[str, Any], samples: Sequence[tuple[Any, int, float]]) -> None:
-    """The claimed value or bound with its margin and what was found; for a power, the lines through the points."""
+    """Draw the claimed value or bound with its margin and the estimate; for a power, the lines through the points."""
     predicted, margin = verdict["predicted"], verdict["margin"]
     if verdict["law"] == "Power":
         _power(axis, verdict, samples)
@@ -204,7 +204,9 @@ def _claimed(axis: Any, verdict: Mapping[str, Any], samples: Sequence[tuple[Any,
 
 
 def _power(axis: Any, verdict: Mapping[str, Any], samples: Sequence[tuple[Any, int, float]]) -> None:
-    """Through the middle of the points, which are less the claimed power: the claim, the fit, and rejected rivals."""
+    """Draw the claim, the fit, and rejected rivals through the middle of the points, which are divided by the claimed
+    power.
+    """
     import numpy as np
 
     from derivations import scaling
@@ -218,7 +220,7 @@ def _power(axis: Any, verdict: Mapping[str, Any], samples: Sequence[tuple[Any, i
     ends = np.linspace(u.min(), u.max(), 33)
 
     def through(exponent: float, logarithm: float = 0.0) -> Any:
-        """A law without its factor and the claimed power, lifted to the middle of the points."""
+        """Return a law divided by the claimed power, shifted to the middle of the points."""
         own, there = (
             (exponent - claim) * w + (logarithm * np.log(scaling.logarithm(np.exp(w))) if logarithm else 0.0)
             for w in (u, ends)
@@ -259,7 +261,7 @@ def _law(over: str, exponent: float, logarithm: float = 0.0) -> str:
 
 
 def _exponent(value: float) -> str:
-    """An exponent: a fraction of small numbers where it is one."""
+    """Return an exponent, as a fraction of small numbers if possible."""
     near = fractions.Fraction(value).limit_denominator(6)
     return str(near) if abs(float(near) - value) < 1e-9 else f"{value:.4g}"
 
@@ -269,7 +271,7 @@ NAMES = re.compile(rf"[A-Za-z]\w*(?:\^{EXPONENT})?(?: \(log [A-Za-z]\w*\)\^{EXPO
 
 
 def rival(name: str) -> Any:
-    """The law of a rival by its name, or `None` for one whose name says no exponent.
+    """Return the law of a rival by its name, or None for a name without an exponent.
 
     Example:
         >>> rival("d^0.5").exponent, rival("sqrt(d) log d").logarithm, rival("d^{k/2}")

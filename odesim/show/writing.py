@@ -1,4 +1,4 @@
-"""Pages that are one file: the templates they are made from, and how they are written."""
+"""Single-file pages: their templates, and atomic writing."""
 
 import os
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from odesim.store.files import replacing
 
 
 def write(page: Callable[[], str], out: str | os.PathLike[str], overwrite: bool, what: str) -> Path:
-    """Write a page to the file `out`, at once or not at all; returns its path.
+    """Write a page to the file `out`, atomically. Return its path.
 
-    Raises `UsageError`, before the page is made, for an `out` that is a folder, lies in none, or is there without
+    Raises `UsageError`, before the page is made, for an `out` that is a folder, has no parent folder, or exists without
     `overwrite`.
     """
     target = Path(out)
     if target.is_dir():
-        raise UsageError(f"{target} is a folder, but the {what} is one file; give the name of one")
+        raise UsageError(f"{target} is a folder, but the {what} is a single file; give the name of a file")
     if target.exists() and not overwrite:
         raise UsageError(f"{target} exists; --overwrite replaces it, or choose another name")
     if not target.parent.is_dir():
@@ -32,19 +32,19 @@ def write(page: Callable[[], str], out: str | os.PathLike[str], overwrite: bool,
 
 
 def environment() -> Any:
-    """Jinja with everything escaped but what filters make safe themselves."""
+    """Return Jinja's environment with everything escaped, except text that filters mark as safe."""
     environment = _environment(autoescape=True)
-    environment.policies["json.dumps_kwargs"] = {}  # in the order in which things were said
+    environment.policies["json.dumps_kwargs"] = {}  # in the order of the messages
     return environment
 
 
 def plain_environment() -> Any:
-    """Jinja for texts that are no pages, such as programs: nothing is escaped."""
+    """Return Jinja's environment for texts other than pages, such as programs, without escaping."""
     return _environment(keep_trailing_newline=True)
 
 
 def _environment(**options: Any) -> Any:
-    """Jinja with the templates of this package, in which a name that is not there is an error."""
+    """Return Jinja's environment with the templates of this package, in which an unknown name is an error."""
     import jinja2
 
     return jinja2.Environment(

@@ -30,27 +30,29 @@ TOLERANCES = types.Tuple((number, number, types.boolean))
 ENGINE = "from odesim.code.engine import FLOW"
 MARCH = "whole(table, whole, RULE, LIMITS, TOLERANCES, whole, numbers, types.int64[::1])"
 WRITERS = (__name__, lanes.__name__, lane_loops.__name__, cubics.__name__, scalar_source.__module__)
-"""The modules that write a flow's modules, or whose functions are copied into them."""
+"""Modules that write the generated module of a flow, or whose functions are copied into it."""
 
 
 def compiled_lanes(kernels: Mapping[str, Kernel], n: int) -> ModuleType:
-    """The compiled functions `march_lanes` and `slopes_at` of a flow of n entries."""
+    """Return the compiled functions `march_lanes` and `slopes_at` of a flow of n entries."""
     return load_module("lanes", cache.remembered(_stem("lanes", kernels), WRITERS, lambda: lanes_text(kernels, n)))
 
 
 def compiled_blocks(kernels: Mapping[str, Kernel], n: int) -> ModuleType:
-    """The compiled functions `block_slope` and `block_jacobian` of a flow, by which stiff flows go on."""
+    """Return the compiled functions `block_slope` and `block_jacobian` of a flow, with which stiff flows continue."""
     return load_module("blocks", cache.remembered(_stem("blocks", kernels), WRITERS, lambda: blocks_text(kernels, n)))
 
 
 def _stem(kind: str, kernels: Mapping[str, Kernel]) -> str:
-    """A name with a digest of the slopes and of the method's coefficients, which stand in the text as numbers."""
+    """Return a name with a digest of the slopes and of the method's coefficients, which are numbers in the generated
+    text.
+    """
     said = repr([(name, list(kernel.outputs.items())) for name, kernel in kernels.items()])
     return f"{kind}_{hashlib.sha256(said.encode() + weights().tobytes()).hexdigest()[:16]}"
 
 
 def lanes_text(kernels: Mapping[str, Kernel], n: int) -> str:
-    """The module of the lanes of a flow."""
+    """Return the module of the lanes of a flow."""
     slopes = kernels["slopes"]
     inner = [scalar_source("slopes", slopes)]
     inner += [inspect.getsource(function) for function in (cubics.measure, cubics.bump, cubics.turning)]
@@ -62,7 +64,7 @@ def lanes_text(kernels: Mapping[str, Kernel], n: int) -> str:
 
 
 def blocks_text(kernels: Mapping[str, Kernel], n: int) -> str:
-    """The module of the functions of a flow as a block."""
+    """Return the module of the functions of a flow as a block."""
     inner = [f"@njit(**INNER)\n{scalar_source(name, kernel)}" for name, kernel in kernels.items()]
     entries = [f"@compiled(FLOW, **POINTED)\n{text}" for text in lanes.block_functions(kernels["slopes"], n)]
     return "\n\n".join([HEAD + ENGINE, *inner, *entries])

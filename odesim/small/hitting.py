@@ -1,4 +1,4 @@
-"""Hitting times of small flows given as SymPy expressions: one of them, or many at once."""
+"""Hitting times of small flows given as SymPy expressions, for one flow or for many at once."""
 
 import dataclasses
 import functools
@@ -24,13 +24,13 @@ FUNCTIONS = (
 LOGICAL = ("And", "Or", "Not")
 """Logical functions that the conditions of a `Piecewise` may contain in addition to comparisons."""
 LIMITED, STILL = 4, 5
-"""The status of a flow whose steps are limited by stability, of one whose slopes are 0 and may have underflowed."""
+"""Status of a flow whose steps are limited by stability, and of one whose slopes are 0, possibly by underflow."""
 Limits = tuple[float, float]
-"""The horizon and the longest step."""
+"""Horizon and longest step."""
 CLOCKED = 1000
-"""Steps from 0 to the horizon, at least, of a flow whose slopes depend on time."""
+"""Smallest number of steps from 0 to the horizon for a flow whose slopes depend on time."""
 UNDERFLOW = 1e-100
-"""Below this size slopes that are 0 may have underflowed."""
+"""Size of the state below which slopes of 0 may be underflow."""
 FLOATS = frozenset({float})
 
 
@@ -67,7 +67,7 @@ class Flow:
 
         if not isinstance(self.slopes, Mapping):
             raise UsageError(f"a flow maps every entry to its slope, such as {{m: m**2}}, but got {self.slopes!r:.60}")
-        # Names in the program: a SymPy symbol as a key stands for its name.
+        # Names in the program; a SymPy symbol as a key is replaced by its name.
         object.__setattr__(self, "slopes", {str(name): slope for name, slope in self.slopes.items()})
         for name, slope in self.slopes.items():
             expression = sympy.sympify(slope)
@@ -115,7 +115,7 @@ class Flow:
         return any(given[name] != 0 and not given[name].free_symbols for name in used & given.keys())
 
     def _limits(self, until: float) -> Limits:
-        """The horizon and the longest step."""
+        """Return the horizon and the longest step."""
         if self.longest is not None:
             return until, float(self.longest)
         return until, until / CLOCKED if self._clocked else math.inf
@@ -218,7 +218,7 @@ class Flow:
         rule, until, tolerances = crossing_of(self.states, entry, level, direction, absolute, until, rtol, atol)
         if not (absolute and direction < 0):
             return self._times(table, rule, until, tolerances).reshape(shape)
-        # Before its size falls to the level an entry keeps its sign; its size would turn at zero, between two steps.
+        # Before its size falls to the level, an entry keeps its sign; its size would turn at zero, between two steps.
         where, level, *_ = rule
         start, found = table[:, where], np.zeros(len(table))
         for sign in (1.0, -1.0):
@@ -230,7 +230,7 @@ class Flow:
     def _by_tolerance(
         self, table: np.ndarray, tolerances: Tolerances, limits: Limits
     ) -> list[tuple[np.ndarray, blocks.Tolerances]]:
-        """Places of the flows that have one absolute tolerance, and how they are stepped; raises `UsageError` for
+        """Yield the places of flows with one absolute tolerance, and their method. Raises `UsageError` for
         underflow.
         """
         from odesim.small.lane_loops import resolution
@@ -256,7 +256,7 @@ class Flow:
             )
 
     def _times(self, table: np.ndarray, rule: Rule, until: float, tolerances: Tolerances) -> np.ndarray:
-        """The hitting times of the rows of a table."""
+        """Return the hitting times of the rows of a table."""
         found, status, limits = np.empty(len(table)), np.empty(len(table), np.int64), self._limits(until)
         worst = self._lanes.march_lanes(
             table, len(self.slopes), rule, limits, tolerances, blocks.MOST_STEPS, found, status
@@ -275,7 +275,7 @@ class Flow:
         return found
 
     def _table(self, values: Mapping[Any, Any], atol: float | None) -> tuple[np.ndarray, tuple[int, ...]]:
-        """States and parameters as rows (flows, names), and the shape of the result."""
+        """Return states and parameters as rows (flows, names), and the shape of the result."""
         if not isinstance(values, Mapping):
             raise UsageError(f"values maps every entry and parameter to a number, but got {values!r:.60}")
         values = {str(name): value for name, value in values.items()}
@@ -288,7 +288,7 @@ class Flow:
                 f"the flow needs values of {', '.join(self.states)} at time 0 {given}, "
                 f"but got {', '.join(values) or 'none'}"
             )
-        if FLOATS.issuperset(map(type, row)):  # one flow, which the rest would double the time of
+        if FLOATS.issuperset(map(type, row)):  # for one flow the rest would double the time
             table = np.array([row])
             if not math.isfinite(sum(row)):
                 self._require_finite(table)
@@ -313,7 +313,7 @@ class Flow:
         return table.reshape(-1, len(columns)), shape
 
     def _require_sizes(self, table: np.ndarray) -> None:
-        """Raise `UsageError` for entries at 0, to which no error can be relative."""
+        """Raise `UsageError` for entries at 0, because no error can be relative to them."""
         if (table[..., : len(self.slopes)] == 0.0).any():
             raise UsageError(
                 "atol = 0 leaves the error of an entry that starts at 0 without a scale: leave atol out, and "
@@ -334,7 +334,7 @@ class Flow:
         limits: Limits,
         tolerances: Tolerances,
     ) -> None:
-        """Integrate flows that stability limits once more, with a method that changes (`blocks`)."""
+        """Integrate the flows that stability limits again, with a method that becomes implicit (`blocks`)."""
         chosen, n = np.flatnonzero(status == LIMITED), len(self.slopes)
         if not chosen.size:
             return
@@ -346,12 +346,14 @@ class Flow:
                     self._blocks(rows[some, n:]), rows[some, :n], crossing, where, limits[0], steps
                 )
         except NumericalError as error:
-            raise NumericalError(f"{error} whose steps stability limits") from None
+            raise NumericalError(f"{error} whose steps are limited by stability") from None
         status[chosen] = 0
 
     @functools.cached_property
     def _kernels(self) -> dict[str, Kernel]:
-        """`slopes` and their `jacobian`, row by row, in neutral names: y0, .. for the state, p0, .. for parameters."""
+        """`slopes` and their `jacobian`, row by row, with neutral names: y0, .. for the state, p0, .. for
+        parameters.
+        """
         import sympy
 
         n = len(self.slopes)
@@ -374,13 +376,13 @@ class Flow:
 
     @functools.cached_property
     def _lanes(self) -> Any:
-        """The compiled functions of many flows side by side, from the cache if they are there."""
+        """Compiled functions of many flows side by side, from the cache if possible."""
         from odesim.small.generated import compiled_lanes
 
         return compiled_lanes(self._kernels, len(self.slopes))
 
     def _blocks(self, parameters: np.ndarray) -> blocks.Blocks:
-        """Flows with parameters (flows, q) as independent blocks."""
+        """Return flows with parameters (flows, q) as independent blocks."""
         from odesim.small.generated import compiled_blocks
 
         functions = compiled_blocks(self._kernels, len(self.slopes))

@@ -1,8 +1,8 @@
-"""Many small flows at once as plain loops for numba: eight of them side by side, each with steps of its own.
+"""Many small flows at once as plain loops for numba: eight flows side by side (lanes), each with its own steps.
 
 `lane_step` and `lane_slope`, written out for the flow (`odesim.small.lanes`), do the arithmetic of DOP853 for all lanes
-in one vectorised loop; here every lane accepts or rejects its step, looks for its crossing, locates it by Newton's
-method on shorter steps, and takes the next flow when it is done.
+in one vectorised loop. Here every lane accepts or rejects its step, searches its crossing, and locates it by Newton's
+method on shorter steps. At its end it takes the next flow.
 """
 
 from collections.abc import Callable
@@ -16,9 +16,9 @@ lane_slope: Callable[..., None]
 
 
 def first_candidate(v0, s0, v1, s1, h, rule, after):
-    """A fraction of a step above `after` at which the cubic through its ends is beyond the threshold, zero if none is.
+    """Return a fraction of a step above `after` at which the cubic through its ends is beyond the threshold, else zero.
 
-    The first of three quarters, else the end, else where the cubic turns.
+    The candidates are the three quarters, then the end, then the turning point of the cubic.
     """
     for x in (0.25, 0.5, 0.75):
         if x > after and measure(bump(v0, s0, v1, s1, h, x), rule) >= 0.0:
@@ -30,7 +30,7 @@ def first_candidate(v0, s0, v1, s1, h, rule, after):
 
 
 def cubic_root(v0, s0, v1, s1, h, rule, x):
-    """Where the cubic of a step crosses before the fraction x of it, to 1/500, as a time after its start.
+    """Return the time after the start of a step at which its cubic crosses before the fraction x, accurate to 1/500.
 
     Newton's method starts there.
     """
@@ -45,10 +45,10 @@ def cubic_root(v0, s0, v1, s1, h, rule, x):
 
 
 def resolution(given, n, tolerances):
-    """The size below which an entry is followed absolutely, atol / rtol.
+    """Return the size below which the error of an entry is absolute, atol / rtol.
 
-    With `follows` it is at most a hundredth of the smallest entry that does not start at 0: a start at 1e-20 escapes
-    after a time that depends on it.
+    With `follows` it is at most a hundredth of the smallest entry that does not start at 0, because the escape time
+    depends on a start as small as 1e-20.
     """
     (rtol, atol, follows), least = tolerances, np.inf
     for i in range(n):
@@ -58,10 +58,9 @@ def resolution(given, n, tolerances):
 
 
 def load_lane(rows, kept, given, n, w, lane, limits, tolerances):
-    """Put one flow into a lane, with a first step of a twentieth of the time in which its state changes by its size.
+    """Load one flow into a lane, with a first step of a twentieth of the time in which its state changes by its size.
 
-    `given` holds its state and parameters.  Returns False for slopes that may be 0 because they are below the smallest
-    number.
+    `given` are its state and parameters. Returns False if slopes are 0, possibly by underflow.
     """
     (until, longest), q, size, speed, least = limits, given.size - n, 0.0, 0.0, resolution(given, n, tolerances)
     for i in range(n):
@@ -82,7 +81,7 @@ def load_lane(rows, kept, given, n, w, lane, limits, tolerances):
 
 
 def accept(rows, kept, n, lane, h, growth, until):
-    """Move a lane to the end of its step and choose the next: by the error, and by its trend (Gustafsson 1994)."""
+    """Move a lane to the end of its step, and choose the next step from the error and its trend (Gustafsson 1994)."""
     for i in range(n):
         rows[i, lane] = rows[2 * n + i, lane]
         rows[n + i, lane] = rows[3 * n + i, lane]
@@ -95,7 +94,8 @@ def accept(rows, kept, n, lane, h, growth, until):
 
 
 def newton(kept, lane, h, value, rate):
-    """The next trial for a crossing after one at `h`; negative: found, at the time -h after the start of the step.
+    """Return the next trial for a crossing after one at `h`, or -h if the crossing is at the time h after the start of
+    the step.
 
     A correction of 1e-8 of the step leaves an error of its square.
     """
@@ -113,7 +113,7 @@ def newton(kept, lane, h, value, rate):
 
 
 def take_step(rows, kept, n, lane, at, entry, rule, until):
-    """Judge the step that a lane has taken; returns the length of its next trial, or -time where it has crossed."""
+    """Judge the step of a lane. Return the length of its next trial, or minus the time of its crossing."""
     h, growth, mode = rows[at, lane], rows[at + 1, lane], kept[7, lane]
     v0, s0 = rows[entry, lane], rows[n + entry, lane]
     v1, s1 = rows[2 * n + entry, lane], rows[3 * n + entry, lane]
@@ -129,7 +129,7 @@ def take_step(rows, kept, n, lane, at, entry, rule, until):
         kept[7, lane] = 1.0 if x == 1.0 else 2.0
         return cubic_root(v0, s0, v1, s1, h, rule, 1.0) if x == 1.0 else x * h
     value = measure(v1, rule)
-    if mode == 2.0:  # the cubic alone says that the lane has crossed by now
+    if mode == 2.0:  # the cubic alone shows a crossing by this time
         if value < 0.0:
             kept[7, lane] = 0.0
             return kept[1, lane]
@@ -139,14 +139,15 @@ def take_step(rows, kept, n, lane, at, entry, rule, until):
 
 
 def march_lanes(table, n, crossing, limits, tolerances, most, found, status):
-    """When `entry` of each flow first crosses, into `found` and `status` (flows,); returns the worst status.
+    """Write the first crossing time of `entry` of each flow to `found` and the status to `status` (flows,). Return the
+    worst status.
 
-    `table` (flows, n + q) holds states and parameters, `crossing` = (entry, threshold, direction, absolute), `limits` =
-    (the horizon, the longest step), `tolerances` = (relative, absolute, whether the start is followed).  Status: 0
-    good, 2 no step is short enough, 3 more than `most` steps, 4 stability limits the steps, 5 the slopes are 0 and may
-    have underflowed.  `kept` has, per lane: the time; the full step, the lowest and the highest trial for a crossing;
-    the last step and its growth; the fraction of the step already looked at; what the lane does (0 steps, 1 locates
-    its crossing, 2 checks one that the cubic alone shows); the steps that stability limited.
+    `table` (flows, n + q) has states and parameters, `crossing` = (entry, threshold, direction, absolute), `limits` =
+    (the horizon, the longest step), `tolerances` = (relative, absolute, True if the absolute one follows the start).
+    Status: 0 good, 2 no step is short enough, 3 more than `most` steps, 4 stability limits the steps, 5 the slopes are
+    0, possibly by underflow. `kept` has, per lane: the time; the full step, the lowest and the highest trial for a
+    crossing; the last step and its growth; the searched fraction of the step; the task of the lane (0 steps, 1 locates
+    its crossing, 2 checks a crossing of the cubic); the number of steps limited by stability.
     """
     (entry, threshold, direction, absolute), rtol, (until, longest) = crossing, tolerances[0], limits
     count, at = len(table), 3 * n + table.shape[1]

@@ -1,14 +1,14 @@
-"""The text of DOP853 written out for one small flow: what `lane_loops` calls, eight flows side by side."""
+"""Text of DOP853 for one small flow, with eight flows side by side; `lane_loops` calls it."""
 
 from derivations.contract import Kernel
 from odesim.flow.tableau import dop853
 
 WIDTH = 8
-"""Lanes: one AVX-512 register, two of AVX."""
+"""Number of lanes: one AVX-512 register, two of AVX."""
 
 
 def block_functions(kernel: Kernel, n: int) -> list[str]:
-    """`block_slope` and `block_jacobian` around kernels `slopes` and `jacobian`, for `odesim.flow.blocks`."""
+    """Return `block_slope` and `block_jacobian` for the kernels `slopes` and `jacobian`, for `odesim.flow.blocks`."""
     entries = ", ".join(f"out[{i}]" for i in range(n * n))
     given = _given("y", "P", kernel, n)
     return [
@@ -18,7 +18,7 @@ def block_functions(kernel: Kernel, n: int) -> list[str]:
 
 
 def slopes_at(kernel: Kernel, n: int) -> str:
-    """`slopes_at(row, out)`, the slopes at a row of states and parameters."""
+    """Return `slopes_at(row, out)`, which computes the slopes at a row of states and parameters."""
     call = f"{_outputs(n)} = slopes({_given('y', 'P', kernel, n)})"
     return f"def slopes_at(row, out):\n    y, P = row, row[{n}:]\n    {call}\n"
 
@@ -28,7 +28,7 @@ def _outputs(n: int) -> str:
 
 
 def _given(state: str, parameters: str, kernel: Kernel, n: int) -> str:
-    """The arguments of a kernel at a state and parameters."""
+    """Return the arguments of a kernel at a state and parameters."""
     numbers = [*(f"{state}[{i}]" for i in range(n)), *(f"{parameters}[{j}]" for j in range(_extra(kernel, n)))]
     return ", ".join(["0", "0", *numbers])
 
@@ -39,11 +39,11 @@ def _extra(kernel: Kernel, n: int) -> int:
 
 
 def lane_functions(kernel: Kernel, n: int) -> list[str]:
-    """`lane_slope(w, lane)` and `lane_step(w, rtol)` for a flow of n numbers, with the kernel `slopes`.
+    """Return `lane_slope(w, lane)` and `lane_step(w, rtol)` for a flow of n numbers with the kernel `slopes`.
 
-    w holds rows of eight numbers: y (n), its slope (n), y at the end of the step (n), the slope there (n), the
-    parameters (q), the step h, of the step taken norm^(-1/8), with the error's norm in units of the tolerance, and the
-    square of h times the largest rate seen, and the size below which entries are followed absolutely.
+    w has rows of eight numbers: y (n), its slope (n), y at the end of the step (n), the slope there (n), the parameters
+    (q), the step h, of the step taken norm^(-1/8), with the error's norm in units of the tolerance, and the square of h
+    times the largest observed rate, and the size below which the errors of entries are absolute.
     """
     fixed = [f"p{j}" for j in range(_extra(kernel, n))]
     at = WIDTH * (4 * n + len(fixed))
@@ -69,12 +69,12 @@ def _call(state: list[str], fixed: list[str]) -> str:
 
 
 def _sum(weights, i: int) -> str:
-    """The sum of the slopes of component i with these weights, those that vanish left out."""
+    """Return the sum of the slopes of component i with these weights, without vanishing terms."""
     return " + ".join(f"{float(c)!r} * f{s}_{i}" for s, c in enumerate(weights) if c != 0)
 
 
 def _stages(n: int, fixed: list[str]) -> list[str]:
-    """All stages: f1 .. f11, the last stage z, the new state and, as f12, its slope."""
+    """Return all stages: f1 .. f11, the last stage z, the new state and, as f12, its slope."""
     A, B = dop853().A, dop853().B
     lines = []
     for s in range(1, 12):
@@ -85,14 +85,14 @@ def _stages(n: int, fixed: list[str]) -> list[str]:
 
 
 def _judge(n: int, at: int) -> list[str]:
-    """The error's norm and the largest rate seen, as in `block_loops.attempt`, and what is kept."""
+    """Return the error's norm and the largest observed rate, as in `block_loops.attempt`, and the stored values."""
     E3, E5 = dop853().E3, dop853().E5
     lines = ["five = 0.0", "three = 0.0", "rise = 0.0", "run = 1e-300", f"least = w[{at + 3 * WIDTH} + lane]"]
     for i in range(n):
         lines += [
             f"size = abs(y{i})",
             f"other = abs(n{i})",
-            "scale = h / (least + (size if size > other else other))",  # of a start at 1e-300 it is a number
+            "scale = h / (least + (size if size > other else other))",  # for a start at 1e-300 this is a number
             f"five += (({_sum(E5, i)}) * scale) ** 2",
             f"three += (({_sum(E3, i)}) * scale) ** 2",
             f"rise += (f12_{i} - f11_{i}) ** 2",

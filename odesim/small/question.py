@@ -1,4 +1,4 @@
-"""Arguments for a small flow, checked: the crossing, the end time and the tolerances."""
+"""Checked arguments for a small flow: the crossing, the end time and the tolerances."""
 
 import functools
 import math
@@ -11,17 +11,17 @@ from odesim.request.parse import nearest, shortened
 from odesim.request.saved_times import SAVED, read_times, require_end
 
 ATOL = 1e-14
-"""The absolute tolerance of a step, unless one is given or the start is smaller than it resolves."""
+"""Default absolute tolerance of a step, unless the start is smaller than it resolves."""
 Tolerances = tuple[float, float, bool]
-"""Relative, absolute, and whether the absolute one follows the smallest entry of a start."""
+"""Relative tolerance, absolute tolerance, and True if the latter follows the smallest entry of a start."""
 Rule = tuple[int, float, float, float]
-"""A crossing as compiled loops take it: place of the entry, level, direction, and 1 where its size counts."""
+"""Crossing in the form of the compiled loops: place of the entry, level, direction, and 1 for its absolute value."""
 
 
 def crossing_of(
     states: tuple[str, ...], entry: str, level: Any, direction: int, absolute: bool, until: Any, rtol: Any, atol: Any
 ) -> tuple[Rule, float, Tolerances]:
-    """The crossing, `until` and the tolerances; raises `UsageError` for what makes no sense."""
+    """Return the crossing, `until` and the tolerances. Raises `UsageError` for invalid values."""
     follows = atol is None
     try:
         level, until, rtol, atol = float(level), float(until), float(rtol), ATOL if follows else float(atol)
@@ -33,7 +33,7 @@ def crossing_of(
 
 
 def saved_times(until: Any, save_points: int | None, save_at: Any) -> np.ndarray:
-    """Return the times of a trajectory from 0 to `until`, or those listed.  Raises `UsageError` for what is neither."""
+    """Return the times of a trajectory from 0 to `until`, or the given ones. Raises `UsageError` for anything else."""
     if save_at is not None:
         if save_points is not None:
             raise UsageError("save_points and save_at both determine the saved times; give only one of the two")
@@ -58,13 +58,13 @@ def horizon(until: Any) -> float:
     return end
 
 
-@functools.lru_cache(maxsize=64)  # the same question is asked of flow after flow, and its check takes as long as a flow
+@functools.lru_cache(maxsize=64)  # the same arguments come for flow after flow, and their check takes as long as a flow
 def _rule(states: tuple[str, ...], entry: str, level: float, direction: int, absolute: bool) -> Rule:
-    """The crossing of an entry that is one of `states`."""
+    """Return the crossing of an entry that is one of `states`."""
     if entry not in states:
         raise UsageError(f"the flow has no entry {entry!r}; {nearest(entry, list(states))}")
     if direction not in (1, -1):
         raise UsageError(f"a hitting time needs direction 1 or -1, not {direction!r}")
     if not math.isfinite(level) or (absolute and direction < 0 and level < 0.0):
-        raise UsageError(f"the level {level:g} can never be reached")
+        raise UsageError(f"the level {level:g} cannot be reached")
     return states.index(entry), level, float(direction), float(absolute)

@@ -18,18 +18,18 @@ from odesim.store.read import read_variables
 from odesim.store.write import installed, write_pictures
 
 RESULT = "odesim.study.answers.{verb}:RESULT"
-"""Module with the class of the answers of a verb."""
+"""Module with the class of the answers of a command."""
 
 
 def save(answer: Answer, folder: Path, seconds: float, draw: Callable[[Answer, Path], object] | None) -> Path:
-    """Write an answer into `folder`, replacing what odesim wrote there before; returns the folder.
+    """Write an answer into `folder`, replacing earlier files of odesim. Return the folder.
 
-    `seconds` is the time that the answer took, `draw` makes the pictures.  Raises `StorageError` if the disk is full
-    or lost; then the folder is as it was.
+    `seconds` is the time that the answer took, `draw` makes the pictures. Raises `StorageError` if the disk is full or
+    lost; the folder is then unchanged.
     """
     started = time.perf_counter()
     with installed(folder) as staging:
-        # Made in memory and written at once, as trajectories are.
+        # Made in memory and written at once, like trajectories.
         (staging / ANSWER).write_bytes(netcdf(answer, {"digest": answer.asked.digest}))
         write_json(staging / SUMMARY, answer.numbers)
         for name, table in answer.tables().items():
@@ -61,9 +61,9 @@ def _write_table(path: Path, table: Table) -> None:
 
 
 def load(folder: Path) -> Answer:
-    """Read the answer that a folder holds, its file hashes verified.
+    """Read the answer in a folder, after verifying the hashes of its files.
 
-    Raises `UsageError` for a folder that holds no answer, or a damaged one.
+    Raises `UsageError` for a folder without an answer, or with a damaged one.
     """
     require(folder, "answer")
     manifest = manifest_of(folder)

@@ -1,4 +1,4 @@
-"""A checkpoint of an unfinished run: arrays and what belongs to them, replaced at once or not at all."""
+"""Checkpoints of unfinished runs: arrays and plain data, replaced atomically."""
 
 import dataclasses
 import json
@@ -17,10 +17,10 @@ META = "__meta__"
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """The checkpoint of the request `digest` in a run folder.
+    """Checkpoint of the request `digest` in a run folder.
 
-    It stays behind when a run is interrupted, and goes when the run is finished.  A run with one that `ends` is over
-    when it is interrupted: it gives what it has.
+    It is kept when a run is interrupted, and removed when the run is finished. If the checkpoint `ends` the run, an
+    interrupted run is over and returns its result so far.
     """
 
     folder: Path
@@ -29,11 +29,11 @@ class Checkpoint:
 
     @property
     def path(self) -> Path:
-        """The file of the checkpoint."""
+        """File of the checkpoint."""
         return self.folder / CHECKPOINT
 
     def write(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
-        """Replace the checkpoint by `arrays` and `meta` (plain data); the old one stays until then."""
+        """Replace the checkpoint by `arrays` and `meta` (plain data). The old one exists until then."""
         text = json.dumps({"digest": self.digest, "meta": jsonable(meta)})
         with storing(self.folder):
             self.folder.mkdir(exist_ok=True)
@@ -42,9 +42,9 @@ class Checkpoint:
                 np.savez(file, **content)
 
     def read(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-        """The arrays and meta data of the last `write`, or `None` if there is no checkpoint.
+        """Return the arrays and meta data of the last `write`, or `None` if there is no checkpoint.
 
-        Raises `UsageError` for the checkpoint of another request, and for one that cannot be read.
+        Raises `UsageError` for the checkpoint of another request, and for a damaged one.
         """
         if not self.path.is_file():
             return None
@@ -74,7 +74,7 @@ class Held(Checkpoint):
         super().__init__(Path(), "")
 
     def write(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
-        """Nothing is written: the run itself is what is kept."""
+        """Write nothing, because the run itself is kept."""
 
     def read(self) -> None:
-        """There is none."""
+        """Return None, because there is no checkpoint."""

@@ -1,4 +1,4 @@
-"""Folders of checks: verdicts and comparison in folders of their own, the record, the page, and the manifest last."""
+"""Folders of checks: verdicts and comparison in subfolders, the record, the page, and the manifest last."""
 
 import datetime
 import os
@@ -32,16 +32,16 @@ from odesim.store.read import Run, load
 
 
 def folder_of(asked: Any, out: str | os.PathLike[str] | None) -> Path:
-    """Return `out`, or a folder named by the digest of the request, so that no other is replaced."""
+    """Return `out`, or a folder named by the digest of the request, so that no other result is replaced."""
     return Path(out) if out is not None else Path("runs") / f"{asked.name}-{asked.digest}"
 
 
 def prepare(asked: Any, out: str | os.PathLike[str] | None, *, overwrite: bool, resume: bool) -> Path:
-    """Return the folder of a check, ready to be written.
+    """Return the folder of a check, prepared for writing.
 
-    An unfinished check is taken up again: its verdicts are in the ledger, and its comparison is kept if it is finished.
-    A finished check is made anew in the default folder, or with `overwrite`; with `resume` it is kept.  Raises
-    `UsageError` for another finished folder, or one with files of others.
+    An unfinished check is continued: its verdicts are in the ledger, and a finished comparison is kept. A finished
+    check is replaced in the default folder, or with `overwrite`; with `resume` it is kept. Raises `UsageError` for
+    another finished folder, or one with files that odesim did not write.
     """
     if overwrite and resume:
         raise UsageError("--overwrite and --resume exclude each other; give one of the two.")
@@ -71,7 +71,7 @@ def prepare(asked: Any, out: str | os.PathLike[str] | None, *, overwrite: bool, 
 
 
 def _clear(folder: Path) -> None:
-    """Remove what odesim wrote into a finished folder, the manifest first."""
+    """Remove odesim's files from a finished folder, the manifest first."""
     for name in (
         MANIFEST,
         *(entry.name for entry in folder.iterdir() if is_ours(entry.name) and entry.name != MANIFEST),
@@ -84,7 +84,7 @@ def _clear(folder: Path) -> None:
 
 
 def _prepare_verdicts(asked: Any, folder: Path) -> None:
-    """Make the folder of the verdicts; what another request finished there goes, its ledger stays."""
+    """Prepare the folder of the verdicts. Finished verdicts of another request are removed; the ledger is kept."""
     folder.mkdir(exist_ok=True)
     if (folder / MANIFEST).is_file() and digest_in(folder) != asked.judged.digest:
         for name in (MANIFEST, VERDICTS, EVIDENCE):
@@ -97,7 +97,7 @@ def ledger(asked: Any, folder: Path) -> records.Ledger:
 
 
 def comparison_in(asked: Any, folder: Path) -> Run | None:
-    """Return the comparison that an earlier call finished for the same request, or None."""
+    """Return the finished comparison of the same request, or None."""
     place = folder / BESIDE
     if asked.pair is None or digest_in(place) != asked.pair.digest:
         return None
@@ -112,7 +112,7 @@ def place_of_comparison(asked: Any, folder: Path) -> Path:
 def finish(
     asked: Any, folder: Path, record: Mapping[str, Any], page: Callable[[], str], seconds: Mapping[str, float]
 ) -> Path:
-    """Write the record, the page and, last, the manifest of a check whose verdicts and comparison are there."""
+    """Write the record, the page and, last, the manifest of a check with finished verdicts and comparison."""
     with storing(folder):
         if asked.pair is None and (folder / BESIDE).is_dir():
             shutil.rmtree(folder / BESIDE)
@@ -132,12 +132,12 @@ def finish(
 
 
 def _hashes(folder: Path) -> dict[str, Any]:
-    """Return the hashes of the files of a check; a ledger is a help of an unfinished one and may change."""
+    """Return the hashes of the files of a check, without the ledger, which may change."""
     return {name: entry for name, entry in file_hashes(folder).items() if Path(name).name != LEDGER}
 
 
 def stored(folder: Path) -> dict[str, Any]:
-    """Return the record of a finished check, its files verified.  Raises `UsageError` for anything else."""
+    """Return the record of a finished check after verifying its files. Raises `UsageError` for anything else."""
     require(folder, "check")
     manifest_of(folder)
     try:
@@ -151,5 +151,5 @@ def stored(folder: Path) -> dict[str, Any]:
 
 
 def comparison_of(folder: Path) -> Run | None:
-    """Return the comparison of a finished check, or None where it has none."""
+    """Return the comparison of a finished check, or None if it has none."""
     return load(folder / BESIDE) if (folder / BESIDE / MANIFEST).is_file() else None

@@ -1,4 +1,4 @@
-"""One command at a time for a folder, and what a killed one left beside it goes."""
+"""Lock of a folder for one command at a time, and removal of the files that a killed command left behind."""
 
 import contextlib
 import os
@@ -11,19 +11,20 @@ from odesim.errors import UsageError
 
 try:
     import fcntl
-except ImportError:  # where the operating system has no such locks, the last command to end wins
+except ImportError:  # if the operating system has no such locks, the last command to end wins
     fcntl = None
 
 
 @contextlib.contextmanager
 def claimed(folder: Path) -> Iterator[None]:
-    """Hold a folder until its results are in it.
+    """Context manager that locks a folder until its results are written.
 
-    A lock on `.NAME.lock` beside the folder `NAME` (inside it where nothing can be made beside it), which the operating
-    system gives up with the process, however that ends.  Whoever holds it may remove what a killed command left beside
-    the folder.  File systems without locks go without, and places that cannot be written: what writes there says so.
+    The lock is the file `.NAME.lock` next to the folder `NAME`, or inside it if the parent folder cannot be written.
+    The operating system releases it when the process ends, in any way. The owner of the lock may remove files that a
+    killed command left next to the folder. File systems without locks, and places that cannot be written, are not
+    locked; writing there raises its own error.
 
-    Raises `UsageError` where another command holds the folder.
+    Raises `UsageError` if another command has locked the folder.
 
     Examples:
         >>> import tempfile
@@ -44,15 +45,15 @@ def claimed(folder: Path) -> Iterator[None]:
         _tidy(folder)
         yield
     finally:
-        with contextlib.suppress(OSError):  # the folder may have been removed, and those above may be needed
-            os.unlink(file.name)  # while it is held: nobody takes a file that is about to go
+        with contextlib.suppress(OSError):  # the folder may have been removed, and its parents may be needed
+            os.unlink(file.name)  # while it is locked: no command takes a file that is about to be removed
             for parent in made:
                 parent.rmdir()
         file.close()
 
 
 def _locked(folder: Path) -> IO[str] | None:
-    """The locked file, or None where there can be none."""
+    """Return the locked file, or None if locks are impossible here."""
     if fcntl is None:
         return None
     while True:
@@ -70,7 +71,8 @@ def _locked(folder: Path) -> IO[str] | None:
         except OSError:
             file.close()
             return None
-        # Another command may have removed the file between its being opened and locked here: then it is none of a name.
+        # Another command may have removed the file after it was opened here and before it was locked; then it has no
+        # name.
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.stat(file.name), os.fstat(file.fileno())):
                 return file
@@ -78,7 +80,7 @@ def _locked(folder: Path) -> IO[str] | None:
 
 
 def _opened(folder: Path) -> IO[str]:
-    """The file that is locked: beside the folder, or inside where nothing can be made beside it."""
+    """Open the file of the lock: next to the folder, or inside if the parent folder cannot be written."""
     name = f".{folder.name}.lock"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +92,7 @@ def _opened(folder: Path) -> IO[str]:
 
 
 def _tidy(folder: Path) -> None:
-    """Remove what a killed command left beside the folder; a folder that it had only put aside comes back."""
+    """Remove files that a killed command left next to the folder; a folder that it had only moved aside is restored."""
     for path in [*folder.parent.glob(".*"), *folder.glob(".*")]:
         if path.name.startswith(f".{folder.name}.old-") and not folder.exists():
             os.replace(path, folder)

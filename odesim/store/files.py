@@ -1,4 +1,4 @@
-"""The small file operations that everything stored rests on: JSON, hashes, and replacing without a gap."""
+"""File operations of the store: JSON, hashes, and atomic replacement."""
 
 import contextlib
 import errno
@@ -29,7 +29,7 @@ TABLES = "tables"
 JUDGED = "verdicts"
 BESIDE = "comparison"
 CHECK, CHECK_PAGE = "check.json", "check.html"
-"""Files of a check; its verdicts and its comparison are in folders of their own."""
+"""Files of a check; its verdicts and its comparison are in subfolders."""
 
 
 def is_ours(name: str) -> bool:
@@ -43,7 +43,7 @@ def is_ours(name: str) -> bool:
 
 
 def jsonable(value: Any) -> Any:
-    """`value` made of what JSON knows: arrays become lists, and what is not finite becomes null."""
+    """Convert a value to types of JSON: arrays become lists, and numbers that are not finite become null."""
     if isinstance(value, Mapping):
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -58,7 +58,7 @@ def jsonable(value: Any) -> Any:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file at once: under a temporary name, synchronised, then renamed."""
+    """Write a JSON file atomically: under a temporary name, synchronised, then renamed."""
     text = json.dumps(jsonable(content), indent=2, ensure_ascii=False, allow_nan=False)
     with replacing(path) as file:
         file.write(f"{text}\n".encode())
@@ -66,9 +66,9 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path, synchronised: bool = True) -> Iterator[IO[bytes]]:
-    """A file to write that takes the place of `path` at the end, or leaves nothing behind.
+    """Context manager with a file for writing that replaces `path` at the end, or is removed after an error.
 
-    `synchronised` it is on the disk by then, and survives a power cut.
+    A `synchronised` file is on the disk at the end, and survives a power failure.
     """
     temporary = path.with_name(path.name + ".partial")
     try:
@@ -84,18 +84,18 @@ def replacing(path: Path, synchronised: bool = True) -> Iterator[IO[bytes]]:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file."""
+    """Return the content of a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def synchronise(path: Path) -> None:
-    """Have the operating system put a file or folder on the disk."""
+    """Ask the operating system to write a file or folder to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -108,7 +108,7 @@ def synchronise(path: Path) -> None:
 
 @contextlib.contextmanager
 def storing(folder: Path) -> Iterator[None]:
-    """Turn what the operating system says while `folder` is written into one sentence (`StorageError`)."""
+    """Context manager that converts errors of the operating system while `folder` is written to `StorageError`."""
     try:
         yield
     except StorageError:
@@ -119,10 +119,10 @@ def storing(folder: Path) -> Iterator[None]:
             raise
         if full:
             raise StorageError(
-                f"the disk is full: {folder} could not be written, and nothing half-written was left behind; "
-                "free some space or choose another --out."
+                f"the disk is full: {folder} could not be written, and incomplete files were removed; free some "
+                "space or choose another --out."
             ) from error
         reason = getattr(error, "strerror", None) or error
         raise StorageError(
-            f"{folder} could not be written ({reason}), and nothing half-written was left behind; try another --out."
+            f"{folder} could not be written ({reason}), and incomplete files were removed; try another --out."
         ) from error

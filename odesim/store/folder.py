@@ -1,4 +1,4 @@
-"""Content of a folder according to its manifest; files are checked against the hashes of the manifest."""
+"""Content of a folder according to its manifest. Files are checked against the hashes of the manifest."""
 
 import hashlib
 import json
@@ -29,13 +29,13 @@ NEEDED = {
 
 
 def write_manifest(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a manifest with its seal, a hash of everything else in it, so that a later change is noticed."""
+    """Write a manifest with its seal, a hash of its other entries, so that later changes are detected."""
     plain = {name: value for name, value in jsonable(content).items() if name != SEAL}
     write_json(path, {**plain, SEAL: seal_of(plain)})
 
 
 def seal_of(content: Mapping[str, Any]) -> str:
-    """The SHA-256 of a manifest without its seal, in 16 hexadecimal characters."""
+    """Return the seal of a manifest: the SHA-256 without the seal itself, in 16 hexadecimal characters."""
     text = json.dumps({name: value for name, value in content.items() if name != SEAL}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -62,16 +62,19 @@ def kind_of(folder: str | os.PathLike[str]) -> str:
 
 
 def require(folder: str | os.PathLike[str], *kinds: str, instead: str = "") -> str:
-    """The kind of a folder.  Raises `UsageError` where it is not one of `kinds`; `instead` says what to do with it."""
+    """Return the kind of a folder. Raises `UsageError` if it is not one of `kinds`; `instead` is a hint for the
+    message.
+    """
     kind = kind_of(folder)
     if kind not in kinds:
         wanted = " or ".join(HOLDS[name] for name in kinds)
-        raise UsageError(f"{folder} holds {HOLDS.get(kind, kind)}, not {wanted}{f'; {instead}' if instead else ''}.")
+        raise UsageError(f"{folder} contains {HOLDS.get(kind, kind)}, not {wanted}{f'; {instead}' if instead else ''}.")
     return kind
 
 
 def manifest_of(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """The manifest of a folder, checked: its seal, its schema, what it must hold, and the hashes of its files.
+    """Return the manifest of a folder after checking its seal, its schema, its required keys, and the hashes of the
+    files.
 
     Raises `UsageError` for a folder that is missing, unfinished, damaged, or written by a later version.
     """
@@ -94,7 +97,7 @@ def manifest_of(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def digest_in(folder: Path) -> str | None:
-    """The digest of the request that a finished folder answers; None where its manifest is missing or damaged."""
+    """Return the digest of the request of a finished folder; None if its manifest is missing or damaged."""
     try:
         digest = read_json(folder / MANIFEST).get("digest")
     except (OSError, ValueError, AttributeError):
@@ -103,7 +106,7 @@ def digest_in(folder: Path) -> str | None:
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    """The manifest as it stands."""
+    """Return the manifest without checks."""
     try:
         content = read_json(folder / MANIFEST)
         schema = content["schema"]

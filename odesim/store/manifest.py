@@ -1,4 +1,4 @@
-"""The manifest of a run: everything needed to know where its numbers come from, and to ask for them again."""
+"""Manifest of a run: the origin of its numbers, and everything needed to request it again."""
 
 import datetime
 import platform
@@ -32,7 +32,7 @@ PACKAGES = (
 
 
 def manifest(trajectory: Trajectory, case: Any, folder: Path, wall_times: Mapping[str, float]) -> dict[str, Any]:
-    """The manifest of a run whose files lie in `folder`."""
+    """Return the manifest of a run whose files are in `folder`."""
     origin, outcome = trajectory.origin, trajectory.outcome
     described = device.describe()
     return {
@@ -66,13 +66,13 @@ def manifest(trajectory: Trajectory, case: Any, folder: Path, wall_times: Mappin
 
 
 def versions() -> dict[str, str | None]:
-    """The versions of Python, odesim and the packages that compute, read without importing them."""
+    """Return the versions of Python, odesim and its numerical packages, without importing them."""
     found = {"python": platform.python_version(), "odesim": __version__}
     return found | {name: version(name) for name in PACKAGES}
 
 
 def file_hashes(folder: Path) -> dict[str, dict[str, Any]]:
-    """The SHA-256 and size of every file of a run but the manifest itself."""
+    """Return the SHA-256 and size of every file of a run except the manifest."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path != folder / MANIFEST)
     return {
         path.relative_to(folder).as_posix(): {"sha256": sha256(path), "bytes": path.stat().st_size} for path in files
@@ -80,7 +80,7 @@ def file_hashes(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def git_state() -> dict[str, Any] | None:
-    """The commit of the source checkout and whether it was changed since; `None` outside a checkout."""
+    """Return the commit of the source checkout, and True if files have changed since; None outside of a checkout."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None

@@ -1,6 +1,6 @@
-"""Results as NetCDF-4, the file that `dataset().to_netcdf()` of a trajectory or an answer would make.
+"""Results as NetCDF-4 files, like those of `dataset().to_netcdf()` of a trajectory or an answer.
 
-Written by h5netcdf directly: importing xarray with pandas takes half a second, a fifth of a short run.
+They are written by h5netcdf directly, because importing xarray with pandas takes half a second, a fifth of a short run.
 """
 
 import io
@@ -14,7 +14,7 @@ from odesim.request.trajectory import TIME, Variable
 
 @runtime_checkable
 class Labelled(Protocol):
-    """A result that knows the variables, coordinates and attributes of its data set."""
+    """Result with variables, coordinates and attributes of its data set."""
 
     def labelled(self) -> tuple[dict[str, Variable], dict[str, Variable], dict[str, Any]]:
         """Return variables, coordinates and attributes, each by name."""
@@ -22,12 +22,12 @@ class Labelled(Protocol):
 
 
 def netcdf(result: Labelled, request: Mapping[str, Any]) -> bytes:
-    """The bytes of the file; `request` are attributes beside those of the result."""
+    """Return the bytes of the file; `request` are further attributes."""
     import h5netcdf
     import h5py
 
     variables, coordinates, attributes = result.labelled()
-    attributes.pop("declaration", None)  # the manifest has it: an attribute of HDF5 holds 64 kB at most
+    attributes.pop("declaration", None)  # these are in the manifest, because an attribute of HDF5 has at most 64 kB
     further = " ".join(name for name, values in coordinates.items() if values.dims != (name,))
     memory = io.BytesIO()
     with h5netcdf.File(memory, "w") as file:
@@ -38,7 +38,7 @@ def netcdf(result: Labelled, request: Mapping[str, Any]) -> bytes:
             values, attached = variable.values, {"meaning": variable.meaning}
             if name == "time":
                 attached["long_name"] = TIME
-            if values.dtype == bool:  # NetCDF has no such type: this is the convention of xarray
+            if values.dtype == bool:  # NetCDF has no such type; this is the convention of xarray
                 values, attached["dtype"] = values.astype(np.int8), "bool"
             elif values.dtype.kind == "U":
                 values = values.astype(h5py.string_dtype())

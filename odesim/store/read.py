@@ -1,4 +1,4 @@
-"""Stored runs, read back as what they were."""
+"""Reading of stored runs."""
 
 import dataclasses
 import os
@@ -47,7 +47,7 @@ class Run(RunMapping):
 
     @property
     def digest(self) -> str:
-        """The digest of the request, twelve hexadecimal characters that name the run."""
+        """Digest of the request: twelve hexadecimal characters that identify the run."""
         return self.manifest["digest"]
 
     @property
@@ -61,7 +61,7 @@ class Run(RunMapping):
         return self.trajectory.time
 
     def __getitem__(self, name: Any) -> Any:
-        """The values of a component, an observable or an extra by name, as `Trajectory` has them."""
+        """Return the values of a component, an observable or an extra by name, like `Trajectory`."""
         return self.trajectory[name]
 
     def keys(self) -> list[str]:
@@ -86,7 +86,7 @@ class Run(RunMapping):
 
 
 def load(folder: str | os.PathLike[str]) -> Run:
-    """The run stored in `folder`, its file hashes verified.
+    """Return the run stored in `folder`, after verifying the hashes of its files.
 
     Raises `UsageError` for a folder that is missing, unfinished, damaged, or written by a later version.
     """
@@ -103,8 +103,10 @@ def load(folder: str | os.PathLike[str]) -> Run:
 
 
 def read_headline(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Manifest and summary of a finished run, without its trajectory, whose file is checked all the same."""
-    require(folder, "run", instead="`odesim show` and `odesim report` tell what is in it")
+    """Return manifest and summary of a finished run, without its trajectory. The file of the trajectory is still
+    verified.
+    """
+    require(folder, "run", instead="`odesim show` and `odesim report` print its content")
     manifest = manifest_of(folder)
     try:
         return manifest, read_json(folder / SUMMARY)
@@ -126,9 +128,9 @@ def read_variables(path: Path) -> dict[str, Variable]:
 
 
 def _trajectory(folder: Path, manifest: dict[str, Any], summary: dict[str, Any]) -> Trajectory:
-    """The trajectory of a run, rebuilt from its data set and manifest."""
+    """Return the trajectory of a run, rebuilt from its data set and manifest."""
     every = read_variables(folder / TRAJECTORY)
-    axes = ("time", "step")  # a name per place of a dimension (`criterion`) is a variable like others
+    axes = ("time", "step")  # names for the places of a dimension (`criterion`) are variables like others
     variables = {name: variable for name, variable in every.items() if name not in axes}
     origin = manifest["origin"]
     return Trajectory(
@@ -153,14 +155,14 @@ def _trajectory(folder: Path, manifest: dict[str, Any], summary: dict[str, Any])
 def _declared_then(manifest: Mapping[str, Any]) -> str:
     """Return the declaration of a run that an earlier version stored without it; empty for any other run.
 
-    Its request holds the digest of the declaration: the file or the gallery's model that it names is taken where that
-    still gives this digest.
+    Its request has the digest of the declaration. The named file or the model of the gallery is used if it still has
+    this digest.
     """
     digest, name = manifest["request"].get("declaration"), manifest["origin"]["system"]
     if digest is None or not (outside.is_declaration(name) or name in outside.gallery()):
         return ""
     try:
         system = derivations.system(name)
-    except UsageError:  # the file is gone, or states no model now
+    except UsageError:  # the file does not exist, or declares no model now
         return ""
     return system.declaration if system.digest == digest else ""

@@ -1,4 +1,4 @@
-"""Folder of a run, chosen and checked before anything is computed."""
+"""Folder of a run, chosen and checked before the computation."""
 
 import dataclasses
 import os
@@ -14,30 +14,29 @@ from odesim.store.read import Run, load
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """The folder of a run; `stored` is the finished run of the same request that `--resume` found there."""
+    """Folder of a run. `stored` is the finished run of the same request, if `--resume` found one."""
 
     folder: Path
     stored: Run | None = None
 
 
 def default_folder(case: Any) -> Path:
-    """`runs/<system>-<digest>`, relative to the working directory."""
+    """Return `runs/<system>-<digest>`, relative to the working directory."""
     return Path("runs") / f"{case.name}-{case.digest}"
 
 
 def folder_of(case: Any, out: str | os.PathLike[str] | None) -> Path:
-    """The folder that was asked for, or the default one."""
+    """Return the requested folder, or the default one."""
     return Path(out) if out else default_folder(case)
 
 
 def prepare(
     case: Any, out: str | os.PathLike[str] | None = None, *, overwrite: bool = False, resume: bool = False
 ) -> Target:
-    """Decide on the folder of a run, and make sure that it can be written.
+    """Choose the folder of a run, and check that it can be written.
 
-    The default folder is recomputed and replaced; an explicit `out` may be new, empty or unfinished, and a
-    finished one needs `overwrite`, or `resume` for the same request.  Raises `UsageError` otherwise, before
-    anything is computed.
+    The default folder is recomputed and replaced; an explicit `out` may be new, empty or unfinished. A finished `out`
+    needs `overwrite`, or `resume` for the same request. Raises `UsageError` otherwise, before anything is computed.
     """
     if overwrite and resume:
         raise UsageError("--overwrite and --resume exclude each other; give one of the two.")
@@ -57,34 +56,36 @@ def prepare(
 
 
 def _finished(case: Any, folder: Path, *, explicit: bool, overwrite: bool, resume: bool) -> Run | None:
-    """The stored run to be returned instead of computing, or `None` if `folder` is to be replaced."""
+    """Return the stored run that replaces the computation, or None if `folder` will be replaced."""
     digest = digest_in(folder)
     if resume:
         if digest == case.digest:
             return load(folder)
         other = f"the finished run of another request ({digest}, not {case.digest})"
         raise UsageError(
-            f"{folder} holds {other if digest else 'a finished run whose manifest is damaged'}, which --resume cannot "
-            "continue; choose another --out, or --overwrite it."
+            f"{folder} contains {other if digest else 'a finished run whose manifest is damaged'}, which "
+            "--resume cannot continue; choose another --out, or --overwrite it."
         )
     if explicit and not overwrite:
         raise UsageError(
-            f"{folder} holds a finished run; --overwrite replaces it, --resume returns it if the request is "
-            "the same, or choose another --out."
+            f"{folder} contains a finished run: give --overwrite to replace it, --resume to read it if the "
+            "request is the same, or another --out."
         )
     return None
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Raise `UsageError` for a folder with files that are not ours: replacing it would lose them."""
+    """Raise `UsageError` for a folder with files that odesim did not write, which would be lost by replacing it."""
     foreign = sorted(entry.name for entry in folder.iterdir() if not is_ours(entry.name))
     if foreign:
         shown = ", ".join(foreign[:3]) + (", ..." if len(foreign) > 3 else "")
-        raise UsageError(f"{folder} is not a run folder: it holds {shown}; choose an empty or a new folder as --out.")
+        raise UsageError(
+            f"{folder} is not a run folder: it contains {shown}; choose an empty or a new folder as --out."
+        )
 
 
 def _require_writable(folder: Path) -> None:
-    """Make the folders above, and raise `UsageError` unless files can be made where the run will be written."""
+    """Create the parent folders, and raise `UsageError` if files cannot be created in them."""
     where = folder if folder.is_dir() else folder.parent
     try:
         where.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Folders of verdicts: the request that names one, what is finished in it, its evidence, and its manifest."""
+"""Folders of verdicts: the request, the finished verdicts, their evidence, and the manifest."""
 
 import dataclasses
 import functools
@@ -20,7 +20,7 @@ from odesim.store.folder import SCHEMA, digest_in, manifest_of, require, write_m
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """Request of `odesim verify`: system, effort, back end, seed, claims (none: all of them)."""
+    """Request of `odesim verify`: system, effort, back end, seed, claims (None for all)."""
 
     of: System
     effort: str
@@ -29,7 +29,7 @@ class Request:
     claims: tuple[str, ...] = ()
 
     def request(self) -> dict[str, Any]:
-        """Everything that was asked, as plain data."""
+        """Everything that was requested, as plain data."""
         return {
             "method": "verify",
             "system": self.system,
@@ -42,17 +42,17 @@ class Request:
 
     @property
     def system(self) -> str:
-        """The reference of the system."""
+        """Reference of the system."""
         return derivations.reference(self.of)
 
     @property
     def digest(self) -> str:
-        """Twelve hexadecimal characters that name the request."""
+        """Identifier of the request: twelve hexadecimal characters."""
         return digest_of(self.request())
 
     @functools.cached_property
     def key(self) -> str:
-        """Return everything that a stored verdict depends on: effort, back end, seed, and all source files."""
+        """Return everything that determines a stored verdict: effort, back end, seed, and all source files."""
         from odesim.code import sources
 
         asked = f"{self.system} {self.of.digest} {self.effort} {self.backend} {self.seed}"
@@ -68,14 +68,14 @@ class Request:
 
 
 class Ledger:
-    """Finished verdicts of one request in a JSON-lines file, one line each, kept through a kill."""
+    """Finished verdicts of one request in a JSON-lines file, one line each, which survives a kill."""
 
     def __init__(self, path: Path, key: str) -> None:
         self.path, self.key = path, key
         self.verdicts: dict[tuple[str, str], dict[str, Any]] = {}
         self.cut = False
         if path.is_file():
-            text = path.read_text(encoding="utf-8", errors="replace")  # the last line may end inside a letter
+            text = path.read_text(encoding="utf-8", errors="replace")  # the last line may end inside a character
             self.cut = bool(text) and not text.endswith("\n")
             for line in text.splitlines():
                 self._take(line)
@@ -89,11 +89,11 @@ class Ledger:
             self.verdicts[stored["verdict"]["claim"], stored["verdict"]["variant"]] = stored["verdict"]
 
     def add(self, verdict: Any) -> dict[str, Any]:
-        """Append a finished verdict and have it on the disk before going on."""
+        """Append a finished verdict, and write it to the disk before continuing."""
         content = verdict.as_dict()
         line = json.dumps({"key": self.key, "verdict": content}, ensure_ascii=False, allow_nan=False) + "\n"
         with storing(self.path.parent), self.path.open("a", encoding="utf-8") as file:
-            file.write("\n" * self.cut + line)  # a line of its own, where the one before it was cut
+            file.write("\n" * self.cut + line)  # a new line, if the one before it is incomplete
             file.flush()
             os.fsync(file.fileno())
         self.cut = False
@@ -102,16 +102,16 @@ class Ledger:
 
 
 def folder_of(request: Request, out: str | os.PathLike[str] | None) -> Path:
-    """`out`, or a folder named by the digest of the request, so that no other is replaced."""
+    """Return `out`, or a folder named by the digest of the request, so that no other result is replaced."""
     name = f"verify-{request.of.name}-{request.effort}-{request.digest}"
     return Path("runs") / name if out is None else Path(out)
 
 
 def prepare(request: Request, out: str | os.PathLike[str] | None, *, overwrite: bool, resume: bool) -> Path:
-    """The folder of the verdicts, ready to be written.
+    """Return the folder of the verdicts, prepared for writing.
 
-    What an unfinished run of the same request left there is taken up again.  A finished one is made anew in the default
-    folder, or with `overwrite`; with `resume` it is kept.  Raises `UsageError` for a finished folder otherwise.
+    Unfinished verdicts of the same request are continued. Finished ones are replaced in the default folder, or with
+    `overwrite`; with `resume` they are kept. Otherwise a finished folder raises `UsageError`.
     """
     if overwrite and resume:
         raise UsageError("--overwrite and --resume exclude each other; give one of the two.")
@@ -135,7 +135,7 @@ def prepare(request: Request, out: str | os.PathLike[str] | None, *, overwrite: 
 
 
 def finish(request: Request, folder: Path, verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Write the verdicts, the evidence they rest on and, last, the manifest; gives the verdicts without evidence."""
+    """Write the verdicts, their evidence and, last, the manifest. Return the verdicts without evidence."""
     from odesim.store.manifest import versions
     from odesim.version import __version__
 
@@ -156,19 +156,19 @@ def finish(request: Request, folder: Path, verdicts: Sequence[Mapping[str, Any]]
 
 
 def without_evidence(verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The verdicts as they are printed: without samples and requests, which are kept in a file of their own."""
+    """Return the verdicts for printing, without samples and requests, which are stored in a separate file."""
     return [{name: value for name, value in v.items() if name not in ("samples", "runs")} for v in verdicts]
 
 
 def evidence_of(verdicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Evidence of the verdicts: the samples of every form, and the request of every run by its digest."""
+    """Return the evidence of the verdicts: the samples of every form, and the request of every run by its digest."""
     samples = [{"claim": v["claim"], "variant": v["variant"], "samples": v["samples"]} for v in verdicts]
     runs = {digest: request for v in verdicts for digest, request in v["runs"].items()}
     return {"samples": samples, "runs": runs}
 
 
 def stored(folder: Path) -> dict[str, Any]:
-    """The verdicts of a finished folder with system and effort, checked against its manifest."""
+    """Return the verdicts of a finished folder with system and effort, checked against its manifest."""
     require(folder, "verdicts")
     manifest = manifest_of(folder) if (folder / MANIFEST).is_file() else {}
     try:

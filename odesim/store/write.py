@@ -1,4 +1,4 @@
-"""Writing a run folder so that it is there completely or not at all."""
+"""Atomic writing of run folders."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ from odesim.store.netcdf import netcdf
 from odesim.store.read import Run
 
 Draw = Callable[[Trajectory, Path], object]
-"""Draws the pictures of a trajectory into a folder."""
+"""Function that draws the pictures of a trajectory into a folder."""
 
 
 def save(
@@ -41,11 +41,11 @@ def save(
     wall_times: Mapping[str, float],
     draw: Draw | None,
 ) -> Path:
-    """Write a run into `folder`, replacing what odesim wrote there before, and return the folder.
+    """Write a run into `folder`, replacing earlier files of odesim, and return the folder.
 
-    `draw` makes the pictures; `None` makes none.  Everything is written beside it first, the manifest last, and
-    moved into place at the end; the checkpoint goes.  Raises `StorageError` if the disk is full or lost; then the
-    folder is as it was.
+    `draw` makes the pictures; `None` makes none. All files are first written next to it, the manifest last, and moved
+    into place at the end. The checkpoint is removed. Raises `StorageError` if the disk is full or lost; the folder is
+    then unchanged.
     """
     with installed(folder) as staging:
         _write(trajectory, case, staging, dict(wall_times), draw)
@@ -54,7 +54,8 @@ def save(
 
 @contextlib.contextmanager
 def installed(folder: Path) -> Iterator[Path]:
-    """An empty folder to fill, which takes the place of `folder` at the end; what fails leaves `folder` as it was.
+    """Context manager that replaces `folder` atomically. It yields an empty folder; after an error `folder` is
+    unchanged.
 
     Raises `StorageError` if the disk is full or lost.
     """
@@ -75,7 +76,7 @@ def save_stages(
     wall_times: Mapping[str, float],
     draw: Draw | None,
 ) -> Path:
-    """Write a run of several stages: `stages/01-NAME/`, ... each a run folder, and one manifest on top."""
+    """Write a run of several stages: `stages/01-NAME/`, ... each a run folder, and one common manifest."""
     with installed(folder) as staging:
         names = []
         for k, (trajectory, case) in enumerate(zip(trajectories, request.cases, strict=False), 1):
@@ -91,19 +92,19 @@ def save_stages(
 
 
 def copy(run: Run, folder: Path) -> Path:
-    """A stored run in another folder, replacing what odesim wrote there before; as `save`, at once or not at all."""
+    """Copy a stored run to another folder, replacing earlier files of odesim, atomically as in `save`."""
     with installed(folder) as staging:
         shutil.copytree(run.folder, staging, dirs_exist_ok=True)
     return Path(os.path.abspath(folder))
 
 
 def redraw(run: Run, draw: Callable[[Trajectory, Path], Sequence[Path]]) -> list[Path]:
-    """Draw the pictures of a stored run again by `draw` and record their hashes; returns their paths."""
+    """Draw the pictures of a stored run again by `draw` and record their hashes. Return their paths."""
     return replace_pictures(run.folder, run.manifest, lambda place: draw(run.trajectory, place))
 
 
 def replace_pictures(folder: Path, manifest: Mapping[str, Any], draw: Callable[[Path], Sequence[Path]]) -> list[Path]:
-    """Replace the pictures of a folder by those that `draw` makes in another, and record their hashes."""
+    """Replace the pictures of a folder by those that `draw` makes in another one, and record their hashes."""
     with (
         storing(folder),
         claimed(folder),
@@ -122,7 +123,7 @@ def replace_pictures(folder: Path, manifest: Mapping[str, Any], draw: Callable[[
 
 
 def _staging(folder: Path) -> Path:
-    """A fresh folder beside `folder`, or inside it where nothing can be made or moved beside it."""
+    """Create a new folder next to `folder`, or inside it if the parent folder cannot be written."""
     prefix = f".{folder.name}.partial-"
     if folder.is_dir() and os.path.ismount(folder):
         return Path(tempfile.mkdtemp(dir=folder, prefix=prefix))
@@ -138,14 +139,14 @@ def _staging(folder: Path) -> Path:
 
 
 def _umask() -> int:
-    """The permissions that new files are denied (mkdtemp denies more than a run folder needs)."""
+    """Return the permissions that new files do not get (mkdtemp removes more than a run folder needs)."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
 def _write(trajectory: Trajectory, case: Any, staging: Path, wall_times: dict[str, float], draw: Draw | None) -> None:
-    """Write trajectory, summary, pictures and at the end the manifest."""
+    """Write trajectory, summary, pictures and, last, the manifest."""
     import time
 
     started = time.perf_counter()
@@ -165,7 +166,7 @@ def _write(trajectory: Trajectory, case: Any, staging: Path, wall_times: dict[st
 
 
 def write_pictures(draw: Callable[[Any, Path], object], result: Any, folder: Path) -> None:
-    """Draw the pictures; one that fails must not cost the numbers, so that it is only reported."""
+    """Draw the pictures. A failure is only reported, so that the numbers are not lost."""
     try:
         draw(result, folder)
     except OSError:
@@ -177,7 +178,7 @@ def write_pictures(draw: Callable[[Any, Path], object], result: Any, folder: Pat
 
 
 def _install(staging: Path, folder: Path) -> None:
-    """Put the finished `staging` in the place of `folder`."""
+    """Replace `folder` by the finished folder `staging`."""
     if staging.parent == folder:
         _fill(staging, folder)
     elif not folder.exists():
@@ -202,17 +203,17 @@ def _install(staging: Path, folder: Path) -> None:
 
 
 def _put_back(aside: Path, folder: Path) -> None:
-    """The earlier run in its place again; where even that fails, the sentence says where it is."""
+    """Move the earlier run back to its place. If this fails too, the message has its present path."""
     try:
         os.replace(aside, folder)
     except OSError as error:
         raise StorageError(
-            f"{folder} could not be replaced ({error.strerror}); the run that was there is whole in {aside}."
+            f"{folder} could not be replaced ({error.strerror}); the earlier run is complete in {aside}."
         ) from error
 
 
 def _keep_foreign(old: Path, new: Path) -> None:
-    """Move what a user put beside our files from the replaced folder into the new one."""
+    """Move files of the user from the replaced folder to the new one."""
     written = _listed(old / MANIFEST)
     for entry in old.iterdir():
         ours = is_ours(entry.name) or entry.name in written
@@ -221,7 +222,7 @@ def _keep_foreign(old: Path, new: Path) -> None:
 
 
 def _listed(manifest: Path) -> set[str]:
-    """The names of the files that a manifest lists; none where it cannot be read, or is no manifest."""
+    """Return the names of the files in a manifest; empty if it is damaged."""
     try:
         return set(read_json(manifest)["files"])
     except (OSError, ValueError, TypeError, KeyError):
@@ -229,7 +230,7 @@ def _listed(manifest: Path) -> set[str]:
 
 
 def _fill(staging: Path, folder: Path) -> None:
-    """Move the files one by one where the folder cannot be moved: the manifest goes first, comes last."""
+    """Move the files one by one if the folder cannot be moved: the manifest is removed first and written last."""
     (folder / MANIFEST).unlink(missing_ok=True)
     for entry in folder.iterdir():
         if entry.is_file() and is_ours(entry.name):

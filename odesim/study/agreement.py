@@ -1,7 +1,7 @@
-"""Statistics of agreement: confidence intervals of the difference of two runs, judged over the whole run.
+"""Statistics of agreement: confidence intervals of the difference of two runs over the whole run.
 
-Agreement is an equivalence test.  Two runs agree where the interval of their difference lies inside a margin at every
-saved time; a difference that is merely not significant is no agreement.
+Agreement is an equivalence test. Two runs agree if the interval of their difference lies inside a margin at every saved
+time. A difference that is not significant does not prove agreement.
 """
 
 import dataclasses
@@ -13,26 +13,28 @@ import numpy as np
 MARGIN = 0.05
 """Margin of agreement as a share of the range of the first run's component."""
 LEVEL = 0.05
-"""Probability of a wrong statement: intervals are those of 95 %."""
+"""Error probability: intervals are those of 95 %."""
 ROUNDING = 1e-12
-"""Differences below this share of the values are rounding."""
+"""Relative size below which differences are rounding."""
 SEPARATED = 0.5
-"""Two groups of replicas are apart by at least this share of the range of the first run."""
+"""Smallest distance of two groups of replicas, as a share of the range of the first run."""
 SHARE = 0.95
-"""Two groups of replicas explain at least this share of their variance; of a normal law they explain .64."""
+"""Smallest share of the variance that two groups of replicas explain. For a normal distribution the share is .64."""
 NOISY = 0.1
-"""Above this, step times d over batch moves overlaps as much as the flow, which leaves this noise out."""
+"""Value of step times d over batch above which the noise, which the flow neglects, moves overlaps as much as the
+flow.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Differences:
     """Differences of the means of two runs, second - first, with the half-widths of their intervals (time, entry).
 
-    `pointwise` has the level at a single time and entry, and serves agreement: that every interval lies inside the
-    margin is an intersection-union test, which needs no correction for the number of tests.  `last` and `anywhere`
-    serve differences: `last` is corrected for the number of entries, `anywhere` for entries and times, each with half
-    of the level.  `replicas` counts those of the last random run: 0 where neither run is random, 1 where a single
-    replica does not tell chance.
+    `pointwise` has the level at a single time and entry, for the test of agreement: every interval lies inside the
+    margin. This is an intersection-union test, which needs no correction for the number of tests. `last` and `anywhere`
+    are for differences: `last` is corrected for the number of entries, `anywhere` for entries and times, each with half
+    of the level. `replicas` counts those of the last random run: 0 if neither run is random, 1 if a single replica
+    gives no estimate of the noise.
     """
 
     mean: np.ndarray
@@ -44,9 +46,9 @@ class Differences:
 
 @dataclasses.dataclass(frozen=True)
 class Judgement:
-    """Judgement of one component: "agree", "differ", "not distinguishable" or "unknown", and the sentence that says so.
+    """Judgement of one component: "agree", "differ", "not distinguishable" or "unknown", and its sentence.
 
-    `bound` is the largest absolute value inside any interval (`nan` where chance is unknown), by time in `bounds`.
+    `bound` is the largest absolute value inside any interval (`nan` if the noise is unknown), by time in `bounds`.
     """
 
     verdict: str
@@ -67,10 +69,10 @@ def differences(first: np.ndarray, second: np.ndarray, random: tuple[bool, bool]
     Args:
         first: values of the first run, (replica, time, entry).
         second: values of the second run, (replica, time, entry).
-        random: for each run, True if chance moves its replicas, False for a flow.
+        random: for each run, True for random replicas, False for a flow.
         error: numerical error of either run, which widens every interval.
 
-    Two random runs have Welch's degrees of freedom.  A run of a single random replica makes intervals endless.
+    Two random runs have Welch's degrees of freedom. A run of a single random replica makes intervals infinite.
     """
     mean = second.mean(axis=0) - first.mean(axis=0)
     drawn = [run for run, is_random in zip((first, second), random, strict=True) if is_random]
@@ -98,9 +100,9 @@ def differences(first: np.ndarray, second: np.ndarray, random: tuple[bool, bool]
 def judge(found: Differences, times: np.ndarray, first: np.ndarray) -> Judgement:
     """Judge a component by its differences; `first` are the values of the first run, (replica, time, entry).
 
-    The margin is `MARGIN` times the range of the first run.  A difference is looked for at the end and from there
-    backwards until an interval holds zero, which needs no correction for the number of times (a fixed sequence of
-    tests), and, for runs that meet again, at any time with the correction of Bonferroni.
+    The margin is `MARGIN` times the range of the first run. Differences are tested at the end and from there backwards
+    until an interval contains zero. This fixed sequence of tests needs no correction for the number of times. For runs
+    that meet again, differences are also tested at any time with Bonferroni's correction.
     """
     bad = ~np.isfinite(found.mean).all(axis=1)
     if bad.any():
@@ -116,7 +118,7 @@ def judge(found: Differences, times: np.ndarray, first: np.ndarray) -> Judgement
         return Judgement("agree", "agree up to rounding", margin, bound, bounds)
     if found.replicas == 1:
         when = times[np.abs(found.mean).max(axis=1).argmax()]
-        said = f"off by {largest:.2g} at t = {when:.4g}; one replica does not say what chance makes of it"
+        said = f"off by {largest:.2g} at t = {when:.4g}; one replica does not show whether this is noise"
         return Judgement("unknown", said, margin, np.nan, np.full(len(times), np.nan))
     if bound <= margin:
         said = f"agree within {bound:.2g} over the whole run (margin {margin:.2g})"
@@ -130,8 +132,8 @@ def judge(found: Differences, times: np.ndarray, first: np.ndarray) -> Judgement
 
 
 def _difference(found: Differences, times: np.ndarray, size: float, margin: float) -> str:
-    """Return the sentence on the largest difference that chance does not explain, or "" where there is none."""
-    if not found.replicas:  # no chance: a difference counts from where it leaves the margin
+    """Return the sentence on the largest significant difference, or ""."""
+    if not found.replicas:  # without noise a difference counts as soon as it leaves the margin
         return _told(found, np.abs(found.mean) - found.last > margin, found.last, times)
     least = ROUNDING * size
     sequence = np.abs(found.mean) > found.last + least
@@ -153,9 +155,9 @@ def _told(found: Differences, differs: np.ndarray, half: np.ndarray, times: np.n
 
 
 def two_groups(values: np.ndarray, span: float) -> np.ndarray | None:
-    """Return which replicas are in the upper of two groups, or `None` where the values (replica,) are of one group.
+    """Return the replicas in the upper of two groups, or None if the values (replica,) are one group.
 
-    The values are cut where the groups explain most of their variance (Otsu's threshold).  They are two groups if that
+    The values are cut where the groups explain most of their variance (Otsu's threshold). They are two groups if that
     is at least `SHARE` of it, and if the groups' means are apart by at least `SEPARATED` times `span`.
 
     >>> two_groups(np.array([0.0, 1.0, 0.01, 0.99]), 1.0)
@@ -178,10 +180,10 @@ def two_groups(values: np.ndarray, span: float) -> np.ndarray | None:
 
 
 def groups_sentence(second: np.ndarray, span: float) -> str:
-    """Return a sentence on replicas that end in two groups, or "" where they do not.
+    """Return a sentence on replicas that end in two groups, or "" if they do not.
 
-    `second` are the values of one entry, (replica, time).  Where one group has stayed near its start and the other has
-    not, the sentence says that some runs escaped.
+    `second` are the values of one entry, (replica, time). If only one group has stayed near its start, the sentence
+    says that some runs escaped.
     """
     end = second[:, -1]
     upper = two_groups(end, span)
@@ -198,11 +200,11 @@ def groups_sentence(second: np.ndarray, span: float) -> str:
 
 
 def noise_sentence(step_size: float, dimension: float, batch: float) -> str:
-    """Return a sentence on a large step times d over batch, or "" where it is small."""
+    """Return a sentence on a large step times d over batch, or "" if it is small."""
     noise = step_size * dimension / batch
     if not noise > NOISY:
         return ""
-    return f"step x d / batch = {noise:.2g} is large: the flow leaves out the noise of SGD, which grows with it"
+    return f"step x d / batch = {noise:.2g} is large: the noise of SGD grows with it, and the flow neglects this noise"
 
 
 def overall(judgements: Mapping[str, Judgement]) -> str:
@@ -210,7 +212,7 @@ def overall(judgements: Mapping[str, Judgement]) -> str:
     for verdict, words in (
         ("differ", "the runs differ in"),
         ("not distinguishable", "not distinguishable, and not shown to agree, in"),
-        ("unknown", "one replica does not say whether the runs agree in"),
+        ("unknown", "one replica does not show whether the runs agree in"),
     ):
         names = [name for name, judgement in judgements.items() if judgement.verdict == verdict]
         if names:

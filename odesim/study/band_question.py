@@ -1,4 +1,4 @@
-"""Question about bands made ready: the equations at the step size of SGD, the increments of a step, the start."""
+"""Preparation of a question about bands: the equations at the step size of SGD, the increments of a step, the start."""
 
 import dataclasses
 from typing import Any
@@ -20,16 +20,17 @@ from odesim.study.local_dynamics import Clock
 from odesim.study.sample_points import known_best
 
 COARSE_POINTS = 10
-"""Sobol points of the parts of a mixture as a power of two."""
+"""Number of Sobol points of the parts of a mixture, as a power of two."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """Question about bands made ready: the setting, where the law of the start comes from, and the clock of the user.
+    """Prepared question about bands: the setting, the origin of the distribution of the start, and the clock of the
+    user.
 
-    A step of size h of a gradient flow's SGD is followed by the equations that keep it, where there are these (the
-    online limit at eta = h d).  `scale` is then the time of the flow in a unit of their time, and `flow` the flow
-    itself; it is the problem of the setting otherwise, and `scale` 1.
+    For SGD of a gradient flow with steps of size h, the equations of the online limit at eta = h d are used if they
+    exist, because they keep the size of the step. `scale` is then the time of the flow in a unit of their time, and
+    `flow` is the flow itself. Otherwise `flow` is the problem of the setting, and `scale` is 1.
     """
 
     setting: Setting
@@ -39,7 +40,7 @@ class Asked:
 
 
 def times_of(simulation: Simulation) -> np.ndarray:
-    """Return the times of the bands on the clock of the user: those that were asked for, with the start."""
+    """Return the times of the bands on the clock of the user: the requested ones and the start."""
     case = simulation.case
     if case.save_at is not None:
         return np.union1d([0.0], np.array(case.save_at))
@@ -73,7 +74,9 @@ def _problem(simulation: Simulation) -> Problem:
 
 
 def _finite(simulation: Simulation) -> tuple[Simulation | None, float]:
-    """The same SGD with equations that keep the size of its steps, and the time of the stage in a unit of theirs."""
+    """Return the same SGD with equations that keep the size of its steps, and the time of the stage in a unit of
+    theirs.
+    """
     case = simulation.case
     stage = case.system.dynamics(case.stage)
     kept = load(stage.finite)(case.parameters, simulation.step_size, simulation.batch) if stage.finite else None
@@ -87,7 +90,7 @@ def _finite(simulation: Simulation) -> tuple[Simulation | None, float]:
 
 
 def _setting(simulation: Simulation, problem: Problem, power: int) -> tuple[Setting, str]:
-    """The setting of a simulation with its equations, and where the law of the start comes from."""
+    """Return the setting of a simulation with its equations, and the origin of the distribution of the start."""
     case = simulation.case
     stage = case.system.dynamics(case.stage)
     model: Any = stage.truth(case.parameters)
@@ -100,7 +103,7 @@ def _setting(simulation: Simulation, problem: Problem, power: int) -> tuple[Sett
     )  # fmt: skip
     coarse_points = steps.points_of(model, case.parameters, COARSE_POINTS, width)
     coarse = dataclasses.replace(increments, points=coarse_points)
-    online = stage.tick(case.parameters, 2 * simulation.step_size) == eps  # a flow's step takes longer, if it is longer
+    online = stage.tick(case.parameters, 2 * simulation.step_size) == eps  # a longer step of a flow takes more time
     if online and stage.usual is not None and simulation.batch != (usual := stage.usual(case.parameters)[1]):
         raise UsageError(
             f"the equations of this model are those of the batch {usual}, but --batch {simulation.batch} was given: "

@@ -1,4 +1,4 @@
-"""Fluctuations along the path of a setting, with the mixture of flows behind a saddle: all that bands are read from."""
+"""Fluctuations along the path of a setting, with the mixture of flows after a saddle. Bands are computed from them."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -11,18 +11,20 @@ from odesim.study.fluctuations import Fluctuations
 from odesim.study.quantities import Quantity
 
 RARE = 0.1
-"""A sum over a relaxation time counts as Gaussian while the kurtosis of a step is below this part of its samples."""
+"""Largest kurtosis of a step, relative to its number of samples, at which a sum over a relaxation time counts as
+Gaussian.
+"""
 BIASED = 6.0
-"""Standard errors of the points by which the mean increment may differ from the flow of an exact tier."""
+"""Largest difference between the mean increment and the flow of an exact tier, in standard errors of the points."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Solution:
     """Fluctuations along a path.
 
-    `rare` is above 0 where a few rare samples decide about the spread (`rare_samples`). Behind `split_at`, a saved
-    time, the law is a mixture of the `parts`, along so many growing `directions`; `parts` is empty where the flow stays
-    linear, and where no mixture was asked for.
+    `rare` is above 0 if a few rare samples dominate the spread (`rare_samples`). After the saved time `split_at` the
+    distribution is a mixture of the `parts`; `directions` is the number of growing directions. `parts` is empty if the
+    flow stays linear or no mixture was requested.
     """
 
     setting: Setting
@@ -33,7 +35,7 @@ class Solution:
     directions: int
 
     def band(self, quantity: Quantity, level: float) -> Band:
-        """Return the band of a quantity at all times, or up to the split where there is no mixture behind it."""
+        """Return the band of a quantity at all times or, without a mixture, up to the split."""
         return bands.band(self.setting, self.course, quantity, level, self.parts, self.split_at)
 
 
@@ -46,9 +48,9 @@ def solve(
     Arguments:
         setting: The question about SGD.
         times: Times (T,) on the clock of the equations, from 0.
-        tell: Called with the part that is done, between .05 and .8, and 1.
+        tell: Function called with the finished part, between .05 and .8, and 1.
         accuracy: Largest relative error of J and D by interpolation.
-        mixed: Follow the parts of a mixture behind a saddle.
+        mixed: Integrate the parts of a mixture after a saddle.
 
     Raises `UsageError` and `NumericalError` as `odesim.study.fluctuations.solve` does.
     """
@@ -73,10 +75,10 @@ def solve(
 
 
 def rare_samples(setting: Setting, course: Fluctuations) -> float:
-    """Return the largest ratio of the kurtosis of a step to the samples that decide about it.
+    """Return the largest ratio of the kurtosis of a step to the number of samples in a relaxation time.
 
-    It is 0 where sums over these samples are Gaussian. The samples are those of a relaxation time 1/|J_ii|, or of the
-    whole run where that is shorter.
+    It is 0 if sums over these samples are Gaussian. The relaxation time is 1/|J_ii|, or the whole run if that is
+    shorter.
     """
     speed = np.abs(np.diagonal(course.jacobians, axis1=1, axis2=2)).max(axis=0)
     span = float(course.time[-1])
@@ -87,10 +89,10 @@ def rare_samples(setting: Setting, course: Fluctuations) -> float:
 
 
 def rare_sentence(solution: Solution) -> str:
-    """Return the sentence on rare samples that decide about the spread of SGD."""
+    """Return the sentence on rare samples that dominate the spread of SGD."""
     course, d = solution.course, solution.setting.clock.d
     return (
-        f"no band at d = {d:g}: a few rare samples decide the spread of SGD (the kurtosis of one "
-        f"step is {course.kurtosis.max():.2g}, {solution.rare:.2g} times what sums over a relaxation time level out); "
-        "simulate instead, or take a larger d"
+        f"no band at d = {d:g}: a few rare samples dominate the spread of SGD (the kurtosis of one step is "
+        f"{course.kurtosis.max():.2g}, {solution.rare:.2g} times the number of samples in a relaxation time); "
+        "simulate instead, or use a larger d"
     )

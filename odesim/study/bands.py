@@ -1,8 +1,8 @@
-"""Bands of SGD around its mean path: Gaussian while the dynamics is linear, a mixture of Gaussians behind a saddle.
+"""Bands of SGD around its mean path: Gaussian while the dynamics is linear, a mixture of Gaussians after a saddle.
 
-A quantity R of the state has the centre R(theta) + eps (g.m + tr(H Sigma)/2) and the variance eps g.Sigma g, with
-g = dR/dtheta and H its second derivatives.  Where R bends within the spread of the state, its band is that of draws of
-the state.  Where the flow bends, the spread is split along its growing directions, and every part follows its own flow.
+A quantity R of the state has the centre R(theta) + eps (g.m + tr(H Sigma)/2) and the variance eps g.Sigma g, with g =
+dR/dtheta and H its second derivatives. If R is nonlinear within the spread of the state, its band is that of draws of
+the state. If the flow is nonlinear, the spread is split along its growing directions, and every part has its own flow.
 """
 
 import dataclasses
@@ -22,24 +22,28 @@ from odesim.study.local_dynamics import Clock, Local
 from odesim.study.quantities import Quantity
 
 BENT = 0.1
-"""Part of its standard deviation that a quantity may bend by, before its band is that of draws of the state."""
+"""Nonlinearity of a quantity, relative to its standard deviation, above which its band is that of draws of the
+state.
+"""
 SPLIT = 0.2
-"""Part of its linear change that the flow may bend by within 1.5 standard deviations, before the spread is split."""
+"""Nonlinearity of the flow within 1.5 standard deviations, relative to its linear change, above which the spread is
+split.
+"""
 GROWTH = 3.0
-"""Growth of a change of the start, from which on a flow that bends is split."""
+"""Growth of a change of the start from which a nonlinear flow is split."""
 ONE, SEVERAL = 33, 6
-"""Parts along one growing direction, and along several as a power of two."""
+"""Number of parts along one growing direction, and along several as a power of two."""
 DRAWN = 9
-"""Draws of a state as a power of two."""
+"""Number of draws of a state, as a power of two."""
 COARSE = 1e-2
-"""Accuracy of J and D along the parts of a mixture, whose spread is mostly that between them."""
+"""Accuracy of J and D along the parts of a mixture, whose spread is mainly between the parts."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Band:
     """Band of a quantity at times (T,): its value on the mean path, its centre, standard deviation, and quantiles.
 
-    `bent` (T,) is |tr(H Sigma)| eps/(2 sd), which says how far the quantity is from linear within its spread.
+    `bent` (T,) is |tr(H Sigma)| eps/(2 sd), the nonlinearity of the quantity within its spread.
     """
 
     quantity: Quantity
@@ -53,10 +57,10 @@ class Band:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """A question about SGD: its flow from the start, the increments and the clock of a step, and Sigma at the start.
+    """Setting of SGD: its flow from the start, the increments and the clock of a step, and Sigma at the start.
 
-    `coarse` are increments at fewer points, for the parts of a mixture; `shifted` says whether b is exact, so that a
-    shift of order 1/d means something.
+    `coarse` are increments at fewer points, for the parts of a mixture; `shifted` is True if b is exact, so that a
+    shift of order 1/d is meaningful.
     """
 
     problem: Problem
@@ -68,7 +72,9 @@ class Setting:
 
 
 def split_time(setting: Setting, course: Fluctuations) -> int | None:
-    """Return the first saved time at which the flow bends while something grows; None where it stays linear."""
+    """Return the first saved time at which the flow is nonlinear and a direction grows; None if the flow stays
+    linear.
+    """
     for k in range(1, len(course.time)):
         grown = np.linalg.svd(course.growth[k], compute_uv=False)[0]
         if grown >= GROWTH and bend(setting, course, k) >= SPLIT:
@@ -77,7 +83,7 @@ def split_time(setting: Setting, course: Fluctuations) -> int | None:
 
 
 def bend(setting: Setting, course: Fluctuations, k: int) -> float:
-    """Return how far b is from linear within 1.5 standard deviations along the widest direction of the state.
+    """Return the nonlinearity of b within 1.5 standard deviations along the widest direction of the state.
 
     The largest of |b(+) + b(-) - 2 b| and |(b(+) - b(-)) - 2 (b(+/2) - b(-/2))|, relative to |b(+) - b(-)|.
     """
@@ -99,10 +105,10 @@ def split(
 ) -> tuple[list[Fluctuations], int]:
     """Return the paths of equally probable parts from saved time k on, at later `times`, and the number of directions.
 
-    The state at k is theta + eps m with the covariance eps Sigma.  It is split along the directions that grow; Sigma in
-    the other directions stays with every part.  What noise will still do along the growing directions is added to the
-    split (`odesim.study.escape.effective_start`) and taken from the noise of the parts while they grow: a part whose
-    spread grows exponentially would not stay Gaussian.
+    The state at k is theta + eps m with the covariance eps Sigma. It is split along the directions that grow; Every
+    part keeps Sigma in the other directions. The later noise along the growing directions is added to the split
+    (`odesim.study.escape.effective_start`) and removed from the noise of the parts while they grow, because a part
+    whose spread grows exponentially would not stay Gaussian.
     """
     law = effective_start(course)
     if law is None:
@@ -132,10 +138,10 @@ def split(
 
 
 def without_growth(node: Local, count: int, rate: float) -> np.ndarray:
-    """Return D without what it has along growing directions: P D P^T, P = I - sum_k w_k r_k l_k^T.
+    """Return D without its part along growing directions: P D P^T, P = I - sum_k w_k r_k l_k^T.
 
     r_k and l_k are the right and left eigenvectors of the `count` largest eigenvalues of J, and w_k falls from 1 to 0
-    as the eigenvalue falls from `rate` to 0, where a part has left the saddle.
+    as the eigenvalue falls from `rate` to 0, when a part leaves the saddle.
     """
     values, right = np.linalg.eig(node.jacobian)
     order = np.argsort(-values.real)[:count]
@@ -183,7 +189,7 @@ def band(
     setting: Setting, course: Fluctuations, quantity: Quantity, level: float, parts: Sequence[Fluctuations] = (),
     split_at: int | None = None,
 ) -> Band:  # fmt: skip
-    """Return the band of a quantity at the times of a course; behind `split_at` it is that of the `parts`."""
+    """Return the band of a quantity at the times of a course; after `split_at` it is that of the `parts`."""
     last = len(course.time) if split_at is None else split_at + 1
     rows = [_gaussian(setting, course, k, quantity, level) for k in range(last)]
     flow = [quantity.value(y) for y in course.states]
@@ -231,7 +237,7 @@ def _drawn(setting: Setting, course: Fluctuations, k: int, quantity: Quantity) -
 
 
 def _mixture(parts: Sequence[Fluctuations], quantity: Quantity, level: float) -> np.ndarray:
-    """Rows (centre, standard deviation, low, high, bent) at the times of the parts behind their start."""
+    """Rows (centre, standard deviation, low, high, bent) at the times of the parts after their start."""
     means, deviations = [], []
     for course in parts:
         gradients = [quantity.gradient(y) for y in course.states[1:]]

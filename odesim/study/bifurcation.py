@@ -1,9 +1,9 @@
 """Special points between neighbours on a branch of zeros of F(y, p): folds, branch points, Hopf points.
 
-They are recognised by counts, not by determinants, whose sign does not change where eigenvalues cross in pairs, as they
-do with equal units.  At a fold the p-component of the tangent changes its sign.  Elsewhere the number of eigenvalues
-with Re > 0 changes: by a real eigenvalue at a branch point, by a pair at a Hopf point.  Each is located on the arc by
-Brent's method.  Source: Govaerts 2000.
+They are detected by counts of eigenvalues. The sign of a determinant does not change if eigenvalues cross in pairs, as
+they do with equal units. At a fold the p-component of the tangent changes its sign. At the other points the number of
+eigenvalues with Re > 0 changes: by a real eigenvalue at a branch point, by a pair at a Hopf point. Each is located on
+the arc by Brent's method. Source: Govaerts 2000.
 """
 
 import dataclasses
@@ -16,24 +16,23 @@ from odesim.study.zero_curve import BranchPoint, ZeroCurve
 PAIR = 1e-6
 """Imaginary part, over the largest eigenvalue, above which a crossing pair is complex."""
 TOGETHER = 1e-7
-"""Eigenvalues that cross within this part of the arc, or of 1, cross at one point."""
+"""Eigenvalues that cross within this part of the arc, or of 1, cross at the same point."""
 MIRROR = 0.1
-"""Distance at which the other branch at a pitchfork is entered, in steps of the branch."""
+"""Distance at which the other branch at a pitchfork is started, in steps of the branch."""
 RANK = 1e-2
-"""Singular values of [F_y F_p] below this part of its norm nearby may be zero at a special point."""
+"""Singular values of [F_y F_p] below this part of its norm may be zero at a nearby special point."""
 FARTHEST, BACK = 20.0, 0.999
-"""First points on another branch lie within this many amplitudes, and not along the branch that was followed."""
+"""The first points on another branch lie within `FARTHEST` amplitudes, and not along the followed branch."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SpecialPoint:
     """A bifurcation, or the end of the domain of a branch.
 
-    `kind` is "fold", "branch point", "transcritical", "pitchfork", "Hopf" or "boundary".  `order` is the number of the
-    crossing eigenvalue among all by falling real part, `multiplicity` how many cross, `null` (n, k) a basis of the
-    directions of those that are real, and `frequency` the imaginary part at a Hopf point.  `other` (k, n + 1) are
-    tangents of another branch at a pitchfork, where that was met on the branch of the mirror images.  `arc` is the
-    place on the branch.
+    `kind` is "fold", "branch point", "transcritical", "pitchfork", "Hopf" or "boundary". `order` is the number of the
+    crossing eigenvalue among all by falling real part, `multiplicity` the number that cross, `null` (n, k) a basis of
+    the directions of the real ones, and `frequency` the imaginary part at a Hopf point. `other` (k, n + 1) are tangents
+    of another branch at a pitchfork that was found on the branch of mirror images. `arc` is the place on the branch.
     """
 
     kind: str
@@ -74,7 +73,9 @@ class LocatingCurve(ZeroCurve):
         return [dataclasses.replace(special, arc=before.arc + at) for at, special in located]
 
     def _fold(self, before: BranchPoint, after: BranchPoint) -> tuple[float, SpecialPoint]:
-        """The fold between two points; a pitchfork where the mirror images of a branch meet on another branch."""
+        """Return the fold between two points, or a pitchfork if the mirror images of a branch meet on another
+        branch.
+        """
         from scipy.optimize import root_scalar
 
         mirrored = self._mirrored(before, after)
@@ -97,10 +98,11 @@ class LocatingCurve(ZeroCurve):
         return at, SpecialPoint("fold", p, y, tangent, null=tangent[:-1, None], order=min(before.index, after.index))
 
     def _mirrored(self, before: BranchPoint, after: BranchPoint) -> SpecialPoint | None:
-        """The pitchfork between two points of a branch of mirror images; None of a fold.
+        """Return the pitchfork between two points of a branch of mirror images, or None for a fold.
 
-        [F_y F_p] has two null directions there, and one at a fold.  Near it Newton's method may land on either branch:
-        the point is interpolated, and located on the other branch, where an eigenvalue crosses in a regular way.
+        [F_y F_p] has two null directions there, and one at a fold. Near it Newton's method may converge to either
+        branch. The point is therefore interpolated, and located on the other branch, where one eigenvalue crosses
+        regularly.
         """
         from scipy.interpolate import CubicHermiteSpline
 
@@ -128,7 +130,7 @@ class LocatingCurve(ZeroCurve):
         return None
 
     def other_tangents(self, y: np.ndarray, p: float, tangent: np.ndarray, scale: float) -> np.ndarray:
-        """Null directions (k, n + 1) of [F_y F_p] at right angles to a tangent: none at points that are regular.
+        """Null directions (k, n + 1) of [F_y F_p] orthogonal to a tangent; none at regular points.
 
         Singular values count as zero below `RANK` times a `scale`.
         """
@@ -168,7 +170,7 @@ class LocatingCurve(ZeroCurve):
         tangent = self.tangent(y, p, before.tangent)
         if frequency > PAIR * scale:
             return SpecialPoint("Hopf", p, y, tangent, len(orders), orders[0], None, frequency)
-        if np.abs(values[near].real).max() > 1e-4 * scale:  # what crosses is no eigenvalue of the Jacobian itself
+        if np.abs(values[near].real).max() > 1e-4 * scale:  # the crossing eigenvalue is not one of the Jacobian itself
             return SpecialPoint("branch point", p, y, tangent, len(orders), orders[0])
         right = np.linalg.svd(jacobian)[2][len(y) - len(orders) :]
         return SpecialPoint("branch point", p, y, tangent, len(orders), orders[0], right.T)

@@ -1,7 +1,7 @@
 """Branches of stationary points over one parameter, with their bifurcations, and bifurcations over two parameters.
 
-Classes of points that searches find at some values are continued both ways.  At every branch point the branches that
-leave it are followed in their turn.  Branches are told apart modulo the symmetries of the field.
+Classes of points from searches at some values are continued in both directions. At every branch point the other
+branches are continued too. Branches that differ only by symmetries of the field count as one.
 """
 
 import dataclasses
@@ -19,13 +19,15 @@ from odesim.study.vector_field import VectorField
 from odesim.study.zero_curve import BranchPoint, Derivatives
 
 INNER = 1e-3
-"""A range that begins at an excluded value, such as step = 0, begins this part of its width later: F vanishes there."""
+"""Part of its width by which a range begins later if it begins at an excluded value, such as step = 0, where F
+vanishes.
+"""
 SWITCH = 1e-2
 """Amplitude of the first point on another branch."""
 SAME = 1e-5
-"""Points of one branch at one parameter, modulo symmetry, differ by less."""
+"""Largest distance, modulo symmetry, of points that count as the same at one parameter."""
 MOST = 60
-"""Branches that are followed."""
+"""Largest number of branches."""
 AFFINE = 1e-9
 """Relative size of a second difference below which the arguments are affine in a parameter."""
 
@@ -63,7 +65,7 @@ class Family:
         self.curve = Curve(self.derivatives, self.spectrum, self.domain)
 
     def _slopes(self) -> tuple[Any, Any] | None:
-        """The values at the lower end and their slope where they are affine in the parameter, as most are."""
+        """Values at the lower end and their slope, if they are affine in the parameter, as most are."""
         import jax
 
         span = self.span
@@ -106,7 +108,7 @@ class Family:
         return Derivatives(np.asarray(f), np.asarray(jacobian), self.span.width * np.asarray(slope))
 
     def spectrum(self, x: np.ndarray, u: float, jacobian: np.ndarray) -> np.ndarray:
-        """Eigenvalues of the linearisation, of a flow also those out of the span of the teachers."""
+        """Eigenvalues of the linearisation, for a flow also those outside of the span of the teachers."""
         values = self.arguments(u)[0]
         eigenvalues = self.field.spectrum(x, values, jacobian)
         if not self.field.online and self.field.case.parameters.d > self.field.rows.teachers:
@@ -123,10 +125,10 @@ class Family:
 
 
 def span_of(field: VectorField, name: str, low: float, high: float) -> Span:
-    """The range of a parameter, checked.
+    """Return the range of a parameter, after checking it.
 
-    Raises `UsageError` for a parameter that is unknown, whole, or no number, for a range outside of its domain, and
-    where other equations hold at its ends.
+    Raises `UsageError` for a parameter that is unknown, an integer, or not a number, for a range outside of its domain,
+    and if the equations at its ends have another form.
     """
     known = {f.name: f for f in dataclasses.fields(field.case.parameters)}
     if name not in known:
@@ -145,7 +147,7 @@ def span_of(field: VectorField, name: str, low: float, high: float) -> Span:
 
 
 def _require_equations(field: VectorField, name: str, end: float) -> None:
-    """Raise `UsageError` unless the equations of the case hold at another value of a parameter."""
+    """Raise `UsageError` if the equations of the case have another form at another value of a parameter."""
     from odesim.flow.problem import initial_condition, prepare
 
     case = field.case
@@ -171,8 +173,9 @@ def _require_equations(field: VectorField, name: str, end: float) -> None:
 class ParameterBranch:
     """A branch over a parameter: values p (N,), states x (N, n), losses, numbers of growing directions, and its points.
 
-    `index` counts growing directions, of a flow within and out of the span of the teachers.  `origin` is the number of
-    the special point that it leaves, None for a branch from a search; `end` says why either end is reached.
+    `index` counts growing directions, for a flow within and outside of the span of the teachers. `origin` is the number
+    of the special point at which the branch begins, None for a branch from a search; `end` gives the reasons for its
+    ends.
     """
 
     p: np.ndarray
@@ -222,9 +225,9 @@ class Continuation:
         self._units: list[np.ndarray] = []
 
     def add(self, x: np.ndarray, p: float) -> None:
-        """Follow the branch of a point both ways, and all that leave it.
+        """Continue the branch of a point in both directions, and all branches from its branch points.
 
-        Nothing is done where the branch is known, and on a manifold of zeros, which no curve describes.
+        Known branches and manifolds of zeros are skipped.
         """
         u = self.family.span.unit(p)
         curve = self._curve(x)
@@ -244,7 +247,7 @@ class Continuation:
     def _record(
         self, points: Sequence[BranchPoint], specials: Sequence[SpecialPoint], origin: int | None, end: tuple[str, str]
     ) -> None:
-        """Keep a branch and its special points, then follow what leaves it."""
+        """Store a branch and its special points, then continue the branches from these points."""
         span, number = self.family.span, len(self.branches)
         self._units.append(np.array([point.z for point in points]))
         self.branches.append(
@@ -262,17 +265,17 @@ class Continuation:
             if known is None:
                 self._leave(special, number)
             elif self.special[known].kind == "pitchfork" and special.kind == "branch point":
-                # Its mirror images were met first.  The branch on which an eigenvalue crosses is the one to follow.
+                # Its mirror images were found first. The branch on which an eigenvalue crosses is continued.
                 self.special[known] = self._bifurcation(special, number, "pitchfork")
 
     def _curve(self, x: np.ndarray) -> Curve:
-        """The curve of the branch through a point, which keeps the symmetries of that."""
+        """Return the curve of the branch through a point, which keeps the symmetries of the point."""
         if not self.group.complete:
             return self.family.curve
         return self.family.curve.within(self.group.stabiliser(x, SAME).fixed_space())
 
     def _recorded(self, special: SpecialPoint) -> int | None:
-        """The number of a special point that is known from another branch; None of a new one."""
+        """Return the number of a special point that is known from another branch; None for a new one."""
         p = self.family.span.low + self.family.span.width * special.p
         for number, known in enumerate(self.special):
             if abs(known.p - p) < SAME * self.family.span.width and self._same(known.x, special.y):
@@ -285,7 +288,7 @@ class Continuation:
         return bool(np.abs(x - other).max(initial=0.0) < SAME)
 
     def _leave(self, special: SpecialPoint, branch: int) -> None:
-        """Record a special point with its kind, and follow the branches that leave it."""
+        """Store a special point with its kind, and continue the branches from it."""
         number, curve = len(self.special), self.family.curve
         kind = (
             "branch point out of the span" if special.kind == "branch point" and special.null is None else special.kind

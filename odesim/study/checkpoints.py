@@ -1,9 +1,9 @@
 """Weights of other programs as the arrays of `observe`: .npz and .npy files, and checkpoints of PyTorch.
 
-Files are loaded without running anything that they hold: PyTorch's by `torch.load(.., weights_only=True)`, NumPy's
-without pickled objects.  A pickled pytree of JAX can run code when it is loaded, and is refused: `numpy.savez` writes
-its leaves.  Several files are snapshots in their order where they hold the same arrays, and what one of them holds
-alone, such as a teacher, is fixed.
+Loading a file never runs its code: PyTorch's files are loaded by `torch.load(.., weights_only=True)`, NumPy's without
+pickled objects. A pickled pytree of JAX can run code when it is loaded, so it raises `UsageError`; `numpy.savez` can
+store its leaves. Several files with the same arrays are snapshots in their order. An array that only one file has, such
+as a teacher, is fixed.
 """
 
 import os
@@ -19,7 +19,7 @@ from odesim.errors import MissingError
 TORCH = (".pt", ".pth", ".bin", ".ckpt")
 PICKLED = (".pkl", ".pickle", ".joblib", ".dill", ".msgpack")
 TURNED = ".T"
-"""Ending of a slot whose array stands with the inputs first, (d, unit), as the kernels of JAX's libraries do."""
+"""Ending of a slot whose array has the inputs first, (d, unit), like the kernels of JAX's libraries."""
 TIME = "time"
 
 
@@ -31,12 +31,12 @@ def read(
 
     Args:
         files: the files, snapshots in the order of time.
-        names: array in a file -> slot, with `TURNED` behind it for a transposed one; empty: names are slots already.
-        times: the times of the snapshots, in the place of an array `time`.
+        names: array in a file -> slot, followed by `TURNED` for a transposed one; empty if the names are slots.
+        times: the times of the snapshots, instead of an array `time`.
         vectors: slots with one number for every unit, whose arrays (1, unit) or (unit, 1) lose an axis.
 
-    Raises `UsageError` for a file that cannot be read or is not safe to load, an array that no file has, and files that
-    do not hold the same arrays; `MissingError` where PyTorch is not installed.
+    Raises `UsageError` for a file that cannot be read or is not safe to load, an array that no file has, and files with
+    different arrays; `MissingError` if PyTorch is not installed.
     """
     every = [_named(_load(Path(file)), names, vectors) for file in files]
     if not every:
@@ -54,7 +54,7 @@ def read(
 
 
 def assignments(given: Sequence[str]) -> dict[str, str]:
-    """Return the names of `--map ARRAY=SLOT`.  Raises `UsageError` for a word that is none.
+    """Return the names of `--map ARRAY=SLOT`. Raises `UsageError` for other words.
 
     >>> assignments(["layer.weight=w", "kernel=w.T"])
     {'layer.weight': 'w', 'kernel': 'w.T'}
@@ -69,12 +69,12 @@ def assignments(given: Sequence[str]) -> dict[str, str]:
 
 
 def _slot(text: str) -> tuple[str, bool]:
-    """A slot, and whether its array is transposed."""
+    """Return a slot, and True if its array is transposed."""
     return text.removesuffix(TURNED), text.endswith(TURNED)
 
 
 def _named(arrays: Mapping[str, np.ndarray], names: Mapping[str, str], vectors: set[str]) -> dict[str, np.ndarray]:
-    """The arrays of a file by slot; those that are not named are left out where names are given."""
+    """Return the arrays of a file by slot. With `names`, other arrays are left out."""
     found: dict[str, np.ndarray] = {}
     for name, values in arrays.items():
         if names and name not in names and name != TIME:
@@ -90,7 +90,7 @@ def _named(arrays: Mapping[str, np.ndarray], names: Mapping[str, str], vectors: 
 
 
 def _stacked(every: list[dict[str, np.ndarray]], files: list[str]) -> dict[str, np.ndarray]:
-    """The arrays of several files: what more than one holds are snapshots, everything else is fixed."""
+    """Return the arrays of several files. Arrays in more than one file are snapshots, all others are fixed."""
     counts = {name: sum(name in held for held in every) for held in every for name in held}
     moving = {name for name, count in counts.items() if count > 1}
     found = {name: values for held in every for name, values in held.items() if name not in moving}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BAND = (0.1, 0.5, 0.9)
 RESAMPLES = 2000
 DIMENSION = "d"
-"""The input dimension among the parameters of a run."""
+"""Name of the input dimension among the parameters of a run."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Comparison(Result):
             "interpolation_error": self.interpolation,
         }
         result["components"] = {n: float(np.median(v.max(axis=1))) for n, v in self.distance.items()}
-        # Overlaps and what grows without bound are not told apart by one number: each in units of its own range.
+        # Overlaps and growing quantities cannot share one number, so each is in units of its range.
         ranges = {name: float(np.ptp(values)) for name, values in self.reference.items()}
         result["components_over_range"] = {
             name: found / ranges[name] if ranges[name] > 0 else None for name, found in result["components"].items()
@@ -126,7 +126,7 @@ class Comparison(Result):
 
     @property
     def notes(self) -> list[str]:
-        """Warnings as sentences: replicas that end in two groups, by component, and noise that the flow leaves out."""
+        """Warnings as sentences: replicas that end in two groups, by component, and noise that the flow neglects."""
         said = []
         for name, values in self.reference.items():
             index = most_moving(values)
@@ -142,7 +142,7 @@ class Comparison(Result):
         return [*said, noise] if noise else said
 
     def _noise(self) -> str:
-        """Return the sentence on a large step times d over batch, where the clock of the flow is that of its step.
+        """Return the sentence on a large step times d over batch, if the clock of the flow counts step sizes.
 
         Equations of the online limit contain that noise (`Dynamics.noisy`).
         """
@@ -246,7 +246,9 @@ class Comparison(Result):
         }
 
     def _panels(self) -> dict[str, Variable]:
-        """The entry of every component that moves most: median of the first run, and every replica of the second."""
+        """Return the entry with the largest change of every component: median of the first run, and every replica of
+        the second.
+        """
         found = {}
         for name, values in self.reference.items():
             index = most_moving(values)
@@ -272,7 +274,7 @@ def _entries(values: np.ndarray) -> np.ndarray:
 def ratio(off: np.ndarray, expected: np.ndarray, size: float) -> float | None:
     """Return the deviation of the mean of the replicas in standard errors, root mean square over entries and times.
 
-    About 1 where the two agree; `None` where chance moves nothing beyond the rounding of values of that `size`.
+    It is about 1 if the two agree, and None if the noise is below the rounding of values of that `size`.
     """
     moved = expected > 1e-12 * size
     return float(np.sqrt(np.mean((off[moved] / expected[moved]) ** 2))) if moved.any() else None
@@ -310,7 +312,7 @@ def bootstrap_median(values: np.ndarray, seed: int = 0) -> list[float] | None:
 
 
 def compare(first: Trajectory, second: Trajectory) -> Comparison:
-    """Compare two runs of one system; raises `UsageError` where clocks, components or sizes differ, and says why."""
+    """Compare two runs of one system. Raises `UsageError` with the reason if clocks, components or sizes differ."""
     one, other = first.origin, second.origin
     if one.name != other.name or not (one.system == other.system or one.declaration):
         raise UsageError(f"cannot compare a run of {one.name} with one of {other.name}")
@@ -335,7 +337,7 @@ def compare(first: Trajectory, second: Trajectory) -> Comparison:
 
 
 def shared_components(first: Trajectory, second: Trajectory) -> list[str]:
-    """The components both runs hold with the same dimensions and sizes, scalars over time left out."""
+    """Return the components of both runs with the same dimensions and sizes, without scalars over time."""
     names = []
     for name in first.state:
         if name not in second.state or set(first.state[name].dims) <= {"time", "seed"}:
@@ -353,6 +355,6 @@ def shared_components(first: Trajectory, second: Trajectory) -> list[str]:
 
 
 def most_moving(values: np.ndarray) -> tuple[int, ...]:
-    """Index of the entry of values (replica, time, ...) that moves most; of equal ones the first."""
+    """Return the index of the entry of values (replica, time, ...) with the largest change; of equal ones the first."""
     span = np.ptp(values[0], axis=0)
     return tuple(map(int, np.unravel_index(np.argmax(span), span.shape)))

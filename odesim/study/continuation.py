@@ -12,21 +12,21 @@ from odesim.study.bifurcation import LocatingCurve, SpecialPoint
 from odesim.study.zero_curve import ZERO, BranchPoint
 
 CORRECTIONS = 6
-"""Newton steps up to which a predicted point is accepted; else the step is halved."""
+"""Largest number of Newton steps of an accepted point; otherwise the step is halved."""
 ALONG = 0.9
-"""Least cosine of neighbouring tangents."""
+"""Smallest cosine of neighbouring tangents."""
 LEVEL = 5
-"""A branch whose parameter has not changed for so many points lies in a manifold of zeros at one parameter."""
+"""Number of points with an equal parameter after which a branch counts as part of a manifold of zeros."""
 EDGE = -1e-8
-"""Test function of the domain below which a point has left it."""
+"""Value of the test function of the domain below which a point has left the domain."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Steps:
     """Lengths of the steps along a branch, the range of the parameter, and the most points.
 
-    `largest` is relative to the size of a point where that is above 1.  A branch ends where an entry of a point exceeds
-    `farthest`: it runs to infinity.
+    `largest` is relative to the size of a point if that is above 1. A branch ends if an entry of a point exceeds
+    `farthest`, as it then runs to infinity.
     """
 
     bounds: tuple[float, float]
@@ -39,7 +39,7 @@ class Steps:
 
 @dataclasses.dataclass(frozen=True)
 class Branch:
-    """Points along a branch and the special points between them, in order; `end` says why it ends."""
+    """Points along a branch and the special points between them, in order; `end` is the reason for its end."""
 
     points: list[BranchPoint]
     special: list[SpecialPoint]
@@ -57,13 +57,13 @@ class Curve(LocatingCurve):
     """
 
     def within(self, space: np.ndarray | None) -> "Curve":
-        """The same curve, followed among the points of an invariant space (n, k)."""
+        """Return the same curve within an invariant space (n, k)."""
         return Curve(self.derivatives, self.spectrum, self.domain, space)
 
     def follow(self, y: np.ndarray, p: float, steps: Steps, toward: float = 1.0) -> Branch:
         """Follow the branch from a zero near (y, p), first towards larger p (toward = 1) or smaller p (-1).
 
-        Raises `ValueError` where there is no zero near it.
+        Raises `ValueError` if there is no zero near it.
         """
         start = self.at_parameter(np.asarray(y, float), p)
         if start is None:

@@ -1,13 +1,13 @@
 """Optimal schedules of the step, the decay or the noise: least final value, or least time to a level.
 
-Three steps.  First constants are scanned, because the error over constant steps may have two minima and a bounded
-search falls into the wrong one.  Then a piecewise linear schedule on N knots is optimised from the best constant by
-L-BFGS-B on log h, or by SLSQP where there is a constraint, with exact gradients through the Runge-Kutta rule.  Last,
-forward-backward sweeps u <- u + r (u* - u) with u* = argmin p . F(y, u) find the optimum in continuous time
-(Pontryagin), which says how much the knots cost.
+There are three steps. First constants are scanned, because the error as a function of a constant step may have two
+minima, and a bounded search may find the wrong one. Then a piecewise linear schedule on N knots is optimised from the
+best constant by L-BFGS-B on log h, or by SLSQP with a constraint, and with exact gradients through the Runge-Kutta
+rule. Last, forward-backward sweeps u <- u + r (u* - u) with u* = argmin p . F(y, u) find the optimum in continuous time
+(Pontryagin), which shows the cost of the restriction to knots.
 
-An optimum likes large steps, where a fixed grid becomes unstable.  So the grid is refined until the value changes by
-less than `SETTLED`.
+Optimal steps are often large, and a fixed grid then becomes unstable. Therefore the grid is refined until the value
+changes by less than `SETTLED`.
 """
 
 import dataclasses
@@ -20,19 +20,19 @@ from odesim.errors import NumericalError, UsageError
 from odesim.study.controlled_flow import ControlledFlow
 
 COARSEST, FINEST = 400, 25_600
-"""Steps of the Runge-Kutta rule over the horizon, at the beginning and at most."""
+"""Number of steps of the Runge-Kutta rule over the horizon, at the beginning and at most."""
 SETTLED = 1e-6
-"""Relative change of the value by a grid twice as fine from which on the grid counts as fine enough."""
+"""Relative change of the value on a grid twice as fine, below which the grid is fine enough."""
 CONSTANTS = 60
-"""Constants that are tried, half of them with equal ratios."""
+"""Number of constants that are tried, half of them with equal ratios."""
 SWEEPS = 400
-"""Forward-backward sweeps at most."""
+"""Largest number of forward-backward sweeps."""
 STATIONARY = 1e-7
 """Change of u by a sweep, in units of the upper bound, at which it is stationary."""
 MOST = 600
-"""Iterations of an optimiser at most."""
+"""Largest number of iterations of an optimiser."""
 LARGE = 1e3
-"""Logarithm that stands for a value that is no number."""
+"""Logarithm that replaces a value that is not finite."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -51,10 +51,10 @@ class Schedule:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Optimum:
-    """The best schedule on knots beside the best constant, the greedy schedule and the optimum in continuous time.
+    """The best schedule on knots, with the best constant, the greedy schedule and the optimum in continuous time.
 
     `alignment` (m,) is cos(p, grad h) at the times `aligned` (m,); `stationarity` the largest change of u by the last
-    sweep, in units of the upper bound.  `polished` is None where no sweeps were made.
+    sweep, in units of the upper bound. `polished` is None without sweeps.
     """
 
     knots: Schedule
@@ -85,8 +85,8 @@ class Task:
 def optimise(flow: ControlledFlow, task: Task, progress: Callable[[float, float], object] | None = None) -> Optimum:
     """Return the best schedule of a flow for a task.
 
-    Raises `UsageError` for a level that no constant reaches and a budget below the lower bound, `NumericalError` where
-    no grid is fine enough.
+    Raises `UsageError` for a level that no constant reaches and a budget below the lower bound, `NumericalError` if no
+    grid is fine enough.
     """
     tell = progress or (lambda done, whole: None)
     low = flow.bounds[0]
@@ -127,7 +127,7 @@ def along(flow: ControlledFlow, until: float, steps: int, times: np.ndarray, val
 
 
 def best_constant(flow: ControlledFlow, task: Task) -> tuple[float, int]:
-    """Return the constant with the least final value, and the number of steps at which it is settled."""
+    """Return the constant with the least final value, and the number of steps of a fine enough grid."""
     from scipy.optimize import minimize_scalar
 
     steps = -(-COARSEST // task.knots) * task.knots
@@ -181,7 +181,7 @@ def _least_value(flow: ControlledFlow, task: Task, tell: Callable[[float, float]
 def _on_knots(
     flow: ControlledFlow, task: Task, knots: np.ndarray, start: np.ndarray, steps: int, positive: bool
 ) -> tuple[np.ndarray, int]:
-    """Values at knots by L-BFGS-B, with a budget by SLSQP, and the number of gradients that were taken."""
+    """Return values at knots by L-BFGS-B, or by SLSQP with a budget, and the number of gradient evaluations."""
     import jax
     import jax.numpy as jnp
     from scipy.optimize import minimize
@@ -234,7 +234,7 @@ def integral_weights(knots: np.ndarray) -> np.ndarray:
 
 
 def greedy(flow: ControlledFlow, until: float, steps: int, sign: float = 1.0) -> Schedule:
-    """Return the schedule that lowers `sign` h fastest at every moment."""
+    """Return the schedule that lowers `sign` h as fast as possible at every moment."""
     lengths, fine = grid(until, steps)
     states, u = (np.asarray(values) for values in flow.greedy(lengths, sign))
     quantity = np.asarray(flow.values(states, u))
@@ -242,7 +242,7 @@ def greedy(flow: ControlledFlow, until: float, steps: int, sign: float = 1.0) ->
 
 
 def graded(until: float, steps: int) -> np.ndarray:
-    """Return a grid that is equal over the horizon and finer in ratios near 0, where steps fall fastest."""
+    """Return a grid that is equal over the horizon, with ratios near 0, where the step falls fastest."""
     first = min(1e-3, until / steps)
     near = np.geomspace(first, until, steps // 2)
     return np.unique(np.concatenate([np.linspace(0.0, until, steps + 1), near]).round(12))
@@ -253,7 +253,7 @@ def _polish(
 ) -> tuple[Schedule | None, float, np.ndarray, np.ndarray]:
     """The optimum in continuous time by sweeps from the best knots, its stationarity, and the alignment.
 
-    Without sweeps (a budget, or F that is no quadratic polynomial) the alignment is that of the knots.
+    Without sweeps (with a budget, or if F is not a quadratic polynomial) the alignment is that of the knots.
     """
     times = graded(float(best.time[-1]), 2 * steps)
     lengths, u = np.diff(times), np.interp(times, best.time, best.value)
@@ -269,7 +269,7 @@ def _polish(
         tried = u + share * move
         after = flow.sweep(lengths, tried)
         if not float(after[0]) <= float(value) * (1 + 1e-13):
-            share /= 2  # the sweep went too far: the value may only fall
+            share /= 2  # the sweep went too far, because the value must decrease
             continue
         u, (value, states, costates, least) = tried, after
     quantity = np.asarray(flow.values(states, u))

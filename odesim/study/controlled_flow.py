@@ -1,7 +1,7 @@
-"""A flow whose step, decay or noise u(t) may be chosen: states, costates and the greedy choice on a fixed grid.
+"""Flow with a step, decay or noise u(t) that can be chosen: states, costates and the greedy choice on a fixed grid.
 
 The state follows y' = F(y, u) by the classical Runge-Kutta rule on a grid, with u at the grid points and half-way
-between them, so that everything is a differentiable function of the values of u.  In the step of online SGD F is a
+between them, so that everything is a differentiable function of the values of u. In the step of online SGD F is a
 quadratic polynomial, F = F0 + u F1 + u^2 F2: then the Hamiltonian p . F of a costate p is a parabola in u, and its
 least value is known in closed form.
 """
@@ -21,15 +21,15 @@ from odesim.study.traced_quantities import TracedQuantity
 EXACT = 1e-9
 """Relative deviation from a quadratic polynomial that counts as rounding."""
 STILL = 1e-12
-"""Entries of a state that move by less, relative to the fastest, do not move."""
+"""Entries of a state that move by less than this, relative to the fastest, count as constant."""
 CHOICES = 129
-"""Values of u among which the greedy one is looked for where F is no quadratic polynomial."""
+"""Number of values of u among which the greedy one is searched if F is not a quadratic polynomial."""
 
 
 class ControlledFlow:
     """A flow with a parameter u that may change in time, and a quantity h of its state.
 
-    Raises `UsageError` where the start depends on u, where other schedules jump, and where arguments are no quadratic
+    Raises `UsageError` if the start depends on u, if other schedules jump, or if the arguments are not a quadratic
     polynomial in u.
     """
 
@@ -64,7 +64,7 @@ class ControlledFlow:
         return self.quantity.value(self.base.problem.functions, y, self._arguments(u))
 
     def _is_quadratic(self) -> bool:
-        """True if F is a quadratic polynomial in u at the start and beside it."""
+        """True if F is a quadratic polynomial in u at the start and near it."""
         import jax
 
         rate, (low, high) = jax.jit(self.rate), self.bounds
@@ -87,7 +87,7 @@ class ControlledFlow:
         return (4 * middle - end - 3 * zero) / whole, (2 * end - 4 * middle + 2 * zero) / whole**2
 
     def least(self, y: Any, p: Any) -> Any:
-        """Return the u between the bounds at which p . F(y, u) is least."""
+        """Return the u between the bounds that minimises p . F(y, u)."""
         import jax
         import jax.numpy as jnp
 
@@ -108,7 +108,7 @@ class ControlledFlow:
         return jax.jit(self.follow)
 
     def follow(self, steps: Any, u: Any) -> Any:
-        """Return the states at the grid points, traced."""
+        """Return the states at the grid points, as a traced function."""
         import jax
         import jax.numpy as jnp
 
@@ -130,7 +130,8 @@ class ControlledFlow:
 
     @functools.cached_property
     def greedy(self) -> Callable[[Any, Any], tuple[Any, Any]]:
-        """Jitted states (n + 1, P) and u (n + 1,) of the schedule that lowers `sign` h fastest at every moment.
+        """Jitted states (n + 1, P) and u (n + 1,) of the schedule that lowers `sign` h as fast as possible at every
+        moment.
 
         Called with steps (n,) and the sign, 1 or -1.
         """
@@ -198,7 +199,7 @@ class ControlledFlow:
 def _runge_kutta(rate: Callable[[Any, Any], Any], y: Any, h: Any, inputs: Any) -> Any:
     """One step of the classical rule y' = rate(y, input) with the inputs of its four stages in arrays (4, ..).
 
-    The stages are a loop: written out, the right-hand side would be compiled four times.
+    The stages are a loop, because the right-hand side would otherwise be compiled four times.
     """
     import jax
     import jax.numpy as jnp
@@ -217,7 +218,7 @@ def _runge_kutta(rate: Callable[[Any, Any], Any], y: Any, h: Any, inputs: Any) -
 def _polynomial(case: Case, base: Inputs, name: str, bounds: tuple[float, float]) -> np.ndarray:
     """Coefficients (3, numbers) of start and arguments as a quadratic polynomial of a parameter.
 
-    Raises `UsageError` where they are none, as for a batch by which noise is divided.
+    Raises `UsageError` if they are not such a polynomial, as for a batch, which divides the noise.
     """
     low, high = bounds
     nodes = low + (high - low) * np.array([0.25, 0.5, 0.75, 1.0])

@@ -1,6 +1,6 @@
-"""Conventions of other codes for a declared model: the numbers that train the same network in each of them.
+"""Conventions of other codes for a declared model: the numbers with which each code trains the same network.
 
-A code with another convention has other weights w' = c w, another loss l' = m l or another clock.  With the learning
+A code with another convention has other weights w' = c w, another loss l' = m l or another clock. With the learning
 rate of the table it makes the same steps; with the declared one it is `factor` times as fast as the flow.
 
     fields w'.x/sqrt(d)             w' = sqrt(d) w,  learning rate d h
@@ -20,10 +20,10 @@ from derivations.declare.system import rows
 from odesim.request.case import Case
 
 Kind = Literal["rate", "clock", "same"]
-"""rate: the convention changes the effective learning rate; clock: it changes what is called time; same: neither."""
+"""Kinds of conventions. rate: changes the effective learning rate; clock: changes the unit of time; same: neither."""
 
 OF_LOSS = ("l", "dl", "grad", "gnorm")
-"""Names in a rule that a factor of the loss multiplies."""
+"""Names in a rule that are proportional to the loss."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +138,7 @@ class _Numbers:
 
     @property
     def constant(self) -> bool:
-        """True where a factor of the loss is one of all speeds: weight decay has none."""
+        """True if a factor of the loss multiplies all speeds equally, which is not so with weight decay."""
         return self.decay == 0 and not self.declared.inertial
 
     def row(
@@ -179,7 +179,7 @@ def _losses(n: _Numbers) -> Iterator[Convention]:
 
 
 def _scales_with_loss(rule: Rule) -> bool:
-    """Return True if a rule is multiplied by m where the loss is: `dl*df` is, Hebb's `-y` and `clip(dl, 1)` are not."""
+    """Return True if a rule is multiplied by m when the loss is: `dl*df` is, Hebb's `-y` and `clip(dl, 1)` are not."""
     import sympy
 
     m = sympy.Symbol("m", positive=True)
@@ -189,7 +189,7 @@ def _scales_with_loss(rule: Rule) -> bool:
 
 
 def _batch(n: _Numbers) -> Iterator[Convention]:
-    """The sum over a batch in the place of its mean."""
+    """Return the row for the sum over a batch instead of the mean."""
     if n.batch > 1:
         yield n.row(
             "sum_over_batch", f"loss summed over the {n.batch} samples of a batch", rate=1 / n.batch, kind="rate",
@@ -212,7 +212,7 @@ def _outputs(n: _Numbers) -> Iterator[Convention]:
     """Outputs of both networks divided by K or sqrt(K), and readouts K times as large."""
     declared = n.declared
     if declared.several or declared.rules or len(declared.students) != 1:
-        return  # a rule is no gradient, so that a factor of the outputs is none of the motion
+        return  # a rule is not a gradient, so a factor of the outputs is not a factor of the motion
     (group,) = declared.students
     units = rows(n.parameters).sizes[0]
     if units == 1:
@@ -258,7 +258,7 @@ def _word(text: str) -> str:
 
 
 def _momentum(n: _Numbers) -> Iterator[Convention]:
-    """Momentum that takes the part 1 - beta of a gradient."""
+    """Return the row for momentum with the part 1 - beta of a gradient."""
     stated: momentum.Momentum | None = n.declared.momentum
     if stated is None or stated.timed or n.parameters.momentum == 0:
         return

@@ -21,17 +21,17 @@ NEAR = 1e-5
 CONVERGED = 1e-10
 """|F| up to which a point is stationary."""
 DIFFERENCE = 1e-5
-"""Step of the differences by which the equations of a fold are differentiated; they are exact themselves."""
+"""Step of the differences that differentiate the equations of a fold, which are exact themselves."""
 
 
 def critical_curve(
     field: VectorField, group: Symmetries, special: Bifurcation, first: Span, second: Span
 ) -> np.ndarray:
-    """Values (N, 2) of two parameters p, q at which a special point lies; empty where it cannot be followed.
+    """Values (N, 2) of two parameters p, q at which a special point lies; empty if the curve cannot be continued.
 
     Branch points and Hopf points: lambda(p, q) = 0, the real part of the crossing eigenvalue at the point x(p, q),
-    which Newton's method continues among the points of the same symmetry.  A branch point that the second parameter
-    breaks up ends where x(p, q) does.  Folds: F = 0, F_x v = 0, |v| = 1 for (x, p, v), continued over q.
+    which Newton's method continues among the points of the same symmetry. If the second parameter breaks a branch point
+    up, the curve ends with x(p, q). Folds: F = 0, F_x v = 0, |v| = 1 for (x, p, v), continued over q.
     """
     if special.kind == "boundary":
         return np.empty((0, 2))
@@ -53,7 +53,7 @@ def critical_curve(
 
 
 def _continued(field: VectorField, values: Mapping[str, Any], x: np.ndarray, space: np.ndarray) -> np.ndarray | None:
-    """The stationary point near x among those of its symmetry; None where Newton's method does not find it."""
+    """Return the stationary point near x with its symmetry; None if Newton's method does not converge to it."""
     if not space.size:
         return x
 
@@ -66,7 +66,9 @@ def _continued(field: VectorField, values: Mapping[str, Any], x: np.ndarray, spa
 
 
 def crossing(field: VectorField, values: Mapping[str, Any], x: np.ndarray, order: int) -> float:
-    """Real part of an eigenvalue by its number, of a flow among those within and out of the span of the teachers."""
+    """Real part of an eigenvalue by its number, for a flow among those within and outside of the span of the
+    teachers.
+    """
     rates = field.spectrum(x, values, np.asarray(field.evaluate(x, values)[1])).real
     if not field.online and field.case.parameters.d > field.rows.teachers:
         rates = np.concatenate([rates, np.linalg.eigvals(field.outside(x, values)).real])
@@ -93,7 +95,7 @@ def _fold_curve(field: VectorField, special: Bifurcation, first: Span, second: S
     values = field.values({first.name: special.p, second.name: q})
     null = np.linalg.svd(np.asarray(field.evaluate(special.x, values)[1]))[2][-1]
     start = np.concatenate([special.x, [first.unit(special.p)], null])
-    # Turns of this curve are cusps, and its eigenvalues mean nothing.
+    # Turns of this curve are cusps; its eigenvalues have no meaning.
     curve = _Folds(derivatives, lambda y, p, jacobian: np.array([-1.0]), lambda z, u: min(z[n], 1 - z[n]))
     halves = []
     for toward in (-1.0, 1.0):

@@ -1,4 +1,4 @@
-"""Derivatives of a right-hand side by its state and by its parameters, from the statement of the tier.
+"""Derivatives of a right-hand side with respect to its state and parameters, from the statement of the tier.
 
 They are exact up to rounding: the program of the statement is differentiated definition by definition
 (`derivations.equations.tangent`) and compiled like the flow itself.
@@ -27,11 +27,11 @@ Part = Dense | Upper | Symmetric
 
 
 class Derivatives:
-    """Derivatives of dy/dt = F(y; constants) at given numbers of the constants.
+    """Derivatives of dy/dt = F(y; constants) at given values of the constants.
 
     Attributes:
         start: The flat state at time 0, (n,).
-        constants: The numbers of the constants, by name.
+        constants: Values of the constants, by name.
 
     Example:
         >>> import odesim
@@ -45,10 +45,10 @@ class Derivatives:
     def __init__(self, statement: "Statement", layout: Layout, start: np.ndarray, constants: Mapping[str, Any]) -> None:
         self.statement, self.layout = statement, layout
         self.start, self.constants = start, dict(constants)
-        from derivations.statement import indices_of, key_of, sp  # SymPy, which other studies do not need
+        from derivations.statement import indices_of, key_of, sp  # SymPy, which other analyses do not need
 
         endless = {key_of(c.target) for c in statement.constants if any(i.upper == sp.oo for i in indices_of(c.target))}
-        # Coefficients of a series are no parameters: they follow from those of the model.
+        # Coefficients of a series are not parameters, because they follow from those of the model.
         self._real = tuple(name for name, x in self.constants.items() if not isinstance(x, int) and name not in endless)
 
     def along(self, y: np.ndarray, direction: np.ndarray, constants: Mapping[str, Any] | None = None) -> np.ndarray:
@@ -103,7 +103,7 @@ class Derivatives:
     def second(self, y: np.ndarray, matrix: np.ndarray) -> np.ndarray:
         """Return sum_kl M_kl d^2 F/dy_k dy_l (n,) for a symmetric matrix M (n, n).
 
-        The matrix is taken apart into its eigenvectors, each of which is one direction.
+        The matrix is decomposed into its eigenvectors, each of which is one direction.
         """
         values, vectors = np.linalg.eigh(matrix)
         evaluate, _ = self._second
@@ -127,7 +127,7 @@ class Derivatives:
         return self._compiled(both, {FIRST: (), SECOND: ()}), [*both.parts]
 
     def _compiled(self, layout: Layout, along: Mapping[str, tuple[str, ...]]) -> Callable[[np.ndarray], np.ndarray]:
-        """The rates of the state and of its directions, as a function of both in one flat vector."""
+        """Return the rates of the state and of its directions, as a function of both in one flat vector."""
         from derivations.equations.tangent import NotDifferentiable
         from odesim.code.prepared import fillings
 
@@ -140,8 +140,8 @@ class Derivatives:
 def derivatives(case: Case) -> Derivatives:
     """The derivatives of the flow of a case, at its own constants.
 
-    A state of rows, one for every neuron, is taken component after component.  Raises `UsageError` for a stage without
-    equations, and for equations without a `Statement`.
+    A state of rows, one for every neuron, is ordered by component. Raises `UsageError` for a stage without equations,
+    and for equations without a `Statement`.
     """
     stage = case.system.stage(case.stage)
     if not isinstance(stage, Dynamics) or not stage.statement:

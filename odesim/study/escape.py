@@ -1,13 +1,14 @@
-"""Law of the time at which a quantity first passes a level: escapes from a saddle, or a crossing of the mean path.
+"""Distribution of the time at which a quantity first passes a level: escapes from a saddle, or a crossing of the mean
+path.
 
-Near a saddle the noise of the first steps decides when SGD leaves.  Linear growth Phi(t) turns all that happened up to
-t into a change of the start: with the singular vectors U, V and values S of Phi that grow,
+Near a saddle the noise of the first steps determines the time of the escape. By the linear growth Phi(t), all noise up
+to t is equivalent to a change of the start: with the singular vectors U, V and values S of Phi that grow,
 
     y = V^T delta ~ N(0, C),   C = S^-1 U^T Sigma(t) U S^-1  (converges while S grows),
 
-and the hitting time is that of the flow from the effective start theta(0) + sqrt(eps) V y.  One growing direction
-gives every quantile by one flow.  Where nothing grows the time fluctuates as the quantity does at the crossing,
-T ~ N(t*, Var(R)/(dR/dt)^2).
+and the hitting time is that of the flow from the effective start theta(0) + sqrt(eps) V y. With one growing direction,
+every quantile needs one flow. If no direction grows, the time fluctuates like the quantity at the crossing, T ~ N(t*,
+Var(R)/(dR/dt)^2).
 """
 
 import dataclasses
@@ -21,13 +22,13 @@ from odesim.study.fluctuations import Fluctuations, states_along
 from odesim.study.quantities import Quantity
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""Probabilities of the quantiles that are told."""
+"""Probabilities of the quantiles in the answer."""
 GROWN = 1e4
-"""Growth beyond which C does not change any more: what comes later is a part 1/GROWN^2 of it."""
+"""Growth beyond which C is constant: later noise contributes 1/GROWN^2 of it."""
 GROWING = 3.0
-"""Growth from which on a direction counts as one in which SGD escapes."""
+"""Growth from which a direction counts as growing."""
 DRAWS = 7
-"""Effective starts as a power of two, where quantiles are those of a sample."""
+"""Number of effective starts, as a power of two, if quantiles are those of a sample."""
 SAVED = 401
 
 
@@ -62,7 +63,7 @@ class HittingTimes:
 
 
 def effective_start(fluctuations: Fluctuations) -> EffectiveStart | None:
-    """Return the law of the effective start; None where nothing grows by more than `GROWING`."""
+    """Return the distribution of the effective start; None if no direction grows by more than `GROWING`."""
     growth = fluctuations.growth
     sizes = np.array([np.linalg.svd(phi, compute_uv=False)[0] for phi in growth])
     past = np.flatnonzero(sizes >= GROWN)
@@ -81,7 +82,7 @@ def effective_start(fluctuations: Fluctuations) -> EffectiveStart | None:
 def hitting_times(
     problem: Problem, fluctuations: Fluctuations, quantity: Quantity, sign: str, level: float, seed: int = 0
 ) -> HittingTimes:
-    """Return the law of the first time at which a quantity is at or past a level ("<=" or ">=")."""
+    """Return the distribution of the first time at which a quantity is at or past a level ("<=" or ">=")."""
     until = float(fluctuations.time[-1])
     upward = 1.0 if sign == ">=" else -1.0
 
@@ -110,12 +111,14 @@ def hitting_times(
 
 
 def _same(one: float, two: float) -> bool:
-    """True for two times of mirror images."""
+    """Return True if two times are those of mirror images."""
     return one == two or abs(one - two) < 1e-4 * max(abs(one), abs(two))
 
 
 def _symmetric(time_from: Callable[[np.ndarray], float], start: np.ndarray, direction: np.ndarray) -> np.ndarray:
-    """Quantiles of the time from start + z direction, z ~ N(0, 1), where z and -z have one time that falls with |z|."""
+    """Return quantiles of the time from start + z direction, z ~ N(0, 1), if z and -z have the same time, which falls
+    with |z|.
+    """
     from scipy.special import ndtri
 
     return np.array([time_from(start + direction * ndtri(1 - p / 2)) for p in LEVELS])
@@ -146,7 +149,7 @@ def _of_crossing(fluctuations: Fluctuations, quantity: Quantity, time: float) ->
 def first_time(
     problem: Problem, quantity: Quantity, upward: float, level: float, start: np.ndarray, until: float
 ) -> float:
-    """Return the first time at which upward (R - level) >= 0 on the flow from a start; infinite where never.
+    """Return the first time at which upward (R - level) >= 0 on the flow from a start; infinite if never.
 
     The crossing between two saved states is that of a cubic with the values and slopes of R at both.
     """

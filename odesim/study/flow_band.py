@@ -1,4 +1,4 @@
-"""Band of the flow behind the replicas of a comparison: where SGD of the same d, step and batch is expected."""
+"""Band of SGD around the flow in a comparison, for the same d, step and batch."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -22,19 +22,20 @@ if TYPE_CHECKING:
 
 LEVEL = 0.9
 ENTRIES = 20
-"""Entries of a state up to which a comparison has a band without being asked: 15 take 1 to 3 s, 40 take 30 s."""
+"""Largest number of entries of a state with a band by default: 15 take 1 to 3 s, 40 take 30 s."""
 POINTS, ACCURACY = 13, 1e-3
-"""Sobol points as a power of two, and accuracy of J and D: at a third of the cost of `odesim bands` its widths are met
-to 1 % (committees of erf units) and, at the end of a plateau, to 4 %."""
+"""Number of Sobol points as a power of two, and accuracy of J and D. At a third of the cost of `odesim bands` the
+widths agree to 1 % (committees of erf units) and, at the end of a plateau, to 4 %.
+"""
 TIMES = 101
-"""Times at which the band is evaluated, at most; the replicas are counted at these."""
+"""Largest number of times at which the band is evaluated and replicas are counted."""
 MEASURED = ("error", "loss")
-"""Quantities whose band replicas are counted in: the first that a model has."""
+"""Quantities in whose band replicas are counted: the first that a model has."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Entry(Quantity):
-    """Linear quantity weights . y of the flat state y (P,), plus what never moves."""
+    """Linear quantity weights . y of the flat state y (P,), plus constant entries."""
 
     weights: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
 
@@ -54,8 +55,8 @@ class FlowBand:
     Attributes:
         quantity: Quantity whose band the replicas are counted in.
         inside: Share of the times at which a replica is inside that band (replica,).
-        until: Last time with a band. Behind it the law is a mixture, which was not asked for.
-        mixed: True where the band ends before the comparison does.
+        until: Last time with a band. After it the distribution is a mixture, which was not requested.
+        mixed: True if the band ends before the comparison.
         setting: Dimension, step size and batch in words.
         arrays: Ends of bands at the times of the comparison, by the names of the data set.
     """
@@ -81,7 +82,7 @@ class FlowBand:
 
     @property
     def sentence(self) -> str:
-        """Sentence on the band: its quantity and setting, and its end where that is before the end of the run."""
+        """Sentence on the band: its quantity and setting, and its end if that is before the end of the run."""
         text = f"{LEVEL:.0%} band of the {self.quantity} at {self.setting}"
         if not self.mixed:
             return text
@@ -90,16 +91,16 @@ class FlowBand:
 
 @in_double
 def behind(simulation: Simulation, comparison: "Comparison", asked: bool | None = None) -> FlowBand | str:
-    """Return the band of the flow behind the replicas of a comparison, or the sentence that says why there is none.
+    """Return the band of SGD around the flow in a comparison, or a sentence with the reason why there is none.
 
     Arguments:
         simulation: The SGD of the comparison.
         comparison: Flow and SGD at common times, from the start.
-        asked: True for a band of any size with the mixture behind a saddle; False for none; None for the band of a
+        asked: True for a band of any size with the mixture after a saddle; False for none; None for the band of a
             declared model with compiled equations and at most `ENTRIES` entries, up to that saddle.
 
-    The centre is the mean of SGD at finite d. Where the flow has small steps, it follows the equations that keep the
-    size of a step (`odesim.study.band_question`), and differs from the flow.
+    The centre is the mean of SGD at finite d. For a gradient flow, the centre solves the equations that keep the size
+    of a step (`odesim.study.band_question`), and differs from the flow.
     """
     if asked is False:
         return "no band: --no-band was given"
@@ -109,7 +110,7 @@ def behind(simulation: Simulation, comparison: "Comparison", asked: bool | None 
         ready = band_question.prepared(simulation, POINTS)
         problem, tier = ready.setting.problem, ready.setting.problem.equations.about.name
         size = problem.start.size
-        if not ready.setting.shifted:  # before the work: these equations are slow ones
+        if not ready.setting.shifted:  # checked early, because these equations are slow
             return f"no band: tier {tier} is not exact, so the centre of a band is not known"
         if asked is None and problem.derivative is None:
             return f"no band: tier {tier} is not compiled, so a band would take long; --band computes it"
@@ -127,7 +128,7 @@ def behind(simulation: Simulation, comparison: "Comparison", asked: bool | None 
 def _solved(
     simulation: Simulation, comparison: "Comparison", ready: band_question.Asked, mixed: bool
 ) -> FlowBand | str:  # fmt: skip
-    """The band of a question that is ready, with the mixture behind a saddle if `mixed`."""
+    """Return the band of a prepared question, with the mixture after a saddle if `mixed`."""
     setting = ready.setting
     chosen = np.unique(np.linspace(0, len(comparison.times) - 1, TIMES).round().astype(int))
     times = comparison.times[chosen] / ready.scale
@@ -144,7 +145,7 @@ def _solved(
     curves = {name: solution.band(quantity, LEVEL) for name, quantity in _scalars(setting.problem).items()}
     measured = next((name for name in MEASURED if name in curves and name in comparison.second.state), None)
     if measured is None:
-        return "no band: neither error nor loss is known to both flow and SGD"
+        return "no band: the flow and SGD share neither error nor loss"
     last = len(curves[measured].low)
     inside = _inside(curves[measured], with_replicas(comparison.second.state[measured])[:, chosen[:last]])
     shown = [solution.band(entry, LEVEL) for entry in _shown(setting.problem, comparison)]
@@ -194,9 +195,9 @@ def _entry(name: str, meaning: str, measure: Any, weights: np.ndarray, still: fl
 
 
 def _inside(band: Band, values: np.ndarray) -> np.ndarray:
-    """Share of the times (replica,) at which values (replica, time) are in a band; the start, which is fixed, is none.
+    """Share of the times (replica,) at which values (replica, time) are in a band, without the start, which is fixed.
 
-    Raises `UsageError` where nothing fluctuates.
+    Raises `UsageError` if nothing fluctuates.
     """
     counted = band.high > band.low
     if not counted.any():
@@ -206,6 +207,6 @@ def _inside(band: Band, values: np.ndarray) -> np.ndarray:
 
 
 def _along(times: np.ndarray, chosen: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Values at the first of the chosen times on all times, linear between them; later ones are not numbers."""
+    """Return values at the first of the chosen times on all times, with linear interpolation; later ones are NaN."""
     known = times[chosen[: len(values)]]
     return np.interp(times, known, values, right=np.nan)

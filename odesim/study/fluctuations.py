@@ -26,30 +26,37 @@ from odesim.study import linearisation, rebuild
 from odesim.study.local_dynamics import Clock, Local, Map, local
 
 FIRST = 17
-"""Nodes of a piece at first, at which J and D are evaluated; they are added where interpolation is not accurate."""
+"""Number of nodes of a piece at the beginning, at which J and D are evaluated. Nodes are added if interpolation is not
+accurate.
+"""
 MOST = 513
-"""Nodes of a piece at most."""
+"""Largest number of nodes of a piece."""
 ACCURACY = 1e-4
 """Largest error of J and D by interpolation between nodes, relative to their largest entry so far."""
 SCATTER = {False: 1e-2, True: 0.3}
-"""The same where the equations are means over random points, without and with kinks: nodes cannot level that out."""
+"""The same if the equations are means over random points, without and with kinks, because nodes cannot reduce this
+scatter.
+"""
 CURVED = 1e-3
 """Distance, in units of the size of the state, at which second differences of b are taken."""
 
 
 Measured = Callable[[Problem, float, np.ndarray, float], Local]
-"""Linear dynamics of a piece at a time and a state; the last number is the end of the piece."""
+"""Function that returns the linear dynamics of a piece at a time and a state; the last argument is the end of the
+piece.
+"""
 Noise = Callable[[Local], np.ndarray]
-"""Function of the linear dynamics at a node, which gives a covariance (P, P)."""
+"""Function of the linear dynamics at a node that returns a covariance (P, P)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Fluctuations:
     """Mean path and fluctuations at times (T,): states (T, P), Sigma (T, P, P), the shift m (T, P), and kurtosis (P,).
 
-    `eps` is the time of a step: the variance of theta is eps Sigma, its mean is theta + eps m.  `growth` (T, P, P) is
-    what a small change of the start becomes, and `slopes` (T, P), `jacobians` (T, P, P) are b and J on the path.
-    `bias` is the largest of `Local.bias`: above a few standard errors the tier is not the mean of SGD's steps.
+    `eps` is the time of a step: the variance of theta is eps Sigma, its mean is theta + eps m. `growth` (T, P, P) is
+    the linear growth of a small change of the start, and `slopes` (T, P), `jacobians` (T, P, P) are b and J on the
+    path. `bias` is the largest `Local.bias`; if it exceeds a few standard errors, the tier is not the mean of SGD's
+    steps.
     """
 
     time: np.ndarray
@@ -91,12 +98,12 @@ def solve(
         increments: Increments of one step of SGD.
         clock: Step of SGD.
         times: Times (T,), in the unit of the clock, from 0.
-        start: Sigma at the start (P, P); 0 where SGD starts from the state itself.
+        start: Sigma at the start (P, P); 0 if SGD starts from the state itself.
         accuracy: Largest relative error of J and D by interpolation.
-        shifted: Compute the shift m; it is 0 without.
-        noise: What takes the place of D at a node of the path; by default D.
+        shifted: Compute the shift m; otherwise it is 0.
+        noise: Replacement of D at a node of the path; by default D.
 
-    Raises `UsageError` for equations that are no smooth flow, and `NumericalError` where the flow fails.
+    Raises `UsageError` for equations that are not a smooth flow, and `NumericalError` if the flow fails.
     """
     if not isinstance(problem.equations.advance, Smooth | Independent):
         raise UsageError(
@@ -107,7 +114,7 @@ def solve(
     ahead = Map(problem, increments)
 
     def measured(piece: Problem, t: float, y: np.ndarray, last: float) -> Local:
-        # At the end of a piece values are those before the jump: the number of the step is the last one there.
+        # At the end of a piece the values are those before the jump, with the number of the last step there.
         count = min(problem.clock(t), problem.clock(last) - clock.eps) / clock.eps
         node = local(piece, increments, clock, t, y, shifted, count, ahead)
         return node if noise is None else dataclasses.replace(node, covariance=noise(node))
@@ -155,7 +162,9 @@ class Path:
     def along(
         cls, problem: Problem, measured: Measured, span: tuple[float, float], accuracy: float, shifted: bool,
     ) -> "Path":  # fmt: skip
-        """Choose the nodes of a piece: equally spaced at first, halved where a spline misses the next ones."""
+        """Choose the nodes of a piece: equally spaced at first, halved in intervals where a spline misses the next
+        ones.
+        """
         evaluated: dict[float, Local] = {}
         time = np.linspace(*span, FIRST)
         piece: Problem | None = None
@@ -220,7 +229,7 @@ class Path:
             for node, sigma, t in zip(self.nodes, sigmas, self.time, strict=True)
         ]
         push = CubicSpline(self.time, np.array(force))
-        # The rounding of a norm that is held would grow where the flow beside the sphere is unstable.
+        # The rounding of a fixed norm would grow if the flow next to the sphere is unstable.
         free = ~np.all([node.held for node in self.nodes], axis=0)
         return _linear(lambda t, m: free * (self.jacobian(t) @ m + push(t)), start, times)
 
@@ -243,7 +252,7 @@ def states_along(
 ) -> tuple[np.ndarray, Callable[[slice], np.ndarray]]:
     """Return the flat states (T, P) of the flow at times, and the function that gives b at a slice of them.
 
-    `start` (P,) replaces the start.  Raises `NumericalError` where the flow does not reach the last time.
+    `start` (P,) replaces the start. Raises `NumericalError` if the flow does not reach the last time.
     """
     case = dataclasses.replace(problem.case, until=float(times[-1]), save_at=None)
     initial = problem.initial
@@ -264,7 +273,9 @@ def states_along(
 
 
 def _linear(slope: Callable[[float, np.ndarray], np.ndarray], start: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Solution (T, n) of a linear equation with smooth coefficients at increasing times, the first its start."""
+    """Return the solution (T, n) of a linear equation with smooth coefficients at increasing times, the first its
+    start.
+    """
     from scipy.integrate import solve_ivp
 
     if len(times) == 1:

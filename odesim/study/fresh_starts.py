@@ -1,10 +1,11 @@
-"""Law of the start where every replica of SGD draws its own weights: the mean start and its covariance of order 1/d.
+"""Distribution of the start if every replica of SGD draws its own weights: the mean start and its covariance of order
+1/d.
 
 For directions that are uniform on the sphere, w_a . v with a fixed vector v has the mean 0 and
 
     d Cov(w_a . v, w_a . v') = |w_a|^2 v . v',        d Var(w_a . w_b) = |w_a|^2 |w_b|^2,
 
-all other entries are uncorrelated.  Drawn starts decide whether that is the law of a system; where it is not, mean and
+all other entries are uncorrelated. Drawn starts test whether a system has this distribution. If not, mean and
 covariance are those of many draws.
 """
 
@@ -18,20 +19,21 @@ from odesim.sgd.increments import Increments
 from odesim.study.local_dynamics import Map
 
 TRIED = 256
-"""Draws that decide whether directions are uniform."""
+"""Number of draws that test whether directions are uniform."""
 DRAWS = 8192
-"""Draws of a start of another law: its covariance is known to 1.6 %."""
+"""Number of draws of a start with another distribution, whose covariance is then accurate to 1.6 %."""
 MISSED = 6.0
 """z-score beyond which a drawn moment contradicts the closed form, over all entries."""
 SPREAD = 4.0
-"""Largest variance of an entry, times d, in units of the squared size of the state: a start that spreads more is no
-fluctuation of order 1/sqrt(d)."""
+"""Largest variance of an entry, times d, in units of the squared size of the state. A start with a larger spread is not
+a fluctuation of order 1/sqrt(d).
+"""
 
 
 def fresh_start(problem: Problem, increments: Increments, d: float) -> tuple[np.ndarray, np.ndarray, str]:
-    """Return the mean start (P,), d times its covariance (P, P), and where they come from.
+    """Return the mean start (P,), d times its covariance (P, P), and their origin.
 
-    Raises `UsageError` where starts differ by more than 1/sqrt(d), as random readouts do.
+    Raises `UsageError` if starts differ by more than 1/sqrt(d), as random readouts do.
     """
     ahead = Map(problem, increments)
     drawn = np.array([increments.packed(_drawn(problem, k)) for k in range(TRIED)])
@@ -87,7 +89,7 @@ def _uniform(increments: Increments, initial: Initial) -> tuple[np.ndarray, np.n
 
 
 def _agrees(drawn: np.ndarray, mean: np.ndarray, covariance: np.ndarray, d: float) -> bool:
-    """True where the means and variances of drawn starts are those of the closed form."""
+    """Return True if the means and variances of drawn starts agree with the closed form."""
     variance = np.diag(covariance) / d
     error = np.sqrt(variance / len(drawn))
     off = np.abs(drawn.mean(0) - mean)

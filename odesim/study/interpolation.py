@@ -1,4 +1,4 @@
-"""States of a run at any time: those of a flow between two saved times are integrated on from the earlier one."""
+"""States of a run at any time. Between two saved times a flow is integrated from the earlier one."""
 
 import dataclasses
 from typing import Any
@@ -22,21 +22,22 @@ from odesim.study import rebuild
 def values_at(run: Trajectory, time: Any) -> dict[str, Any]:
     """Return components and observables of a run at a time, or at an array of times (n,), by name.
 
-    At saved times they are the saved ones.  Between two of them a flow is integrated from the earlier one, by the
-    integrator of its equations and with the tolerances of the run: no polynomial is laid through the saved states, so
-    that the accuracy does not depend on their number.  A recursion has states at whole steps alone, and SGD at its
-    saved times.
+    At saved times they are the saved ones. Between two of them a flow is integrated from the earlier one, by the
+    integrator of its equations and with the tolerances of the run. The saved states are not interpolated by a
+    polynomial, so the accuracy does not depend on their number. A recursion has states at whole steps only, and SGD at
+    its saved times only.
 
     Arguments:
         run: A trajectory of a flow, or of SGD.
         time: A number or a one-dimensional array on the clock of the run, in any order.
 
     Returns:
-        "time" and every variable with a time axis: without that axis for a number, with n entries on it for an array.
+        "time" and every variable with a time axis: without that axis for a number, with n entries on it for an
+        array.
 
     Raises:
-        UsageError: A time outside the run, or one at which it has no state.
-        NumericalError: The flow cannot be followed to a time.
+        UsageError: A time is outside of the run, or the run has no state there.
+        NumericalError: The integration to a time fails.
     """
     times, scalar = _checked(run, time)
     saved = np.abs(run.time[_nearest(run.time, times)] - times) <= SAME * np.abs(times)
@@ -50,7 +51,7 @@ def values_at(run: Trajectory, time: Any) -> dict[str, Any]:
 
 
 def _checked(run: Trajectory, time: Any) -> tuple[np.ndarray, bool]:
-    """Return the times (n,), and True where one number was given.  Raises `UsageError`."""
+    """Return the times (n,), and True if a single number was given. Raises `UsageError`."""
     try:
         times = np.asarray(time, float)
     except (TypeError, ValueError):
@@ -83,7 +84,7 @@ def _merged(run: Trajectory, times: np.ndarray) -> Trajectory:
             f"a run by {run.origin.method} has states at its saved times only, and {times[0]:g} is not one of "
             "them: list the times that you need in save_at="
         )
-    run.origin.required()  # raises for a system that odesim may not import on its own
+    run.origin.required()  # raises an error for a system that odesim may not import by itself
     try:
         problem, states = rebuild.problem_of(run)
     except UsageError:
@@ -110,11 +111,11 @@ def _merged(run: Trajectory, times: np.ndarray) -> Trajectory:
 def _legs(
     problem: Problem, saved: np.ndarray, states: np.ndarray, times: np.ndarray
 ) -> list[tuple[float, np.ndarray, np.ndarray]]:
-    """Return (time, state) from which to integrate, and the times to reach from there.
+    """Return the states (time, state) from which to integrate, and the times to reach from each.
 
-    That is the saved state before them.  Equations that depend on time or remember more than their state are followed
-    from the start of the run; so are independent blocks, of which many are at rest at any time: a first step from rest
-    can be so long that the states inside it are not accurate.
+    This is the saved state before the times. Equations that depend on time or on more than their state are integrated
+    from the start of the run. Independent blocks are too, because many of them are at rest at any time, and a first
+    step from rest can be so long that states inside it are not accurate.
     """
     if isinstance(problem.equations.advance, Stepped | Independent) or not _autonomous(
         problem, states[-1], float(times[-1])
@@ -133,7 +134,7 @@ def _autonomous(problem: Problem, y: np.ndarray, time: float) -> bool:
 
 
 def _followed(problem: Problem, y: np.ndarray, durations: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Return the flat states at some `durations` after y; `times` are what the clock of the run reads then."""
+    """Return the flat states at some `durations` after y; `times` are the readings of the run's clock."""
     components = problem.equations.unpack(y)
     case = dataclasses.replace(problem.case, until=float(durations[-1]))
     if problem.equations.advance.kind == "recursion":

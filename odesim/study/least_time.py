@@ -14,8 +14,8 @@ from odesim.study.controlled_flow import ControlledFlow
 def least_time(flow: ControlledFlow, task: Task, tell: Callable[[float, float], object]) -> Optimum:
     """Return the schedule with the least time to the level of a task.
 
-    Raises `UsageError` for a level that no constant reaches within the horizon, `NumericalError` where the optimiser
-    does not meet the level.
+    Raises `UsageError` for a level that no constant reaches within the horizon, `NumericalError` if the optimiser does
+    not reach the level.
     """
     constant, flat_time, steps = _best_constant(flow, task)
     tell(0.3, 1.0)
@@ -39,14 +39,14 @@ def least_time(flow: ControlledFlow, task: Task, tell: Callable[[float, float], 
 
 
 def _error(flow: ControlledFlow, task: Task, values: np.ndarray, time: float, steps: int) -> float:
-    """Relative error of a least time, as a finer grid sees it."""
+    """Return the relative error of a least time, estimated on a finer grid."""
     run = control.along(flow, time, steps, np.linspace(0.0, time, values.size), values)
     speed = (run.quantity[-1] - run.quantity[-2]) / (run.course[-1] - run.course[-2])
     return float(abs(run.result - task.level) / (abs(speed) * time)) if speed else np.inf
 
 
 def _timed(schedule: Schedule, time: float) -> Schedule:
-    """A schedule whose result is the time that it takes."""
+    """Return a schedule whose result is its duration."""
     return Schedule(schedule.time, schedule.value, schedule.course, schedule.quantity, time)
 
 
@@ -150,7 +150,9 @@ def _on_knots(
 
 
 def _greedy(flow: ControlledFlow, task: Task, steps: int) -> Schedule:
-    """The schedule that moves h towards the level fastest at every moment; infinite if it does not get there."""
+    """Return the schedule that moves h towards the level as fast as possible at every moment; infinite if it does not
+    get there.
+    """
     run = control.greedy(flow, task.until, 2 * steps, -1.0 if task.sign == ">=" else 1.0)
     time = first_passage(task, run.course, run.quantity)
     if not np.isfinite(time):

@@ -1,4 +1,4 @@
-"""The flow as the limit of SGD: the distance of SGD from its flow against a size, with its exponent."""
+"""The flow as the limit of SGD: the distance between SGD and its flow as a function of a size, with its exponent."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import xarray
 
 REPLICA = "replica"
-"""The dimension of the replicas of SGD in a sweep, whose own dimension `seed` is that of the seeds swept."""
+"""Name of the dimension of the replicas of SGD in a sweep; the dimension `seed` is that of the swept seeds."""
 DISTANCE, NOISE, EXPONENT = "distance", "noise", "exponent"
 LEAST_SIZES = 3
-"""Sizes that an exponent with an interval needs."""
+"""Smallest number of sizes for an exponent with an interval."""
 LEVEL = 0.95
 
 Condensed = tuple[dict[str, np.ndarray], dict[str, tuple[list[str], str]], Outcome]
@@ -34,11 +34,11 @@ class Exponent:
 
 
 def condensed(comparison: Comparison) -> Condensed:
-    """Return arrays, their dimensions and meanings, and the outcome of a comparison, as a cell of a sweep keeps them.
+    """Return arrays, their dimensions and meanings, and the outcome of a comparison, in the form of a cell of a sweep.
 
     `distance` (replica,) is the largest |SGD - flow| over components and times, `distance_NAME` that of a component,
-    and `noise` is sqrt(t/B) for a time t of one step and B samples in it: the standard deviation of what one sample
-    moves an order parameter, summed over the steps of a time of order 1, is of that order.
+    and `noise` is sqrt(t/B) for a time t of one step and B samples in it: the standard deviation of the noise of an
+    order parameter over a time of order 1 is of this order.
     """
     second = comparison.second
     arrays = {DISTANCE: comparison.overall, f"{DISTANCE}_median": np.asarray(np.median(comparison.overall))}
@@ -52,7 +52,7 @@ def condensed(comparison: Comparison) -> Condensed:
     arrays[NOISE] = np.asarray(np.sqrt(time_of_step(comparison) / second.origin.options["batch"]))
     about[NOISE] = (
         [],
-        "sqrt(time of a step / batch), the size of sampling noise where gradients of a sample are of order 1",
+        "sqrt(time of a step / batch), the size of sampling noise if gradients of a sample are of order 1",
     )
     return arrays, about, second.outcome
 
@@ -68,9 +68,9 @@ def time_of_step(comparison: Comparison) -> float:
 def exponent(sizes: np.ndarray, distance: np.ndarray, noise: np.ndarray) -> Exponent:
     """Return the exponent of distances (size, replica) against sizes (size,), by least squares on logarithms.
 
-    The interval is the wider of two: Student's of the slope through the means of log distance by size, where every
-    size has a start of its own, and that of the slope through all replicas. `noise` (size,) gives the exponent of
-    sampling noise in the same way. Raises `UsageError` for fewer than three sizes and for distances of zero.
+    The interval is the wider of two: Student's of the slope through the means of log distance by size, if every size
+    has its own start, and that of the slope through all replicas. `noise` (size,) gives the exponent of sampling noise
+    in the same way. Raises `UsageError` for fewer than three sizes and for distances of zero.
 
     >>> sizes = np.array([100.0, 400.0, 1600.0])
     >>> found = exponent(sizes, np.outer(sizes**-0.5, [1.0, 1.2]), sizes**-0.5)
@@ -98,8 +98,8 @@ def axis_of(data: "xarray.Dataset") -> str:
 def with_exponent(data: "xarray.Dataset") -> "xarray.Dataset":
     """Return a data set of comparisons with the attributes `exponent` (estimate, low, high) and `exponent_of_noise`.
 
-    Without at least three numbers to compare, or with a distance that has no logarithm, it is returned as it is, with
-    the reason as the attribute `no_exponent`.
+    With fewer than three numbers, or a distance without a logarithm, the data set gets the reason as the attribute
+    `no_exponent` instead.
     """
     sizes = data[axis_of(data)].values
     try:
@@ -112,9 +112,9 @@ def with_exponent(data: "xarray.Dataset") -> "xarray.Dataset":
 
 
 def sentence(data: "xarray.Dataset") -> str:
-    """One sentence on how the distance from the flow depends on the size, beside the sampling noise.
+    """Return one sentence on the dependence of the distance on the size, and on the sampling noise.
 
-    Gradients of one sample that depend on the size themselves give another exponent than `noise`.
+    If the gradients of a sample depend on the size, their exponent differs from that of `noise`.
     """
     axis, told = axis_of(data), data.attrs
     if EXPONENT not in told:
@@ -135,7 +135,7 @@ def is_comparison(data: "xarray.Dataset") -> bool:
 
 
 def record(data: "xarray.Dataset") -> dict[str, Any] | None:
-    """The exponent with its interval and that of sampling noise, as plain data; None where none could be fitted."""
+    """Return the exponent with its interval and that of sampling noise, as plain data; None if there is no exponent."""
     if EXPONENT not in data.attrs:
         return None
     estimate, low, high = map(float, data.attrs[EXPONENT])

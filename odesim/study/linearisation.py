@@ -1,8 +1,8 @@
 """Linearisation of a smooth flow dy/dt = F(t, y): its Jacobian, spectrum, and stationary points by Newton's method.
 
-The Jacobian dF/dy comes from differences of the compiled flow where these are accurate (`ACCURATE`), else from JAX's
-forward mode on the array form of the equations, which takes JAX up to a minute to compile.  Either way it carries an
-error measured by differences of the compiled flow.
+The Jacobian dF/dy comes from differences of the compiled flow if these are accurate (`ACCURATE`), otherwise from JAX's
+forward mode on the array form of the equations, which takes JAX up to a minute to compile. In both cases its error is
+measured by differences of the compiled flow.
 """
 
 import dataclasses
@@ -24,28 +24,33 @@ if TYPE_CHECKING:
 
 Method = Literal["forward mode", "differences"]
 LARGEST = 4000
-"""Entries of a state up to which a dense Jacobian and its spectrum are computed (128 MB and a minute)."""
+"""Largest number of entries of a state for a dense Jacobian and its spectrum (128 MB and a minute)."""
 ACCURATE = 1e-8
-"""Differences are taken where no entry of the Jacobian is off by more than this part of the largest, as they estimate;
-1e-12 is usual, 1e-2 where a kink is near."""
+"""Largest estimated error of differences, relative to the largest entry of the Jacobian, at which they are used. 1e-12
+is usual, 1e-2 near a kink.
+"""
 PROBES = 8
-"""Random directions in which the Jacobian of forward mode is held against differences of the compiled flow."""
+"""Number of random directions in which the Jacobian of forward mode is compared with differences of the compiled
+flow.
+"""
 CHUNK = 64
-"""Columns of the Jacobian that forward mode carries at once; bounds its memory."""
+"""Number of columns of the Jacobian that forward mode computes together, which limits its memory."""
 STEP = 0.02
-"""Initial step of the differences, in units of the size of the state; it is refined until they agree."""
+"""Initial step of the differences, in units of the size of the state. It is refined until they agree."""
 CENTRAL = 2e-3
-"""The longer step of differences of the fourth order, in units of the size of the state: errors of 1e-11 and rounding
-of 1e-13 balance."""
+"""Longer step of fourth-order differences, in units of the size of the state. Errors of 1e-11 and rounding of 1e-13
+balance.
+"""
 WIDE = 0.1
-"""The longer step where a mean over random points has kinks, in units of the size of the state: its noise and what the
-fourth order leaves out are a few per cent."""
+"""Longer step for a mean over random points with kinks, in units of the size of the state. Its noise and the error of
+the fourth order are a few per cent.
+"""
 STALLED = 8
-"""Newton's method gives up where so many steps have not halved |F|."""
+"""Number of steps without halving |F| after which Newton's method gives up."""
 NULL = 1e-9
-"""Singular values below this part of the largest belong to directions in which nothing restores the state."""
+"""Singular values below this part of the largest belong to directions without a restoring force."""
 ROUND = 1e-13
-"""A point is stationary where F is below this part of what its terms can add up to, |J| |y|: that is round-off."""
+"""A point is stationary if F is below this part of the bound |J| |y| of its terms, which is round-off."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -81,7 +86,7 @@ class Linearisation:
         return float(np.abs(self.slope).max(initial=0.0))
 
     def mode(self, k: int) -> dict[str, np.ndarray]:
-        """Eigenvector k by components, complex where its eigenvalue is; constant entries are 0."""
+        """Eigenvector k by components, complex if its eigenvalue is; constant entries are 0."""
         found, v = {}, self.vectors[:, k]
         for name, place in rebuild.places(self.problem.equations, self.y.size).items():
             found[name] = np.where(place >= 0, v[np.maximum(place, 0)], 0.0)
@@ -97,7 +102,7 @@ class Linearisation:
         """
         if self.problem.smooth.clock:
             raise UsageError(
-                "these equations depend on time, and their clock never rests: declare the model with "
+                "these equations depend on time, so they have no stationary points: declare the model with "
                 "constant values, and start from this state"
             )
         slope, y, f, jacobian = compiled(self.problem), self.y, self.slope, self.jacobian
@@ -148,15 +153,15 @@ def linearise(
     state: Mapping[Any, Any] | None = None,
     method: Method | None = None,
 ) -> Linearisation:
-    """The linearisation of a flow along a run, or at any state.
+    """Return the linearisation of a flow along a run, or at any state.
 
-    `source` is a `Case` (linearised at its start, unless `time` says otherwise), a trajectory of `integrate`, or a
-    stored run (at its end, unless `time`); between two saved times the flow is integrated on.  `state` replaces
-    components by name, at a point of no run.  `method` is "forward mode" (JAX) or "differences"; the default is
-    differences where their error is below 1e-8 of the largest entry, else forward mode.
+    `source` is a `Case` (by default at its start), a trajectory of `integrate`, or a stored run (by default at its
+    end). Between two saved times the flow is integrated. `state` replaces components by name. `method` is "forward
+    mode" (JAX) or "differences"; the default is differences if their error is below 1e-8 of the largest entry,
+    otherwise forward mode.
 
-    Raises `UsageError` where the equations are no smooth flow (recursions, flows that jump, stages without a clock),
-    where the state is too large for a dense Jacobian, and for a run whose initial condition cannot be rebuilt.
+    Raises `UsageError` if the equations are not a smooth flow (recursions, flows that jump, stages without a clock), if
+    the state is too large for a dense Jacobian, or if the initial condition of a run cannot be rebuilt.
 
     >>> import numpy as np
     >>> import odesim
@@ -215,7 +220,7 @@ def _require_smooth(problem: Problem, size: int) -> None:
 
 
 def _carried(problem: Problem, t: float, y: np.ndarray, until: float) -> np.ndarray:
-    """The state at `until` by integrating on from (t, y)."""
+    """Return the state at `until` by integration from (t, y)."""
     from scipy.integrate import solve_ivp
 
     tolerances = dict(zip(("rtol", "atol"), problem.tolerances(), strict=True))
@@ -232,7 +237,7 @@ def _carried(problem: Problem, t: float, y: np.ndarray, until: float) -> np.ndar
 
 
 def compiled(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:
-    """F(t, y) by the compiled loops, whatever the back end of the case."""
+    """Return F(t, y) by the compiled loops, for any back end of the case."""
     functions = problem.functions
     if problem.case.backend != "numba":
         functions = compile_functions(problem.equations, "numba")
@@ -260,7 +265,7 @@ def _at(problem: Problem, time: float | None, y: np.ndarray, method: Method | No
 def _jacobian(
     problem: Problem, t: float, y: np.ndarray, method: Method | None
 ) -> tuple[np.ndarray, float | None, Method]:
-    """dF/dy (n, n) by a method, its error where the method tells it, and the method, chosen where none is named."""
+    """Return dF/dy (n, n), its error if the method estimates it, and the method, which is chosen if none is given."""
     if method not in (None, "forward mode", "differences"):
         raise UsageError(f'method must be "forward mode" or "differences", but is {method!r}')
     if method == "forward mode":
@@ -274,12 +279,12 @@ def _jacobian(
 
 
 def fast_jacobian(problem: Problem, t: float, y: np.ndarray) -> np.ndarray:
-    """dF/dy (n, n) at a state by central differences of the fourth order, at many states faster than `linearise`.
+    """dF/dy (n, n) at a state by fourth-order central differences, faster than `linearise` for many states.
 
-    Two lengths are compared; where they disagree by more than `ACCURATE` of the largest entry the slower way is taken.
-    A mean over random points is differentiated by forward mode.  With kinks the derivative of the sample is not that of
-    its mean: a step function has derivative 0 at every point.  Differences over `WIDE` lengths then count the points
-    that change sides.
+    Two step lengths are compared. If they disagree by more than `ACCURATE` of the largest entry, the slower method is
+    used. A mean over random points is differentiated by forward mode. With kinks, the derivative of the sample is not
+    that of its mean, because a step function has derivative 0 at every point. Differences over `WIDE` lengths then
+    count the points that change sides.
     """
     if problem.smooth.rough and not problem.smooth.kinks:
         return forward(problem, t, y)
@@ -289,7 +294,7 @@ def fast_jacobian(problem: Problem, t: float, y: np.ndarray) -> np.ndarray:
         return (4 * columns[1] - columns[0]) / 3
     columns = _central(problem, t, y, CENTRAL * size)
     jacobian = (4 * columns[1] - columns[0]) / 3
-    # The fourth-order value is far closer than the two, whose difference is of the second order.
+    # The fourth-order value is much more accurate than the two, whose difference is of second order.
     wrong = np.abs(columns[1] - columns[0]).max(initial=0.0) ** 2
     if not wrong <= ACCURATE * np.abs(jacobian).max(initial=0.0) ** 2:
         return _jacobian(problem, t, y, None)[0]
@@ -309,15 +314,15 @@ def _central(problem: Problem, t: float, y: np.ndarray, step: float) -> np.ndarr
 
 
 def round_off(jacobian: np.ndarray, y: np.ndarray) -> float:
-    """The size of F that rounding alone can leave."""
+    """Return the size of F that rounding alone causes."""
     terms = np.abs(jacobian) @ np.abs(y)
     return ROUND * float(max(terms.max(initial=0.0), np.abs(jacobian).max(initial=0.0)))
 
 
 def _size(problem: Problem, y: np.ndarray) -> float:
-    """The length on which F changes: some flows are homogeneous in a small state, others polynomial.
+    """Return the length on which F changes. Some flows are homogeneous in a small state, others polynomial.
 
-    The clock, if the state has one, says nothing about it.
+    The clock of the state, if any, is ignored.
     """
     clock = problem.smooth.clock
     entries = np.delete(y, problem.equations.layout.places(clock, y.size)) if clock else y
@@ -374,7 +379,7 @@ def differences(
 def _newton_step(
     slope: Callable[[float, np.ndarray], np.ndarray], y: np.ndarray, f: np.ndarray, jacobian: np.ndarray
 ) -> np.ndarray | None:
-    """One step of Newton's method, halved until |F| falls; None where no step makes it fall."""
+    """Return one step of Newton's method, halved until |F| falls; None if no step lowers |F|."""
     move, before = np.linalg.lstsq(jacobian, -f, rcond=NULL)[0], float(np.linalg.norm(f))
     for halvings in range(30):
         moved = y + 0.5**halvings * move

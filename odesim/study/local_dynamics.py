@@ -1,4 +1,4 @@
-"""Linear dynamics of SGD's order parameters at a state: what a step does on average, its covariance, its derivative."""
+"""Linear dynamics of SGD's order parameters at a state: mean change in a step, its covariance, its derivative."""
 
 import dataclasses
 
@@ -12,11 +12,11 @@ from odesim.sgd.increments import LARGE, Increments
 from odesim.study import linearisation, rebuild
 
 LEAST = 1e-10
-"""The shortest step that stands for the limit: rounding of the state is 1e-6 of what it changes."""
+"""Smallest step that represents the limit. The rounding of the state is 1e-6 of the change."""
 
 
 HELD = 1e-12
-"""Part of the largest variance, and of the largest rate, that is rounding."""
+"""Part of the largest variance, and of the largest rate, that counts as rounding."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Clock:
 
     @property
     def limit(self) -> "Clock":
-        """The same clock near its limit, where terms of order eps are gone, and a step still exceeds rounding."""
+        """Return the same clock near its limit: terms of order eps vanish, and a step still exceeds rounding."""
         factor = min(LARGE, max(1.0, self.eps / LEAST))
         nearer = dataclasses.replace(self, step_size=self.step_size / factor, eps=self.eps / factor)
         return dataclasses.replace(nearer, d=self.d * factor) if self.online else nearer
@@ -58,7 +58,7 @@ class Local:
 
     @property
     def held(self) -> np.ndarray:
-        """True (P,) for what moves neither by noise nor in the mean, such as norms on the sphere."""
+        """Mask (P,) of entries that are constant, in noise and mean, such as norms on the sphere."""
         variance = np.diag(self.covariance)
         scale = max(float(np.abs(self.slope).max(initial=0.0)), float(np.sqrt(variance.max(initial=0.0))))
         return (variance <= HELD * variance.max(initial=0.0)) & (np.abs(self.slope) <= HELD * scale)
@@ -67,8 +67,8 @@ class Local:
 class Map:
     """Map from packed raw Gram matrix and numbers to the flat state, with its Jacobian at a state.
 
-    The state of a declared model is a part of the Gram matrix: `matrix` (P, ..) is that linear map, found at the start,
-    or None where the state is no linear function (liao's directions of its vectors).
+    The state of a declared model is a part of the Gram matrix: `matrix` (P, ..) is this linear map, computed at the
+    start, or None if the state is not a linear function (as liao's directions of vectors).
     """
 
     def __init__(self, problem: Problem, increments: Increments) -> None:
@@ -84,9 +84,9 @@ class Map:
         self.matrix = self._differences(packed) if straight else None
 
     def __call__(self, packed: np.ndarray) -> np.ndarray:
-        """Flat states (N, P) of packed arrays (N, ..); a clock, which is no order parameter, is 0."""
+        """Return flat states (N, P) for packed arrays (N, ..); a clock, which is not an order parameter, is 0."""
         model = self.increments.model
-        if not isinstance(model, ScalarModel):  # which observes Gram matrices, not packed ones
+        if not isinstance(model, ScalarModel):  # which reads Gram matrices that are not packed
             n = round(packed.shape[1] ** 0.5)
             packed = packed.reshape(len(packed), n, n)
         observed = model.observe(self.increments.parameters, packed)
@@ -110,7 +110,7 @@ class Map:
         return self._differences(packed) if self.matrix is None else self.matrix
 
     def _differences(self, packed: np.ndarray) -> np.ndarray:
-        """The derivative by central differences, exact where the map is linear."""
+        """Return the derivative by central differences, which are exact for a linear map."""
         step = 1e-5 * max(1.0, float(np.abs(packed).max(initial=0.0)))
         moves = step * np.eye(packed.size)
         return ((self(packed + moves) - self(packed - moves)) / (2 * step)).T
@@ -123,8 +123,8 @@ def local(
 ) -> Local:  # fmt: skip
     """Return the linear dynamics at a state, at time t after the start of the problem, or at step number `count`.
 
-    J is by differences of the compiled flow, D and b_1 are means over the points of the increments.  Without `shifted`
-    b_1 is left out, and 0.
+    J is by differences of the compiled flow, D and b_1 are means over the points of the increments. Without `shifted`
+    b_1 is 0.
     """
     equations = problem.equations
     initial: Initial = dataclasses.replace(problem.initial, state=equations.unpack(y))
@@ -140,14 +140,14 @@ def local(
     covariance = (moves * weights[:, None]).T @ moves / clock.batch
     variance = clock.batch * np.diag(covariance)
     fourth = weights @ (moves**2) ** 2
-    # What a constraint holds (a norm on the sphere) moves by rounding alone, which has a kurtosis too.
+    # Constrained entries (a norm on the sphere) change by rounding only, which has a kurtosis too.
     moving = variance > HELD * variance.max(initial=0.0)
     kurtosis = np.divide(fourth, variance**2, out=np.zeros_like(fourth), where=moving)
     if not shifted:
         return Local(y, slope(t, y), jacobian, covariance, np.zeros_like(y), kurtosis)
     limit = clock.limit
     _, first = increments.of_step(initial, limit.d, limit.step_size, count)
-    # The map is followed exactly: where it bends, what a step does to its mean is a part of b_1.
+    # The map is evaluated exactly: its curvature contributes the mean effect of a step to b_1.
     moved = _mean_of(ahead, packed, changes, weights, mean) / clock.eps
     straight, here = turned @ first / limit.eps, slope(t, y)
     excess = (moved - straight) / clock.eps
@@ -159,7 +159,7 @@ def local(
 
 
 def _is_clock(problem: Problem, y: np.ndarray) -> np.ndarray:
-    """True (P,) for the clock, which SGD has no increment of."""
+    """Return a mask (P,) of the clock, for which SGD has no increment."""
     clock = np.zeros(y.size, bool)
     if problem.smooth.clock:
         clock[problem.equations.layout.places(problem.smooth.clock, y.size)] = True

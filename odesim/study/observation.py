@@ -1,4 +1,4 @@
-"""A training run of the user's own, seen as a trajectory of order parameters: snapshots of weights in, overlaps out."""
+"""A training run of the user as a trajectory of order parameters: overlaps of snapshots of weights."""
 
 import contextlib
 import dataclasses
@@ -35,9 +35,9 @@ FLOW = ("tier", "seed", "until", "save_points", "save_at", "rtol", "atol", "back
 class Observation:
     """Request of `odesim observe`: the case whose start is the first snapshot, all snapshots, and their times.
 
-    `snapshots[k]` holds the arrays of an initial file at `times[k]`; `others` are those of further replicas, None
-    where the arrays have no axis of replicas; `timed` says whether the times were given; `source` is the digest of all
-    that was given, and `given` is what messages call it.
+    `snapshots[k]` has the arrays of an initial file at `times[k]`; `others` are those of further replicas, None if the
+    arrays have no axis of replicas; `timed` is True if the times were given; `source` is the digest of all input, and
+    `given` its name in messages.
     """
 
     case: Case
@@ -54,13 +54,13 @@ class Observation:
         cls, system: str | System, snapshots: Snapshots, parameters: Mapping[str, Any] | None = None, *,
         stage: str | None = None, names: Mapping[str, str] | None = None, times: Sequence[float] | None = None,
     ) -> "Observation":  # fmt: skip
-        """Check snapshots and divide them by time; what they hold, `observe` says.
+        """Check snapshots and divide them by time (see `observe` for their arrays).
 
-        Of several files and of checkpoints `names` are the slots of their arrays, and `times` those of the snapshots
-        (`odesim.study.checkpoints`).
+        For several files and for checkpoints, `names` are the slots of their arrays, and `times` the times of the
+        snapshots (`odesim.study.checkpoints`).
 
-        Raises `UsageError` for a system whose model has no weights in d dimensions, for arrays that are missing, of
-        shapes that disagree or not finite, for a teacher that moves, and for times that do not increase.
+        Raises `UsageError` for a system whose model has no weights in d dimensions, for arrays that are missing, have
+        inconsistent shapes or are not finite, for a teacher that moves, and for times that do not increase.
         """
         several = not isinstance(snapshots, str | os.PathLike | Mapping)
         files = list(snapshots) if several else [snapshots] if not isinstance(snapshots, Mapping) else []
@@ -103,17 +103,17 @@ class Observation:
 
     @property
     def system(self) -> System:
-        """The system in whose order parameters the weights are seen."""
+        """System in whose order parameters the weights are measured."""
         return self.case.system
 
     @property
     def name(self) -> str:
-        """The name of the system, which the default folder is called by."""
+        """Name of the system, with which the name of the default folder begins."""
         return self.system.name
 
     @property
     def seed(self) -> int:
-        """The seed of the case, which draws nothing."""
+        """Seed of the case, which draws nothing."""
         return self.case.seed
 
     def request(self) -> dict[str, Any]:
@@ -123,13 +123,14 @@ class Observation:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Twelve hexadecimal characters that name the request."""
+        """Identifier of the request: twelve hexadecimal characters."""
         return digest_of(self.request())
 
     def trajectory(self) -> Trajectory:
-        """The order parameters at all times, with dims ("time", ..), or ("seed", "time", ..) of several replicas.
+        """Return the order parameters at all times, with dims ("time", ..), or ("seed", "time", ..) for several
+        replicas.
 
-        Raises `UsageError` where one is not finite: a weight vector of length zero has no direction.
+        Raises `UsageError` if one is not finite, because a weight vector of length zero has no direction.
         """
         case, stage = self.case, self.system.dynamics(self.case.stage)
         rng = streams.generator(case.seed, "initial")
@@ -174,7 +175,9 @@ class Observation:
         )
 
     def _speed(self, observed: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """The speed of the log beside the flow, or why there is none; nothing for systems that are not declared."""
+        """Return the speed of the log relative to the flow, or the reason why there is none; empty for systems that are
+        not declared.
+        """
         if not self.system.declaration:
             return {}
         if not self.timed:
@@ -200,7 +203,7 @@ class Observation:
         return packed(gram, scalars)
 
     def _unknown(self, initial: Initial) -> set[str]:
-        """The names of order parameters that depend on velocities, which weights do not show."""
+        """Return the names of order parameters that depend on velocities, which weights do not determine."""
         known, other = (
             self.model.observe(initial.parameters, np.array([[self._saved(initial, velocity)]]))
             for velocity in (0.0, 1.0)
@@ -208,7 +211,7 @@ class Observation:
         return {name for name, (_, values, _) in known.items() if not np.array_equal(values, other[name][1])}
 
     def _population_values(self, initial: Initial, found: Labelled) -> dict[str, Variable]:
-        """The population loss (seed, time) and what the flow watches, by the flow's first tier."""
+        """Return the population loss (seed, time) and the observables of the flow, by the flow's first tier."""
         equations = flow_of(self.system.stage(self.case.stage), self.case.parameters)
         if equations is None or "loss" in found:
             return {}
@@ -233,13 +236,13 @@ def observe(
     system: str | System, snapshots: Snapshots, parameters: Mapping[str, Any] | None = None, *,
     stage: str | None = None, names: Mapping[str, str] | None = None, times: Sequence[float] | None = None,
 ) -> Trajectory:  # fmt: skip
-    """The order parameters of weights that were trained elsewhere, as a trajectory that `compare` takes.
+    """Return the order parameters of weights that were trained elsewhere, as a trajectory for `compare`.
 
-    `snapshots` (an .npz file or arrays) has the arrays of an initial file of the system.  Trained arrays have a first
-    axis for the time: student weights `w` (time, unit, d), readouts `a` (time, unit).  Fixed arrays have none: teacher
-    weights `w_star` (teacher, d).  `time` (time,) has the times on the clock of the stage, by default 0, 1, 2, ..
-    Replicas are an axis in front of the time, `w` (replica, time, unit, d), with one teacher and the same times.  The
-    result has method "observed".  Raises `UsageError` for arrays that are missing, unknown or of a wrong shape.
+    `snapshots` (an .npz file or arrays) has the arrays of an initial file of the system. Trained arrays have a first
+    axis for the time: student weights `w` (time, unit, d), readouts `a` (time, unit). Fixed arrays have none: teacher
+    weights `w_star` (teacher, d). `time` (time,) has the times on the clock of the stage, by default 0, 1, 2, ..
+    Replicas are an axis in front of the time, `w` (replica, time, unit, d), with one teacher and the same times. The
+    result has method "observed". Raises `UsageError` for arrays that are missing, unknown or of a wrong shape.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -255,7 +258,7 @@ def observe(
 
 @contextlib.contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Let the sentences on initial arrays, which snapshots are read as, name what the user gave instead."""
+    """Context manager in which messages about initial arrays name the user's snapshots instead."""
     try:
         yield
     except UsageError as error:
@@ -272,7 +275,7 @@ def _vectors(case: Case) -> set[str]:
 
 
 def _replicas(arrays: Mapping[str, np.ndarray], vectors: set[str]) -> list[dict[str, np.ndarray]] | None:
-    """The arrays of every replica, or None where no array has an axis of replicas, which stands before the time."""
+    """Return the arrays of every replica, or None if no array has an axis of replicas, which comes before the time."""
     several = {n for n, values in arrays.items() if values.ndim == (3 if n in vectors else 4)}
     if not several - vectors:
         return None
@@ -319,7 +322,7 @@ def _divided(arrays: Mapping[str, np.ndarray], vectors: set[str]) -> tuple[dict[
 
 
 def _times(given: np.ndarray | None, count: int) -> np.ndarray:
-    """The times of the snapshots: those given, or their numbers."""
+    """Return the given times of the snapshots, or their numbers."""
     if given is None:
         return np.arange(float(count))
     times = np.asarray(given, float)
@@ -331,6 +334,6 @@ def _times(given: np.ndarray | None, count: int) -> np.ndarray:
 
 
 def _where(values: np.ndarray) -> str:
-    """At which index the first entry is that is not finite."""
+    """Return the index of the first entry that is not finite, as text."""
     index = np.argwhere(~np.isfinite(values))[0]
     return f" at [{', '.join(str(int(k)) for k in index)}]"

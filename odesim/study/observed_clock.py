@@ -1,14 +1,15 @@
-"""Speed of a user's training run beside the flow, and the convention that explains it.
+"""Speed of a user's training run relative to the flow, and the convention that explains it.
 
-A log is cut into segments of equal motion.  The flow starts from the first snapshot of every segment, and predicts the
-overlaps at its last one.  Given their start the deviations of segments are independent, because fresh samples are: so
-that the speed s that minimises
+A log is cut into segments of equal motion. The flow starts from the first snapshot of every segment, and predicts the
+overlaps at its last one. Given their starts, the deviations of segments are independent, because their samples are.
+Therefore the speed s that minimises
 
     sum over segments |overlaps at the end - flow(s)|^2
 
-has the variance sum (J r)^2 / (sum J^2)^2 (J the derivative of the flow in log s, r the deviation), and a Student law
-with the effective number of segments.  A speed is one of the clock (the flow at s times the time) or, in an online
-limit, whose equations contain the size of a step, one of the learning rate (the flow with the step s eta).
+has the variance sum (J r)^2 / (sum J^2)^2 (J the derivative of the flow in log s, r the deviation), and a Student
+distribution with the effective number of segments. A speed is a factor of the clock (the flow at s times the time) or,
+in an online limit, whose equations contain the size of a step, a factor of the learning rate (the flow with the step s
+eta).
 """
 
 import dataclasses
@@ -27,34 +28,39 @@ from odesim.request.case import Case
 from odesim.study.conventions import Convention, conventions
 
 SEGMENTS, FEWEST = (12, 6, 4), 3
-"""Numbers of segments of a log over all replicas, tried in turn until the flow explains enough of the motion: that of
-longer ones is less by chance.  And how many snapshots after the first a log must have."""
+"""Numbers of segments of a log over all replicas. They are tried in turn until the flow explains enough of the motion,
+because longer segments have relatively less noise. The last number is that of the snapshots that a log must have after
+the first.
+"""
 MARGIN = 0.1
-"""Relative error of a speed beyond its interval: what is of the next order in 1/d and the step.  Conventions differ by
-far more."""
+"""Relative error of a speed in addition to its interval, from terms of the next order in 1/d and the step. Conventions
+differ by far more.
+"""
 WIDEST = 1.5
-"""An interval whose ends are a larger ratio apart names nothing."""
+"""Largest ratio of the ends of an interval from which a convention is named."""
 EXPLAINED = 0.5
-"""Least part of the squared motion that the flow must explain at its best speed."""
+"""Smallest part of the squared motion that the flow must explain at its best speed."""
 ALIKE = 1.05
-"""Two kinds of speed whose misfits differ by a smaller ratio are not told apart: conventions of both are named."""
+"""Ratio of the misfits of two kinds of speed below which both are possible, and conventions of both are named."""
 LEVEL = 0.95
 AROUND = tuple(2.0 ** (k / 2) for k in range(-6, 7))
-"""Speeds that are tried beside those of conventions."""
+"""Speeds that are tried in addition to those of conventions."""
 FASTEST = 1e3
-"""No speed beyond this, or below its inverse, is tried: such a run is over before its first snapshot, or stands."""
+"""Largest speed, and inverse of the smallest, that is tried. At such a speed a run is over before its first snapshot,
+or does not move.
+"""
 RTOL = 1e-6
 """Relative tolerance of the flow, which is far below the fluctuations of SGD."""
 NUDGE = 0.02
-"""Change of log s from which derivatives are taken."""
+"""Change of log s for derivatives."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Speed:
-    """The speed of a log beside the flow with its interval, the kind of speed, and what is said of it.
+    """Speed of a log relative to the flow with its interval, the kind of speed, and a sentence.
 
-    `explained` is the part of the squared motion that the flow at this speed explains; `fits` are the conventions
-    whose factor lies in the interval.
+    `explained` is the part of the squared motion that the flow at this speed explains; `fits` are the conventions whose
+    factor lies in the interval.
     """
 
     value: float
@@ -66,12 +72,12 @@ class Speed:
 
     @property
     def agrees(self) -> bool:
-        """True where the interval, with `MARGIN`, contains 1."""
+        """True if the interval, with `MARGIN`, contains 1."""
         return self.contains(1.0)
 
     @property
     def known(self) -> bool:
-        """True where the flow explains the motion and the interval is narrow enough to name something."""
+        """True if the flow explains the motion and the interval is narrow enough for a conclusion."""
         return self.explained >= EXPLAINED and self.high <= WIDEST * self.low
 
     def contains(self, factor: float) -> bool:
@@ -123,7 +129,7 @@ def speed(
         times: (time,) on the user's clock.
         observed: the order parameters (replica, time, ..) by name.
 
-    Raises `UsageError` with the reason where no speed can be fitted.
+    Raises `UsageError` with the reason if no speed can be fitted.
     """
     _require(case, times)
     table = [row for row in conventions(case).rows if row.factor is not None]
@@ -160,14 +166,16 @@ def _kinds(case: Case) -> tuple[str, ...]:
 
 
 def _kind(case: Case, row: Convention) -> str:
-    """The kind of a speed by which a convention is seen: in a flow a learning rate is one of the clock too."""
+    """Return the kind of speed by which a convention is detected; in a flow a learning rate is a factor of the clock
+    too.
+    """
     return row.kind if row.kind in _kinds(case) else "clock"
 
 
 def _segments(
     snapshots: Sequence[Sequence[Any]], times: np.ndarray, observed: Mapping[str, np.ndarray], most: int
 ) -> list[_Segment]:
-    """Segments of equal motion, at most so many in all replicas together."""
+    """Return segments of equal motion, at most `most` in all replicas together."""
     names = tuple(sorted(observed))
     overlaps = np.concatenate([np.asarray(observed[n]).reshape(*observed[n].shape[:2], -1) for n in names], axis=2)
     replicas = overlaps[:most]
@@ -182,7 +190,7 @@ def _segments(
 
 
 def _fit(kind: str, case: Case, segments: list[_Segment], table: list[Convention]) -> Speed | None:
-    """The best speed of a kind with its interval; None where the flow could not be followed at any."""
+    """Return the best speed of a kind with its interval; None if the flow could not be integrated at any speed."""
     flow = _clocked(case, segments, table) if kind == "clock" else _rated(case, segments)
     misfits = [(_misfit(segments, flow(s)), s) for s in sorted({*AROUND, *_tried(table)})]
     least, value = min(misfits)
@@ -234,7 +242,7 @@ def _deviations(segments: list[_Segment], predicted: np.ndarray) -> np.ndarray:
 
 
 def _misfit(segments: list[_Segment], predicted: np.ndarray) -> float:
-    """The sum of squared deviations; infinite where the flow has no value."""
+    """Return the sum of squared deviations; infinite if the flow has no value."""
     found = float(np.sum(_deviations(segments, predicted) ** 2))
     return found if math.isfinite(found) else math.inf
 
@@ -246,7 +254,7 @@ def _slope(flow: Callable[[float], np.ndarray], value: float) -> np.ndarray:
 
 
 def _clocked(case: Case, segments: list[_Segment], table: list[Convention]) -> Callable[[float], np.ndarray]:
-    """The flow at s times the length of every segment, read off one dense solution for each."""
+    """Return the flow at s times the length of every segment, from one dense solution for each."""
     from scipy.interpolate import CubicSpline
 
     tried = [*AROUND, *_tried(table)]
@@ -274,7 +282,7 @@ def _rated(case: Case, segments: list[_Segment]) -> Callable[[float], np.ndarray
 
 
 def _overlaps(case: Case, segment: _Segment, times: np.ndarray) -> np.ndarray:
-    """The overlaps (time, n) of the flow from the start of a segment; no number where it could not be followed."""
+    """Return the overlaps (time, n) of the flow from the start of a segment; NaN if the integration fails."""
     stage = case.system.dynamics(case.stage)
     initial = load(stage.enter)(case.parameters, segment.arrays, streams.generator(case.seed, "initial"))
     run = solve.solve(dataclasses.replace(case, until=float(times[-1]), rtol=RTOL), times=times, initial=initial)

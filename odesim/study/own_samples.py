@@ -1,4 +1,4 @@
-"""Comparisons on a user's own samples: flow, SGD on the samples, and SGD on Gaussian inputs of their covariance."""
+"""Comparisons on a user's samples: flow, SGD on the samples, and SGD on Gaussian inputs with their covariance."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def told(gaussian: "Comparison", second: Trajectory) -> dict[str, Any]:
-    """Return the entries of a summary on SGD on Gaussian inputs, and how often a sample was drawn."""
+    """Return the entries of a summary on SGD on Gaussian inputs, and the mean number of draws of a sample."""
     found: dict[str, Any] = {
         "gaussian_distance_median": float(np.median(gaussian.overall)),
         "gaussian_agreement": agreement.overall(gaussian.judgements),
@@ -21,7 +21,7 @@ def told(gaussian: "Comparison", second: Trajectory) -> dict[str, Any]:
 
 
 def sentence(own: "Comparison", gaussian: "Comparison") -> str:
-    """Return the sentence that holds the distance on the samples beside that on Gaussian inputs."""
+    """Return the sentence with the distances on the samples and on Gaussian inputs."""
     one, two = (float(np.median(found.overall)) for found in (own, gaussian))
     return (
         f"the largest difference between SGD and the ODE (median replica) is {one:.3g} on the samples and "
@@ -31,7 +31,7 @@ def sentence(own: "Comparison", gaussian: "Comparison") -> str:
 
 
 def variables(gaussian: "Comparison") -> dict[str, Variable]:
-    """Return what the picture shows of SGD on Gaussian inputs beside the other two runs (`panels.variables`)."""
+    """Return the variables of SGD on Gaussian inputs for the picture of a comparison (`panels.variables`)."""
     first, second = gaussian.first, gaussian.second
     made = panels.variables(first, second, gaussian.reference, gaussian.times)
     names = {"shown_second": "shown_gaussian", "loss_second": "loss_gaussian"}

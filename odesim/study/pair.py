@@ -15,7 +15,7 @@ from odesim.study import flow_band
 from odesim.study.comparison import Comparison, Request, compare
 
 FLOW = ("rtol", "atol", "solver", "step")
-"""Options of a comparison that belong to the flow alone."""
+"""Options of a comparison that belong to the flow only."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Pair:
         cls, simulation: Simulation, options: Mapping[str, Any], gaussian: Simulation | None = None,
         band: bool | None = None,
     ) -> "Pair":  # fmt: skip
-        """Return a simulation with its flow, for which `options` holds those of `FLOW` that are given.
+        """Return a simulation with its flow. `options` has the given options of `FLOW`.
 
-        `gaussian` is the same training on Gaussian inputs, where the simulation is one on a user's own samples, and
-        `band` says whether the band of the flow is wanted (`odesim.study.flow_band.behind`).
-        Raises `UsageError`, before anything is computed, for steps that do not meet the times at which SGD is saved.
+        `gaussian` is the same training on Gaussian inputs, if the simulation uses a user's samples. `band` requests the
+        band of the flow (`odesim.study.flow_band.behind`). Raises `UsageError`, before anything is computed, if the
+        steps of the flow miss the times at which SGD is saved.
         """
         flow = {name: value for name, value in options.items() if value is not None}
         parts = {"simulation": simulation.request(), "flow": flow}
@@ -53,7 +53,7 @@ class Pair:
 
     @property
     def digest(self) -> str:
-        """Twelve hexadecimal characters that name the comparison."""
+        """Identifier of the comparison: twelve hexadecimal characters."""
         return self.wanted.digest
 
     @property
@@ -90,13 +90,13 @@ class Pair:
 
 
 def _beside(simulation: Simulation, flow: Mapping[str, Any]) -> Case:
-    """The case of the flow that a simulation is compared with, with the options of a flow that were given."""
+    """Return the case of the flow that a simulation is compared with, with the given options of the flow."""
     case = simulation.case
     parameters = case.by_name
     if case.initial is not None:
         parameters = {name: value for name, value in parameters.items() if name in case.explicit}
     advance = load(case.system.stage(case.stage).equations)(case.parameters, case.tier).advance
-    if isinstance(advance, Recursion) and advance.step:  # it takes the steps of the training it is compared with
+    if isinstance(advance, Recursion) and advance.step:  # its steps are those of the training that it is compared with
         parameters[advance.step] = simulation.tick
     again = Case.build(
         case.system, parameters, initial=case.initial, stage=case.stage, seed=case.seed, until=case.until,

@@ -1,4 +1,6 @@
-"""Curves of a comparison's picture: the order parameters that matter, the loss, and hitting times of both runs."""
+"""Curves of the picture of a comparison: the most important order parameters, the loss, and hitting times of both
+runs.
+"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -10,11 +12,13 @@ from odesim.request.trajectory import Trajectory, Variable
 from odesim.study.replicas import on_times, with_replicas
 
 MOST = 8
-"""Curves that are told apart by their colour."""
+"""Largest number of curves that colours can distinguish."""
 MOVING, EQUAL = 0.3, 0.8
-"""Entries count as moving if they move by at least this part of the one that moves most, as moving most by that."""
+"""Entries count as moving if their change is at least the first part of the largest change, and as equally moving from
+the second part on.
+"""
 HALF = 0.5
-"""Hitting times are those of this part of the way of the first run."""
+"""Part of the way of the first run that defines its half-way times."""
 OTHERS = (0.05, 0.95)
 """Quantiles of the band of the entries that are not shown."""
 
@@ -36,9 +40,9 @@ def choose(reference: Mapping[str, np.ndarray], dims: Mapping[str, tuple[str, ..
 
     `dims` are the names of the dimensions of every component.
 
-    Components whose entries pair two different things (experts with teachers, filters with features) go before those
-    of one kind, then those that move more, then those that were declared later.  Of such a component the entries are
-    matched pairs: the assignment of rows to columns that makes the sum of sizes at the end largest.
+    Components whose entries pair two different things (experts with teachers, filters with features) come first, then
+    those with larger changes, then those that were declared later. Their entries are matched pairs: the assignment of
+    rows to columns with the largest sum of sizes at the end.
 
     Example:
         >>> values = np.zeros((1, 2, 2, 2))
@@ -82,7 +86,7 @@ def variables(
 
     `shown_first` (shown, time) and `shown_second` (seed, shown, time) are the entries of `choose`; `others_low` and
     `others_high` (time,) the band of all other entries of the second run; `half_first` (shown,) and `half_second`
-    (seed, shown) the times at which the entries have gone half of the way of the first run, `nan` where they do not.
+    (seed, shown) the times at which the entries have gone half of the way of the first run, `nan` if they do not.
     Overlaps of parts of vectors are summed to those of the whole vectors.
     """
     first_whole, second_whole = ({name: whole(run.state[name]) for name in reference} for run in (first, second))
@@ -127,7 +131,7 @@ def _whole_reference(first: Trajectory, reference: Mapping[str, np.ndarray]) -> 
 
 
 def whole(values: Variable) -> Variable:
-    """Return a variable with the parts of vectors summed, as it is where there are none.
+    """Return a variable with the parts of vectors summed, or the variable itself if it has no parts.
 
     Example:
         >>> parts = Variable(("time", "block", "unit"), np.ones((3, 4, 2)), "overlap, by blocks of the inputs")
@@ -147,7 +151,7 @@ def _summed(values: np.ndarray, dims: tuple[str, ...]) -> np.ndarray:
 
 
 def passing(times: np.ndarray, curve: np.ndarray, level: float) -> float:
-    """Return when a curve first passes a level that lies beyond its start, by linear interpolation; `nan` if never.
+    """Return the first time at which a curve passes a level beyond its start, by linear interpolation; `nan` if never.
 
     Example:
         >>> passing(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 4.0]), 2.5)
@@ -165,7 +169,7 @@ def passing(times: np.ndarray, curve: np.ndarray, level: float) -> float:
 
 
 def _scalars(first: Trajectory, second: Trajectory, times: np.ndarray) -> dict[str, Variable]:
-    """The loss of both runs on common times, where both have one."""
+    """Return the loss of both runs on common times, if both have one."""
     if "loss" not in first.state or "loss" not in second.state:
         return {}
     values, _ = on_times(first, "loss", times)

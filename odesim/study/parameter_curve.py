@@ -9,10 +9,11 @@ import numpy as np
 def parameter_curve(
     value: Callable[[float, float], float], start: tuple[float, float], step: float, bounds: Any, points: int = 400
 ) -> np.ndarray:
-    """The curve value(p, q) = 0 in two parameters through a start, (N, 2), within bounds ((low, high), (low, high)).
+    """Return the curve value(p, q) = 0 in two parameters through a start, (N, 2), within bounds ((low, high), (low,
+    high)).
 
-    Pseudo-arclength continuation of a scalar; its gradient comes from central differences.  Coordinates are scaled by
-    the widths of the bounds, and the curve is followed both ways.
+    Pseudo-arclength continuation of a scalar; its gradient comes from central differences. Coordinates are scaled by
+    the widths of the bounds, and the curve is continued in both directions.
 
     >>> curve = parameter_curve(lambda p, q: p**2 + q**2 - 1, (1.0, 0.0), 0.05, ((0.0, 2.0), (-1.0, 1.0)))
     >>> bool(np.abs((curve**2).sum(1) - 1).max() < 1e-12)

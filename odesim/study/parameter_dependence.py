@@ -1,8 +1,8 @@
 """Dependence of a flow on its parameters: start, run-time arguments and the times of breaks, with their derivatives.
 
-A flow is y' = F(y, a), y(0) = y0.  Parameters p enter by a(p), y0(p) and the times t_k(p) at which schedules jump.  All
+A flow is y' = F(y, a), y(0) = y0. Parameters p enter by a(p), y0(p) and the times t_k(p) at which schedules jump. All
 three are computed by NumPy from the parameters, and each is a smooth function of few operations, so that differences of
-the sixth order give its derivatives to rounding.  The derivative of the flow itself is left to JAX.
+the sixth order give its derivatives to rounding. JAX computes the derivative of the flow itself.
 """
 
 import dataclasses
@@ -19,18 +19,18 @@ from odesim.request.case import Case
 from odesim.request.parse import check_domain, nearest
 
 REACH = 2e-3
-"""Distance of the nodes of a difference in units of the parameter: truncation 1e-17, rounding 1e-13."""
+"""Distance of the nodes of a difference in units of the parameter. The truncation error is 1e-17, rounding 1e-13."""
 AGREE = 1e-6
 """Relative difference of two differences beyond which a dependence is not smooth."""
 CENTRAL = np.arange(-3, 4)
-"""Nodes of a central difference; those of a one-sided one lie on one side of the parameter."""
+"""Nodes of a central difference; all nodes of a one-sided one lie on one side of the parameter."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inputs:
     """Start (P,), float arrays of the arguments by piece, and ends of the pieces before the end of the run.
 
-    `sizes` are what is compiled in, and `whole` the integer arrays of the arguments, which have no derivatives.
+    `sizes` are compiled in, and `whole` are the integer arrays of the arguments, which have no derivatives.
     """
 
     problem: Problem
@@ -47,7 +47,7 @@ class Inputs:
 
     @property
     def form(self) -> Any:
-        """Everything that must not change with a parameter: the formulas, sizes and shapes."""
+        """Everything that must be independent of the parameters: the formulas, sizes and shapes."""
         shapes = tuple(tuple(a.shape for a in piece) for piece in self.floats)
         return self.problem.equations.code.structure, self.sizes, self.start.shape, shapes, self.ends.shape
 
@@ -55,13 +55,13 @@ class Inputs:
 def inputs_of(case: Case) -> Inputs:
     """Return start, arguments and breaks of a flow.
 
-    Raises `UsageError` for a stage without a clock, a recursion, and equations that take steps of their own.
+    Raises `UsageError` for a stage without a clock, a recursion, and equations with their own steps.
     """
     case.require_clock()
     problem = prepare(dataclasses.replace(case, backend="jax"))
     advance = problem.equations.advance
     if not isinstance(advance, Smooth | Independent):
-        steps = "giant steps" if isinstance(advance, Recursion) else "steps of their own"
+        steps = "giant steps" if isinstance(advance, Recursion) else "its own steps"
         raise UsageError(f"tier {case.tier} of {case.name} advances by {steps}, but derivatives need a smooth flow")
     if "flow" not in problem.functions:
         raise UsageError(
@@ -94,7 +94,7 @@ def _marked(known: tuple[Any, ...], values: Sequence[np.ndarray]) -> tuple[Any, 
 
 
 def joined(sizes: Sizes, floats: Sequence[Any], whole: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the run-time arguments that `Inputs` holds apart."""
+    """Return the run-time arguments that `Inputs` stores separately."""
     import jax
 
     nested, known = sizes
@@ -103,12 +103,12 @@ def joined(sizes: Sizes, floats: Sequence[Any], whole: Sequence[Any]) -> tuple[A
 
 
 def differentiable(case: Case) -> list[str]:
-    """Return the names of the parameters by which a flow can be differentiated."""
+    """Return the names of the parameters with respect to which a flow can be differentiated."""
     return [name for name in case.by_name if not objection(case, name)]
 
 
 def objection(case: Case, name: str) -> str:
-    """Return the reason why a flow has no derivative by a parameter; "" where it has one.
+    """Return the reason why a flow has no derivative with respect to a parameter, or "".
 
     Raises `UsageError` for an unknown parameter.
     """
@@ -136,14 +136,14 @@ def objection(case: Case, name: str) -> str:
 
 
 def require(case: Case, names: Sequence[str], option: str = "--to") -> None:
-    """Raise `UsageError` with the reason for the first parameter by which there is no derivative."""
+    """Raise `UsageError` with the reason for the first parameter without a derivative."""
     for name in names:
         if reason := objection(case, name):
             raise UsageError(f"{option} {name}: {reason}")
 
 
 def moved(case: Case, name: str, value: float) -> Case:
-    """Return a case with another number for a parameter.  Raises `UsageError` for one out of its domain."""
+    """Return a case with another number for a parameter. Raises `UsageError` for a number outside of its domain."""
     stage = case.system.stage(case.stage)
     assert isinstance(stage, Dynamics)
     stated = dataclasses.replace(stage.stated(case.parameters), **{name: value})
@@ -156,7 +156,8 @@ def moved(case: Case, name: str, value: float) -> Case:
 def tangent(case: Case, base: Inputs, name: str) -> np.ndarray:
     """Return d/dp of `base.flat` by a parameter.
 
-    Raises `UsageError` where the parameter changes the formulas or the number of breaks, or acts on them unsmoothly.
+    Raises `UsageError` if the parameter changes the formulas or the number of breaks, or acts on them in a way that is
+    not smooth.
     """
     value = float(case.by_name[name])
     size = max(abs(value), 0.1)
@@ -171,7 +172,9 @@ def tangent(case: Case, base: Inputs, name: str) -> np.ndarray:
 
 
 def _nodes(case: Case, base: Inputs, name: str, step: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes in units of `step` and the numbers of the flow there: on one side where the other is out of the domain."""
+    """Return nodes in units of `step` and the numbers of the flow there, on one side if the other is outside of the
+    domain.
+    """
     value, refused, centre = float(case.by_name[name]), "", base.flat
     centre = np.where(np.isnan(centre), 0.0, centre)
     for nodes in (CENTRAL, np.arange(7), -np.arange(7)):
@@ -190,7 +193,7 @@ def _numbers(case: Case, base: Inputs, name: str) -> np.ndarray:
     there = inputs_of(case)
     if there.form != base.form or any((a != b).any() for a, b in zip(there.whole, base.whole, strict=True)):
         raise UsageError(f"{name} changes the form of the equations")
-    # A constant that is no number marks what is undefined; it does not depend on anything.
+    # A NaN constant marks an undefined value, which depends on nothing.
     return np.where(np.isnan(base.flat), 0.0, there.flat)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from odesim.store import Run
 
 NEAR = 1e-9
-"""Relative tolerance within which a time is taken for a saved time."""
+"""Relative tolerance within which a time counts as a saved time."""
 
 
 def predict(run: "Trajectory | Run", inputs: Mapping[str, Any], time: float | None = None) -> dict[str, Variable]:

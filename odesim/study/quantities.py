@@ -13,14 +13,14 @@ from odesim.flow.problem import Problem
 from odesim.request.parse import nearest
 
 STEP = 1e-4
-"""Step of differences in units of the size of the state: errors of 1e-8 of first, 1e-7 of second derivatives."""
+"""Step of differences in units of the size of the state. First derivatives have errors of 1e-8, second ones of 1e-7."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Quantity:
     """Quantity R of a flow's state y (P,): entries of a component reduced to one number, a loss, or an observable.
 
-    `name` is what a reader calls it, `meaning` what it is, `measure` the text that it was read from.
+    `name` is its name for readers, `meaning` its description, `measure` the text of the request.
     """
 
     name: str
@@ -52,7 +52,7 @@ def _size(y: np.ndarray) -> float:
 
 
 def read(text: str, option: str = "--of") -> Measure:
-    """Return the measure that a text states.  Raises `UsageError` for a text that states none."""
+    """Return the measure for a text. Raises `UsageError` for an invalid text."""
     measure = measures.read(text)
     if measure is None:
         raise UsageError(f"{option} {text!r:.80} cannot be read; write one like {measures.FORMS}")
@@ -62,19 +62,19 @@ def read(text: str, option: str = "--of") -> Measure:
 
 
 def names(problem: Problem) -> list[str]:
-    """Names of the quantities of a flow: its components but the clock, and those that are one number."""
+    """Names of the quantities of a flow: its components except the clock, and its scalars."""
     components = [component.name for component in problem.equations.state]
     return [name for name in components if name != problem.smooth.clock] + scalars(problem)
 
 
 def scalars(problem: Problem) -> list[str]:
-    """Names of the quantities beside the state that are one number: the loss, and what the flow watches."""
+    """Names of the scalar quantities besides the state: the loss, and the scalar observables."""
     loss = ["loss"] if "loss" in problem.functions else []
     return loss + [component.name for component in problem.equations.watched if not component.dims]
 
 
 def require_variable(problem: Problem, measure: Measure, option: str) -> str:
-    """Return the name of the quantity that a measure follows.  Raises `UsageError` for one that the flow has not."""
+    """Return the name of the quantity of a measure. Raises `UsageError` for a quantity that the flow does not have."""
     known = names(problem)
     variable = measures.full_name(measure.variable, known)
     if variable not in known:
@@ -83,7 +83,7 @@ def require_variable(problem: Problem, measure: Measure, option: str) -> str:
 
 
 def of_measure(problem: Problem, measure: Measure, option: str = "--of") -> Quantity:
-    """Return the quantity that a measure follows.
+    """Return the quantity of a measure.
 
     Raises `UsageError` for a name or an entry that the flow does not have.
     """
@@ -100,7 +100,7 @@ def of_measure(problem: Problem, measure: Measure, option: str = "--of") -> Quan
 
 
 def _spoken(measure: Measure, variable: str, scalar: bool) -> str:
-    """Name of a quantity as a user writes it; a reduction of a scalar is the scalar."""
+    """Return the name of a quantity in the notation of the user; a reduction of a scalar is the scalar."""
     if measure.place is not None:
         variable = f"{variable}[{measure.place.replace(' ', '')}]"
     if measure.absolute:
@@ -128,7 +128,7 @@ def _raw(problem: Problem, variable: str) -> tuple[Callable[[np.ndarray], Any], 
 
 
 def compiled_functions(problem: Problem) -> Any:
-    """The compiled functions of a flow in numba, whatever the back end of its case."""
+    """The compiled functions of a flow in numba, for any back end of its case."""
     from odesim.flow.problem import compile_functions
 
     return problem.functions if problem.case.backend == "numba" else compile_functions(problem.equations, "numba")

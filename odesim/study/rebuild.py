@@ -13,14 +13,16 @@ from odesim.request.case import Case
 from odesim.request.trajectory import Trajectory
 
 SAME = 1e-9
-"""Relative size up to which a rebuilt initial condition may differ from the stored one: rounding of unit vectors."""
+"""Relative difference that is allowed between a rebuilt and the stored initial condition, due to rounding of unit
+vectors.
+"""
 
 
 def problem_of(trajectory: Trajectory) -> tuple[Problem, np.ndarray]:
-    """The problem that a trajectory of a flow solves, and its flat states (time, n).
+    """Return the problem that a trajectory of a flow solves, and its flat states (time, n).
 
-    Its initial condition is drawn again from its seed where that gives the stored start, and made of the stored
-    components and constants otherwise.  Raises `UsageError` where neither is the one that the run started from.
+    Its initial condition is drawn again from the seed if that gives the stored start, otherwise made of the stored
+    components and constants. Raises `UsageError` if neither reproduces the start of the run.
     """
     origin = trajectory.origin
     if origin.method != "flow":
@@ -29,13 +31,13 @@ def problem_of(trajectory: Trajectory) -> tuple[Problem, np.ndarray]:
     stage, start = case.system.stage(case.stage), trajectory.arrays(0)
     for previous in (None, start):
         try:
-            if previous is None:  # vectors that were given may lie in fewer dimensions than can be drawn in
+            if previous is None:  # given vectors may lie in fewer dimensions than a draw needs
                 case.system.check(case.parameters)
             initial = load(stage.enter)(case.parameters, previous, streams.generator(case.seed, "initial"))
-        except (UsageError, KeyError):  # a stage that cannot begin like this: the other way is tried
+        except (UsageError, KeyError):  # a stage that cannot begin like this; the other way is tried next
             continue
         problem = prepare(case, initial)
-        begun = clocked(problem.equations, initial, float(trajectory.time[0]))  # it may have gone on from another run
+        begun = clocked(problem.equations, initial, float(trajectory.time[0]))  # it may be a continued run
         if begun is not initial:
             problem = dataclasses.replace(problem, initial=begun, arguments=problem.equations.arguments(begun))
         states = flat_states(problem.equations, trajectory, problem.start.size)
@@ -59,12 +61,12 @@ def _case(trajectory: Trajectory) -> Case:
 
 
 def places(equations: Equations, size: int) -> dict[str, np.ndarray]:
-    """For each component where its entries lie in the flat state, -1 for constants."""
+    """Return for each component the places of its entries in the flat state, -1 for constants."""
     return {c.name: equations.layout.places(c.name, size) for c in equations.state}
 
 
 def flat_states(equations: Equations, trajectory: Trajectory, size: int) -> np.ndarray:
-    """The flat states (time, n) from the components of a trajectory.  Raises `UsageError` where entries are missing."""
+    """The flat states (time, n) from the components of a trajectory. Raises `UsageError` if entries are missing."""
     flat = np.full((trajectory.time.size, size), np.nan)
     for name, place in places(equations, size).items():
         if name not in trajectory.state:
@@ -74,7 +76,7 @@ def flat_states(equations: Equations, trajectory: Trajectory, size: int) -> np.n
         if values.shape[1] == chosen.size:
             flat[:, place.reshape(-1)[chosen]] = values[:, chosen]
     if np.isnan(flat).any():
-        raise UsageError("the run does not hold the whole state of its equations: give its Case instead")
+        raise UsageError("the run does not have the complete state of its equations: give its Case instead")
     return flat
 
 
@@ -97,7 +99,7 @@ def _close(first: np.ndarray, second: np.ndarray) -> bool:
 
 
 def replaced(equations: Equations, y: np.ndarray, state: Mapping[Any, Any]) -> np.ndarray:
-    """The flat state with some components replaced; entries that appear twice (symmetric matrices) must agree.
+    """Return the flat state with some components replaced; entries that appear twice (symmetric matrices) must agree.
 
     Raises `UsageError` for an unknown component, a shape that disagrees, or a constant entry that is changed.
     """

@@ -25,5 +25,5 @@ def on_times(run: Trajectory, name: str, times: np.ndarray) -> tuple[np.ndarray,
         raise UsageError(f"the first run has only {run.time.size} saved times, too few for an interpolation")
     fine = CubicSpline(run.time, values, axis=1)(times)
     coarse = CubicSpline(run.time[::2], values[:, ::2], axis=1)(np.minimum(times, run.time[::2][-1]))
-    # Halving the spacing of a cubic spline divides its error by about 16; 15 of the 16 parts are the difference.
+    # Halving the spacing of a cubic spline divides its error by about 16, so the difference is 15/16 of the error.
     return fine, float(np.abs(fine - coarse).max() / 15)

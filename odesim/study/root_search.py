@@ -9,19 +9,21 @@ from typing import Any
 import numpy as np
 
 Evaluate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""(F, dF/dx), (N, n) and (N, n, n), at points (N, n)."""
+"""Function that returns (F, dF/dx), (N, n) and (N, n, n), at points (N, n)."""
 
 BLOCK = 128
-"""Points that one call of the program takes; fewer are padded, as another number would be compiled anew."""
+"""Number of points of one call of the program. Fewer points are padded, because another number would need a new
+compilation.
+"""
 ACCEPTED = 1e-11
-"""A start has arrived where |F| is below this."""
+"""Size of |F| below which a start has converged."""
 EXACT = 1e-14
-"""And goes no further where |F| is below this."""
+"""Size of |F| below which the iteration stops."""
 PATIENCE = 25
-"""Steps in a row that do not lower |F|, after which a start has stalled."""
+"""Number of successive steps without a decrease of |F| after which a start has stalled."""
 ROUNDING = 1e-15
 FAR = 1e3
-"""A start beyond this has run to infinity, where F vanishes."""
+"""Size of a point above which a start has run to infinity, where F vanishes."""
 DAMPING = (1e-2, 1e-16, 1e6)
 """Levenberg-Marquardt's mu at the start, its least and its largest value."""
 
@@ -43,10 +45,10 @@ def blocks(program: Callable[[Any], tuple[Any, Any]]) -> Evaluate:
 
 
 def levenberg_marquardt(evaluate: Evaluate, starts: np.ndarray, steps: int = 200) -> tuple[np.ndarray, np.ndarray]:
-    """Minimise |F| from starts (N, n); the ends (N, n) and |F| there (N,).
+    """Minimise |F| from starts (N, n). Return the ends (N, n) and |F| there (N,).
 
-    x -> x - (J^T J + mu I)^-1 J^T F; mu falls by 5 after a step that lowers |F| and grows by 4 after one that would
-    not, which is rejected, as is one to a point where F is not finite.
+    x -> x - (J^T J + mu I)^-1 J^T F; mu is divided by 5 after a step that lowers |F|. Other steps, and steps to a point
+    where F is not finite, are rejected, and mu is multiplied by 4.
     """
     x = starts.copy()
     f, j = evaluate(x)
@@ -78,8 +80,8 @@ def levenberg_marquardt(evaluate: Evaluate, starts: np.ndarray, steps: int = 200
 def slow_points(evaluate: Evaluate, starts: np.ndarray, steps: int = 150) -> np.ndarray:
     """Points (k, n) where |F| has a local minimum along the flow from some starts, and the ends of the paths.
 
-    The flow is followed by linearly implicit Euler steps, x -> x + (I/h - J)^-1 F, whose h grows by 1.2 up to 50.  They
-    pass plateaus, where a flow is slow, in few steps; the path need not be accurate for what it is used for.
+    The flow is integrated by linearly implicit Euler steps, x -> x + (I/h - J)^-1 F, whose h grows by 1.2 up to 50.
+    They pass plateaus, where a flow is slow, in few steps. The path does not need to be accurate.
     """
     x, h = starts.copy(), 0.2
     identity = np.eye(x.shape[1])
@@ -99,7 +101,7 @@ def slow_points(evaluate: Evaluate, starts: np.ndarray, steps: int = 150) -> np.
 
 
 def newton(evaluate: Evaluate, x: np.ndarray, space: np.ndarray, steps: int = 30) -> tuple[np.ndarray, float]:
-    """A zero near x among x + space, by Newton's method with the pseudo-inverse; the best point and |F| there.
+    """Return a zero near x among x + space, by Newton's method with the pseudo-inverse; the best point and |F| there.
 
     `space` (n, k) has orthonormal columns and is invariant under the field.
     """

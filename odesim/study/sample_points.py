@@ -1,7 +1,7 @@
-"""Choice of the quadrature points of a step of SGD: where rare samples decide its covariance, points lie farther out.
+"""Choice of the quadrature points of a step of SGD. If rare samples dominate its covariance, points lie farther out.
 
-The covariance of a polynomial of high degree is decided by samples that are several standard deviations away.  Few
-points of the law of the samples lie there: with a kurtosis of 5,000 the variance by 2^14 points is off by half.
+Samples that are several standard deviations away dominate the covariance of a polynomial of high degree. Few random
+samples lie there: with a kurtosis of 5,000 the error of the variance from 2^14 points is one half.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from odesim.sgd.increments import Increments
 WIDTHS = (1.25, 1.5, 1.75, 2.0)
 """Spreads of the points that are tried, in units of the standard deviation of the samples."""
 KNOWN = 0.05
-"""Relative error of the variance of an entry up to which nothing else is tried."""
+"""Relative error of the variance of an entry up to which no other spread is tried."""
 MORE = 2
 """Largest number of doublings of the points."""
 
@@ -22,7 +22,7 @@ MORE = 2
 def known_best(
     made: Callable[[int, float], Increments], initial: Initial, step: tuple[float, float], power: int
 ) -> tuple[Increments, float]:
-    """Return the increments whose covariance is known best at the start, and the spread of their points.
+    """Return the increments with the most accurate covariance at the start, and the spread of their points.
 
     Arguments:
         made: Increments at 2^power points of a spread.
@@ -49,9 +49,10 @@ def known_best(
 
 
 def relative_error(increments: Increments, initial: Initial, step: tuple[float, float]) -> float:
-    """Return the largest standard error of a variance of the increments, relative to it, as that of random points.
+    """Return the largest standard error of a variance of the increments, relative to the variance, estimated as for
+    random points.
 
-    Exact rules have none.  Scrambled Sobol points are better than random ones where the increments are smooth.
+    Exact rules have none. Scrambled Sobol points are better than random ones where the increments are smooth.
     """
     changes, _ = increments.of_step(initial, *step, 0.0)
     weights = increments.points.weights

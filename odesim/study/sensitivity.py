@@ -1,15 +1,16 @@
-"""Derivatives of final values and hitting times of a flow by its parameters, to integration tolerance.
+"""Derivatives of final values and hitting times of a flow with respect to its parameters, to integration tolerance.
 
-For y' = F(y, a), y(0) = y0 the tangents s = dy/dp solve s' = F_y s + F_a a_p with s(0) = dy0/dp.  A final value has
+For y' = F(y, a), y(0) = y0 the tangents s = dy/dp solve s' = F_y s + F_a a_p with s(0) = dy0/dp. A final value has
 
     dh/dp = grad h . s(T) + h_a a_p,
 
 and a hitting time h(y(T)) = c has dT/dp = -(grad h . s(T) + h_a a_p)/(grad h . F(T)): the implicit function theorem, on
-a flow of the known duration T.  So no integrator is differentiated through an event.
+a flow of the known duration T. Therefore no integrator is differentiated through an event.
 
-Up to `FORWARD` parameters the tangents run along (diffrax's ForwardMode); beyond that the gradient goes backwards
-through checkpoints (RecursiveCheckpointAdjoint).  An adjoint that integrates the state backwards is never taken: a flow
-that contracts is unstable in reverse, and gradients of committees came out wrong by factors of 2 to 1,000.
+Up to `FORWARD` parameters the tangents are integrated with the flow (diffrax's ForwardMode). For more parameters the
+gradient is computed backwards through checkpoints (RecursiveCheckpointAdjoint). An adjoint that integrates the state
+backwards is not used, because a contracting flow is unstable in reverse. Gradients of committees had errors by factors
+of 2 to 1,000.
 """
 
 import dataclasses
@@ -28,23 +29,25 @@ from odesim.study.quantities import read
 from odesim.study.traced_quantities import TracedQuantity, traced_quantity
 
 FORWARD = 4
-"""Most parameters of forward mode.  Of a committee of 3 units and 17 inputs it takes 100 ms, the adjoint 17."""
+"""Largest number of parameters for forward mode. For a committee of 3 units and 17 inputs it takes 100 ms, the adjoint
+17.
+"""
 RTOL = 1e-12
-"""Relative tolerance of a step: derivatives are then good to 1e-8."""
+"""Relative tolerance of a step, with which derivatives are accurate to 1e-8."""
 MOST_STEPS = 2**14
-"""Steps of a piece of the flow; the memory of the adjoint grows with their square root."""
+"""Largest number of steps of a piece of the flow; the memory of the adjoint grows with its square root."""
 ACCURATE = 1e-11
 """Relative correction of a hitting time below which its derivatives are not computed again."""
 REFINED = 5
-"""Newton steps of a hitting time at most."""
+"""Largest number of Newton steps for a hitting time."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Derivatives:
-    """Value of a measure and its derivatives by parameters, which are in the order of the request.
+    """Value of a measure and its derivatives with respect to parameters, in the order of the request.
 
-    `time` is the time at which the measure is taken, a hitting time or the end; `value` is infinite, and the
-    derivatives are no numbers, where a level is not reached.
+    `time` is the time at which the measure is taken, a hitting time or the end; If a level is not reached, `value` is
+    infinite and the derivatives are NaN.
     """
 
     measure: str
@@ -62,8 +65,8 @@ def derivatives(case: Case, of: Sequence[str], to: Sequence[str], mode: str = ""
         to: Names of parameters.
         mode: "forward" or "adjoint"; by default the one that is faster.
 
-    Raises `UsageError` for measures that cannot be read and parameters without derivatives, `NumericalError` where the
-    flow cannot be followed.
+    Raises `UsageError` for invalid measures and parameters without derivatives, `NumericalError` if the integration
+    fails.
     """
     readings = [read(text) for text in of]
     dependence.require(case, to)
@@ -143,12 +146,12 @@ class TracedFlow:
         return np.diff(edges)
 
     def _row(self, until: float) -> np.ndarray:
-        """All inputs in one row, with the durations of pieces in the place of their ends."""
+        """Return all inputs in one row, with the durations of pieces instead of their ends."""
         flat, count = self.base.flat, len(self.base.ends)
         return np.concatenate([flat[: flat.size - count], self._durations(until)])
 
     def _tangent_rows(self, tangents: np.ndarray, until: float) -> np.ndarray:
-        """Tangents of the inputs, with those of durations in the place of those of ends, at a fixed final time."""
+        """Return tangents of the inputs, with those of durations instead of those of ends, at a fixed final time."""
         count = len(self.base.ends)
         ends = np.where(self.base.ends < until, tangents[:, tangents.shape[1] - count :], 0.0)
         zero = np.zeros((len(tangents), 1))
@@ -156,7 +159,9 @@ class TracedFlow:
         return np.concatenate([tangents[:, : tangents.shape[1] - count], durations], axis=1)
 
     def at(self, until: float, tangents: np.ndarray, k: int) -> Ahead:
-        """Return quantities and derivatives at a time; of the adjoint those of quantity `k` alone, others are 0."""
+        """Return quantities and derivatives at a time; the adjoint returns those of quantity `k` only, the others are
+        0.
+        """
         rows, program = self._tangent_rows(tangents, until), _program(self.form, self.forward)
         weights = np.eye(len(self.quantities))[k]
         values, speeds, slopes, good = program(
@@ -177,7 +182,7 @@ class TracedFlow:
         return float(self.quantities[k].value(self.base.problem.functions, y, arguments))
 
     def crossing(self, k: int, level: float, until: float) -> float | None:
-        """Return the first time at which quantity `k` passes a level, to the accuracy of dense output; None: never."""
+        """Return the first time at which quantity `k` passes a level, to the accuracy of dense output, or None."""
         program = _event_program(self.form, k)
         t, y = 0.0, self.base.start
         for floats, duration in zip(self.base.floats, self._durations(until), strict=True):
@@ -192,7 +197,7 @@ class TracedFlow:
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """Everything that a program is compiled for: functions, sizes, quantities and pieces."""
+    """Key of a compiled program: functions, sizes, quantities and pieces."""
 
     functions: tuple[tuple[str, Callable[..., Any]], ...]
     sizes: Any
@@ -209,7 +214,7 @@ class Form:
 
 def _solve(form: Form, adjoint: Any, y: Any, arguments: tuple[Any, ...], duration: Any, tolerances: Any,
            event: Any = None) -> Any:  # fmt: skip
-    """The flow over a duration in the time s = t/duration, so that durations have derivatives like all inputs.
+    """Solve the flow over a duration in the time s = t/duration, so that durations have derivatives like all inputs.
 
     The method is explicit for inputs with eigenvalues too: over five decades of time it takes a thousand steps, and
     tangents of an implicit one would solve as many linear systems.
@@ -226,7 +231,9 @@ def _solve(form: Form, adjoint: Any, y: Any, arguments: tuple[Any, ...], duratio
 
 
 def _ends(form: Form, adjoint: Any, row: Any, whole: Any, tolerances: Any) -> Any:
-    """Quantities at the end of a flow, their rates of change, and True if it was followed, from all inputs in a row."""
+    """Return quantities at the end of a flow, their rates of change, and True if it was integrated, from all inputs in
+    a row.
+    """
     import jax
     import jax.numpy as jnp
 
@@ -245,7 +252,7 @@ def _ends(form: Form, adjoint: Any, row: Any, whole: Any, tolerances: Any) -> An
         (y, good), _ = piece((y, good), (floats[0], durations[0]))
     else:
         (y, good), _ = jax.lax.scan(piece, (y, good), (stacked, durations))
-    # Quantities read the arguments of the last piece that lasts: of the piece in which the flow ends.
+    # Quantities have the arguments of the last piece with a duration, in which the flow ends.
     last = jnp.argmax(jnp.where(durations > 0, jnp.arange(form.pieces), -1))
     arguments = dependence.joined(form.sizes, [array[last] for array in stacked], whole)
 

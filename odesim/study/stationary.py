@@ -12,28 +12,32 @@ from odesim.study.symmetry import Symmetries, random_point, symmetries
 from odesim.study.vector_field import CONE, VectorField
 
 SIZES = (0.2, 1.5)
-"""Starts are normal vectors whose standard deviation is drawn between these."""
+"""Range of the standard deviations of the normal vectors of starts."""
 FLOWS = 20
-"""Flows whose slow points are further starts."""
+"""Number of flows whose slow points are further starts."""
 AROUND, FAR, CLASSES = 40, (0.05, 0.6), 30
 """Further starts around each of the first classes, and their distances in units of the entries of its point."""
 LARGEST = 15.0
-"""A norm or a number of a unit above this is that of a start on its way to infinity."""
+"""Norm or number of a unit above which a start runs to infinity."""
 NEAR = 1e-3
-"""Distance up to which a point is taken for one that a symmetry fixes: Levenberg-Marquardt stops so far from
-degenerate points, because |F| is of third order along their null directions."""
+"""Distance up to which a point counts as fixed by a symmetry. Levenberg-Marquardt stops at this distance from
+degenerate points, because |F| is of third order along their null directions.
+"""
 DEGENERATE = 1e-6
-"""A Jacobian is degenerate where its least singular value is below this part of the largest."""
+"""A Jacobian is degenerate if its smallest singular value is below this part of the largest."""
 CONVERGED = 1e-12
-"""|F| of a stationary point over |dF/dx| |x|.  Where a step is small, so is all of F, and `ACCEPTED` says little."""
+"""|F| of a stationary point over |dF/dx| |x|. If a step is small, all of F is small, and `ACCEPTED` is no criterion.
+
+|F| of a stationary point over |dF/dx| |x|.  Where a step is small, so is all of F, and `ACCEPTED` says little.
+"""
 POLISHED = 1e-2
-"""Newton's method may move a point by this; farther away lies another one."""
+"""Largest distance by which Newton's method may move a point. Farther away it would be another point."""
 NULL = 1e-6
 """Eigenvalues below this part of the largest, or of 1, are null."""
 SAME = 1e-7
-"""Losses, relative, and eigenvalues of images of one point differ by less."""
+"""Largest difference of losses (relative) and eigenvalues of images of one point."""
 EQUAL = 1e-5
-"""Images of one point, and vectors that are called equal, differ by less."""
+"""Largest difference of images of one point, and of vectors that count as equal."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,9 +45,10 @@ class StationaryPoint:
     """A stationary point x (n,) of a field and its linearisation.
 
     `eigenvalues` are those of dF/dx, in a flow within the span of the teachers; `outside` those of a flow along each
-    further dimension.  The index counts directions that grow.  `orbit` is the number of images under the symmetries,
-    None where these are too many to be listed.  `count` starts ended here.  On a `manifold` of stationary points, which
-    null directions span, this is one of many of the same loss and index.
+    further dimension. The index is the number of growing directions. `orbit` is the number of images under the
+    symmetries, None if these are too many to be listed. `count` is the number of starts that ended here. On a
+    `manifold` of stationary points, which null directions span, this is one of many points with the same loss and
+    index.
     """
 
     x: np.ndarray
@@ -60,7 +65,7 @@ class StationaryPoint:
 
     @functools.cached_property
     def threshold(self) -> float:
-        """Real parts below this in size are zero."""
+        """Size below which real parts are zero."""
         return NULL * max(1e-3, float(np.abs(self.eigenvalues).max(initial=0.0)))
 
     @property
@@ -75,17 +80,19 @@ class StationaryPoint:
 
     @property
     def index_outside(self) -> int:
-        """Number of growing directions for every dimension out of the span of the teachers; 0 of an online limit."""
+        """Number of growing directions for every dimension outside of the span of the teachers; 0 for an online
+        limit.
+        """
         return int((self.outside > self.threshold).sum())
 
     @property
     def null_outside(self) -> int:
-        """Number of null directions for every dimension out of the span of the teachers."""
+        """Number of null directions for every dimension outside of the span of the teachers."""
         return int((np.abs(self.outside) <= self.threshold).sum())
 
     @property
     def stable(self) -> bool:
-        """Return True if nothing grows."""
+        """Return True if no direction grows."""
         return self.index == 0 and self.index_outside == 0
 
 
@@ -101,9 +108,9 @@ class Search:
 def stationary_points(
     field: VectorField, values: Mapping[str, Any], *, starts: int = 400, seed: int = 0, group: Symmetries | None = None
 ) -> tuple[list[StationaryPoint], Search]:
-    """The classes of stationary points that some starts find, by falling loss; one point of each, and what was done.
+    """Return one point of each class of stationary points that the starts find, by decreasing loss, and the counters.
 
-    A search proves no completeness: a class that none of the starts meets is missing.
+    The list may be incomplete, because a class that no start finds is missing.
     """
     group = symmetries(field, values) if group is None else group
     evaluate = blocks(lambda x: field.evaluate_block(x, values))
@@ -113,7 +120,7 @@ def stationary_points(
     begun = np.concatenate([begun, slow_points(evaluate, flows)])
     points: list[StationaryPoint] = []
     arrived, refused = _collect(field, values, group, evaluate, begun, points)
-    near = _neighbours(points, group, rng)  # rare classes lie near those that are met often
+    near = _neighbours(points, group, rng)  # rare classes lie near those that are found often
     second_round = _collect(field, values, group, evaluate, near, points)
     search = Search(len(begun) + len(near), arrived + second_round[0], refused + second_round[1])
     return sorted(points, key=lambda p: (p.loss, p.index)), search
@@ -123,7 +130,9 @@ def _collect(
     field: VectorField, values: Mapping[str, Any], group: Symmetries, evaluate: Evaluate, starts: np.ndarray,
     points: list[StationaryPoint],
 ) -> tuple[int, int]:  # fmt: skip
-    """Add the classes that some starts find to `points`; the starts that arrived, and those out of the cone."""
+    """Add the classes that some starts find to `points`. Return the numbers of starts that converged, and of those
+    outside of the cone.
+    """
     ends, sizes = levenberg_marquardt(evaluate, starts)
     arrived = refused = 0
 
@@ -150,7 +159,7 @@ def _collect(
 
 
 def _nearest(points: list[StationaryPoint], x: np.ndarray, group: Symmetries) -> int | None:
-    """The class of which an image lies where a start has arrived; None where no class is known there."""
+    """Return the class with an image at the end of a start; None if no such class is known."""
     images = group.images(x)
     for k, known in enumerate(points):
         if np.abs(images - known.x).max(axis=1).min() < EQUAL:
@@ -159,7 +168,7 @@ def _nearest(points: list[StationaryPoint], x: np.ndarray, group: Symmetries) ->
 
 
 def _neighbours(points: list[StationaryPoint], group: Symmetries, rng: np.random.Generator) -> np.ndarray:
-    """Starts around the classes that are known; every second keeps a symmetry of its point."""
+    """Return starts around the known classes; every second one keeps a symmetry of its point."""
     starts = []
     for point in points[:CLASSES]:
         fixed = group.stabiliser(point.x, EQUAL)
@@ -175,7 +184,7 @@ def _neighbours(points: list[StationaryPoint], group: Symmetries, rng: np.random
 def _starts(
     field: VectorField, values: Mapping[str, Any], group: Symmetries, rng: np.random.Generator, count: int
 ) -> np.ndarray:
-    """Random unknowns (count, n); every second is fixed by a random symmetry.
+    """Return random unknowns (count, n), of which every second is fixed by a random symmetry.
 
     The field keeps that symmetry, so that a start ends at a symmetric saddle, few of which attract a general start.
     """
@@ -186,11 +195,11 @@ def _starts(
 
 
 def polish(evaluate: Evaluate, group: Symmetries, x: np.ndarray) -> tuple[np.ndarray, float]:
-    """The exact point near x, and |F| there.
+    """Return the exact point near x, and |F| there.
 
-    Where dF/dx is regular that is a step of Newton's method.  Null directions leave x off by 1e-4 at |F| = 1e-12; a
-    symmetric point is then found exactly among those that the symmetries of x fix, where such directions are absent
-    as a rule.
+    If dF/dx is regular this is a step of Newton's method. With null directions x has an error of 1e-4 at |F| = 1e-12. A
+    symmetric point is then computed exactly among the points that the symmetries of x fix, where null directions are
+    usually absent.
     """
     sizes = np.linalg.svd(evaluate(x[None])[1][0], compute_uv=False)
     if sizes[-1] > DEGENERATE * sizes[0]:
@@ -229,7 +238,7 @@ def point_at(
 
 
 def _bounded(field: VectorField, x: np.ndarray, values: Mapping[str, Any]) -> bool:
-    """Return True if no vector and no number of a unit is on its way to infinity."""
+    """Return True if no vector and no number of a unit runs to infinity."""
     numbers = x[field.pairs[:, 1] < 0]
     squares = np.diag(field.gram(x, values))[: field.rows.students]
     return bool(
@@ -238,7 +247,7 @@ def _bounded(field: VectorField, x: np.ndarray, values: Mapping[str, Any]) -> bo
 
 
 def _add(points: list[StationaryPoint], new: StationaryPoint, group: Symmetries) -> None:
-    """Count a point with its class, or begin a class."""
+    """Count a point in its class, or begin a new class."""
     for k, known in enumerate(points):
         if not _equal(known.loss, new.loss) or known.index != new.index:
             continue
@@ -246,9 +255,7 @@ def _add(points: list[StationaryPoint], new: StationaryPoint, group: Symmetries)
             better = known if known.residual <= new.residual else new
             points[k] = dataclasses.replace(better, count=known.count + 1, manifold=known.manifold)
             return
-        if (
-            known.null and new.null
-        ):  # both lie on a manifold, of which the point with the fewest null directions is typical
+        if known.null and new.null:  # both lie on a manifold; the point with the fewest null directions represents it
             points[k] = dataclasses.replace(min(known, new, key=lambda p: p.null), count=known.count + 1, manifold=True)
             return
     points.append(new)
@@ -261,7 +268,7 @@ def _equal(first: float, second: float) -> bool:
 def is_image(first: StationaryPoint, second: StationaryPoint, group: Symmetries) -> bool:
     """Return True if a symmetry takes a point to another: loss and spectrum agree, and an element does.
 
-    Where the elements are not listed, loss and spectrum decide.
+    If the elements are not listed, loss and spectrum decide.
     """
     scale = max(1e-3, float(np.abs(first.eigenvalues).max(initial=0.0)))
     close = np.abs(np.sort(first.eigenvalues.real) - np.sort(second.eigenvalues.real)).max(initial=0.0)

@@ -15,13 +15,13 @@ from odesim.study.quantities import require_variable
 
 @dataclasses.dataclass(frozen=True)
 class TracedQuantity:
-    """Quantity R(y, arguments) of a flow, hashable, so that programs that follow it can be cached.
+    """Quantity R(y, arguments) of a flow, hashable, so that its programs can be cached.
 
     Attributes:
-        variable: Name of a component, of "loss", or of an observable that the flow watches.
+        variable: Name of a component, of "loss", or of an observable.
         role: "state", "loss" or "watch".
         places: Places of the entries in the flat state (-1: a constant), or the number of the observable.
-        constants: Values of the entries that do not move.
+        constants: Values of the constant entries.
         reduction: "max", "min" or "mean" over the entries.
         absolute: Take absolute values before.
     """
@@ -50,7 +50,7 @@ class TracedQuantity:
 
 
 def traced_quantity(problem: Problem, measure: Measure, option: str = "--of") -> TracedQuantity:
-    """Return the quantity that a measure follows.
+    """Return the quantity of a measure.
 
     Raises `UsageError` for a name or an entry that the flow does not have.
     """

@@ -1,14 +1,15 @@
 """Vector field whose zeros are the stationary points of a declared model, as one JAX function of its unknowns.
 
 In the limit `flow` the unknowns are the overlaps M of the students with the teachers, and trained numbers of the units.
-Students then lie in the span of the teachers, which the flow does not leave:
+Students then lie in the span of the teachers, and the flow stays in this span:
 
     Q = M P^-1 M^T,   F = (dM/dt, da/dt, ..)                    P the Gram matrix of the teachers
 
-Zeros of F are stationary points of the vectors, and F has the spectrum of their linearisation within the span.  Out of
-it the components e_a of the students along a further direction obey de_a/dt = sum_c A_ac e_c, with A read off from the
-second-order motion of Q: d(e e^T)/dt = A e e^T + e e^T A^T.  The Gram matrix alone would count directions that no
-vectors have.  In the limit `online` the unknowns are all overlaps that move, and G must have no negative eigenvalue.
+Zeros of F are stationary points of the vectors, and F has the spectrum of their linearisation within the span. Outside
+of it the components e_a of the students along a further direction obey de_a/dt = sum_c A_ac e_c, with A from the
+second-order motion of Q: d(e e^T)/dt = A e e^T + e e^T A^T. The spectrum of the Gram matrix alone would include
+directions that no vectors have. In the limit `online` the unknowns are all overlaps that move, and G must have no
+negative eigenvalue.
 """
 
 import dataclasses
@@ -27,21 +28,26 @@ from odesim.flow.problem import Problem, initial_condition, prepare
 from odesim.request.case import Case
 
 SINGULAR = 1e-9
-"""Teachers whose Gram matrix has a smaller eigenvalue are dependent, and overlaps with them no coordinates."""
+"""Smallest eigenvalue of the Gram matrix of independent teachers. Overlaps with dependent teachers are not
+coordinates.
+"""
 LARGEST = 150
-"""Unknowns of a search, which computes 128 dense Jacobians at once."""
+"""Largest number of unknowns of a search, which computes 128 dense Jacobians at once."""
 CONE = 1e-10
-"""A Gram matrix may have eigenvalues down to this part of the largest below zero: rounding of one on the boundary."""
+"""Part of the largest eigenvalue down to which a Gram matrix may have negative eigenvalues, due to rounding on the
+boundary.
+"""
 STEP = 1e-3
-"""First step of the differences of the arguments by a parameter, in units of the parameter or of 1."""
+"""First step of the differences of the arguments with respect to a parameter, in units of the parameter or of 1."""
 
 
 class VectorField:
-    """F(x, p) of a case; p are values of parameters that take the places of those of the case.
+    """Field F(x, p) of a case; p are values of parameters that replace those of the case.
 
-    `size` is the number of unknowns.  `pairs` (size, 2) are the rows of the Gram matrix whose overlap an unknown is;
-    of a unit's own number that is (n + k, -1), n the number of rows and k the place of the number among all.
-    `online` tells the two meanings of the unknowns apart, and `spheres` whether the norms of the students are fixed.
+    `size` is the number of unknowns. `pairs` (size, 2) are the two rows of the Gram matrix whose overlap is an unknown;
+    for a number of a unit the pair is (n + k, -1), n the number of rows and k the place of the number among all.
+    `online` distinguishes the two meanings of the unknowns, and `spheres` is True if the norms of the students are
+    fixed.
     """
 
     def __init__(self, case: Case) -> None:
@@ -60,7 +66,7 @@ class VectorField:
             )
 
     def _lay_out(self) -> None:
-        """Find where every unknown stands in the flat state."""
+        """Set the place of every unknown in the flat state."""
         _, table = known_places(self.problem.initial)
         students, count = self.rows.students, len(table["rows"])
         pairs = np.stack([table["rows"], table["columns"]], 1)
@@ -98,14 +104,16 @@ class VectorField:
     # -- the field ------------------------------------------------------------------------------------------------
 
     def values(self, changes: Mapping[str, float] | None = None) -> dict[str, Any]:
-        """The arrays that the field depends on, with some parameters changed: arguments, P, norms, and a flat state."""
+        """Return the arrays that the field depends on, with some parameters changed: arguments, P, norms, and a flat
+        state.
+        """
         parameters = dataclasses.replace(self.case.parameters, **(changes or {}))
         initial = initial_condition(dataclasses.replace(self.case, parameters=parameters))
         start = self.rows.layout.pack({**self.problem.initial.state, **initial.state})
         gram = self.rows.gram({**initial.constants, **self.problem.equations.unpack(start)})
         s = self.rows.students
         arguments = self.problem.equations.arguments(initial)
-        start[self.places] = 0.0  # a draw that nothing depends on
+        start[self.places] = 0.0  # a draw on which nothing depends
         if not self.online:
             start[: len(self._entries)] = 0.0
         return {
@@ -126,7 +134,7 @@ class VectorField:
         return {key: _richardson(coarse[key], middle[key], fine[key]) for key in fine}
 
     def flat(self, x: Any, values: Mapping[str, Any], outside: Any = 0.0) -> Any:
-        """Flat state of the unknowns x; `outside` (students,) are squared components out of the teachers' span."""
+        """Flat state of the unknowns x; `outside` (students,) are squared components outside of the teachers' span."""
         import jax.numpy as jnp
 
         start = jnp.asarray(values["start"])
@@ -144,7 +152,7 @@ class VectorField:
         return x[: shape[0] * shape[1]].reshape(shape)
 
     def _on_spheres(self, m: Any, values: Mapping[str, Any], outside: Any = 0.0) -> Any:
-        """Overlaps of the students that have the declared norms, where these are fixed."""
+        """Return overlaps of the students with the declared norms, if these are fixed."""
         import jax.numpy as jnp
 
         if not self.spheres:
@@ -165,7 +173,7 @@ class VectorField:
         rates = self._rates(self.flat(x, values), values)[self.places]
         if self.online or not self.spheres:
             return rates
-        # Along a vector nothing moves on a sphere: a force to its norm, which does not vanish at 0, isolates the zeros.
+        # On a sphere nothing moves along a vector; a force to its norm, which does not vanish at 0, isolates the zeros.
         m = self._overlaps(x)
         pull = (1 - values["square"] / self._squares(m, values))[:, None] * m
         return rates - jnp.concatenate([pull.reshape(-1), jnp.zeros(len(self._scalars))])
@@ -209,7 +217,9 @@ class VectorField:
 
     @functools.cached_property
     def _outward(self) -> Callable[[Any, Any], Any]:
-        """Jitted derivatives (students, state) of the right-hand side by squared components out of the span."""
+        """Jitted derivatives (students, state) of the right-hand side with respect to squared components outside of the
+        span.
+        """
         import jax
         import jax.numpy as jnp
 
@@ -222,7 +232,8 @@ class VectorField:
         return jax.jit(rates)
 
     def outside(self, x: np.ndarray, values: Mapping[str, Any]) -> np.ndarray:
-        """A (students, students): de/dt = A e of the students' components e along a direction out of the span.
+        """Return A (students, students) of de/dt = A e, for the students' components e along a direction outside of the
+        span.
 
         For e = unit c the second-order motion of Q, less that of vectors in the span, is A_ac in column c and row c.
         """
@@ -258,7 +269,9 @@ class VectorField:
         return gram
 
     def least(self, x: np.ndarray, values: Mapping[str, Any]) -> float:
-        """Least eigenvalue of the Gram matrix over the largest: below zero no vectors have it."""
+        """Return the smallest eigenvalue of the Gram matrix over the largest; if it is below zero, no vectors have this
+        matrix.
+        """
         gram = self.gram(x, values)
         if not np.isfinite(gram).all():
             return -np.inf
@@ -266,7 +279,7 @@ class VectorField:
         return float(eigenvalues[0] / eigenvalues[-1])
 
     def loss(self, x: np.ndarray, values: Mapping[str, Any]) -> float:
-        """The loss of the model there, without the mean square of label noise where the model leaves it out."""
+        """Return the loss of the model, without the mean square of label noise if the model leaves it out."""
         arrays = iter(values["arrays"])
         known = [a if _is_fixed(a) else next(arrays) for a in self.problem.arguments]
         return float(self._loss(np.asarray(self.flat(x, values)), *known))
@@ -278,7 +291,7 @@ class VectorField:
         return compile_functions(self.problem.equations, "numpy")["loss"]
 
     def tangent(self, x: np.ndarray, values: Mapping[str, Any]) -> np.ndarray:
-        """Orthonormal basis (size, k) of the directions that are free: on spheres those that keep the norms."""
+        """Return an orthonormal basis (size, k) of the free directions; on spheres, those that keep the norms."""
         if self.online or not self.spheres:
             return np.eye(self.size)
         m = np.asarray(self._overlaps(x)) @ np.linalg.inv(values["teachers"])
@@ -295,7 +308,7 @@ class VectorField:
 
 
 def _is_fixed(argument: Any) -> bool:
-    """Return True for sizes and places, which no number of the model changes."""
+    """Return True for sizes and places, which do not depend on numbers of the model."""
     return np.asarray(argument).dtype.kind in "iub"
 
 
@@ -314,7 +327,7 @@ def _richardson(coarse: Any, middle: Any, fine: Any) -> Any:
 
 
 def require_vectors(case: Case) -> None:
-    """Raise `UsageError` with the reason where the stationary points of a case are no points of vectors."""
+    """Raise `UsageError` with the reason if the stationary points of a case are not points of vectors."""
     declared = getattr(case.parameters, "declaration", None)
     if declared is None:
         raise UsageError(
@@ -326,13 +339,13 @@ def require_vectors(case: Case) -> None:
         "with time-dependent values there are no stationary points; replace them by numbers, such as -p step=0.1": (
             bool(active(case.parameters))
         ),
-        "memories change all the time, so there are no stationary points; declare the model without them": bool(
+        "memories change continually, so there are no stationary points; declare the model without them": bool(
             declared.memories
         ),
         "momentum with a time adds velocities to the state, which are 0 at stationary points; declare the "
         "model without momentum, which has the same stationary points": declared.timed,
-        "atlas supports only isotropic inputs, but [inputs] adds a Gram matrix for every eigenspace or a "
-        "mean for every cluster": declared.inputs is not None,
+        "atlas supports only isotropic inputs, but [inputs] adds a Gram matrix for every eigenspace or a mean "
+        "for every cluster": declared.inputs is not None,
         "a teacher that is a copy of the students changes from stage to stage; use a model with a fixed teacher": any(
             group.copied for group in declared.groups
         ),
@@ -347,7 +360,7 @@ def require_vectors(case: Case) -> None:
 
 
 def _require_moving(case: Case) -> None:
-    """Raise `UsageError` for vectors that do not move, and for teachers that are dependent."""
+    """Raise `UsageError` for vectors that are not trained, and for linearly dependent teachers."""
     from derivations.declare.initial import teacher_gram
 
     declared = case.parameters.declaration
@@ -368,7 +381,7 @@ def _require_moving(case: Case) -> None:
 
 
 def require_smooth(problem: Problem) -> None:
-    """Raise `UsageError` for equations over random points, whose stationary points carry their error."""
+    """Raise `UsageError` for equations over random points, because their stationary points have an error."""
     advance = problem.equations.advance
     if not isinstance(advance, Smooth) or advance.rough > 0:
         raise UsageError(

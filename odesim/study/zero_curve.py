@@ -1,7 +1,8 @@
 """Zeros of F(y, p) as a curve: Newton's method on hyperplanes, tangents, and the eigenvalues along it.
 
-A curve z(s) = (y, p) with F(z(s)) = 0 has the tangent t, [F_y F_p] t = 0, |t| = 1.  Newton's method is asked for the
-zero on a hyperplane row.z = level: at a fixed parameter, or across the tangent, where folds are no obstacle.
+A curve z(s) = (y, p) with F(z(s)) = 0 has the tangent t, [F_y F_p] t = 0, |t| = 1. Newton's method computes the zero on
+a hyperplane row.z = level. The hyperplane has a fixed parameter, or is orthogonal to the tangent, so that folds are no
+obstacle.
 """
 
 import dataclasses
@@ -11,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 ROUNDING = 1e-15
-"""F is zero to rounding where it is below this part of what its terms add up to."""
+"""F is zero up to rounding if it is below this part of the sum of its terms."""
 TOLERANCE = 1e-11
-"""Newton's method has converged where its last step is below this part of the point."""
+"""Newton's method has converged if its last step is below this part of the point."""
 SMALL = 1e-7
 """Singular values of [F_y F_p] below this part of the largest belong to null directions."""
 ZERO = 1e-7
@@ -66,8 +67,9 @@ class ZeroCurve:
     """The zeros of F(y, p), from `derivatives(y, p)`, which returns (F, dF/dy, dF/dp).
 
     `domain(y, p)` is a test function that is negative outside of the domain of F, `spectrum(y, p, dF/dy)` the
-    eigenvalues by falling real part.  Zeros are sought among y + `space`, an invariant space (n, k) with orthonormal
-    columns: the points that the symmetries of a branch fix, where eigenvalues that break them do no harm.
+    eigenvalues by falling real part. Zeros are searched among y + `space`, an invariant space (n, k) with orthonormal
+    columns. These are the points that the symmetries of a branch fix; eigenvalues that break the symmetries do not
+    occur there.
 
     >>> parabola = ZeroCurve(lambda y, p: Derivatives(y**2 + p, np.diag(2 * y), np.ones(1)))
     >>> parabola.at_parameter(np.array([1.5]), -4.0).tolist()
@@ -84,15 +86,15 @@ class ZeroCurve:
         self.derivatives, self.spectrum, self.domain, self.space = derivatives, spectrum, domain, space
 
     def at_parameter(self, y: np.ndarray, p: float, steps: int = 12) -> np.ndarray | None:
-        """The zero near y at a parameter, by Newton's method; None where it does not converge."""
+        """The zero near y at a parameter, by Newton's method; None if it does not converge."""
         row = np.append(np.zeros(len(y)), 1.0)
         zero = self.newton(np.append(y, p), row, p, steps)
         return None if zero is None else zero[0][:-1]
 
     def newton(self, z: np.ndarray, row: np.ndarray, level: float, steps: int = 12) -> tuple[np.ndarray, int] | None:
-        """The zero near z with row.z = level and the number of steps; None where there is none.
+        """Return the zero near z with row.z = level and the number of steps, or None.
 
-        The least-squares solution serves branch points too, where the bordered matrix is singular.
+        The least-squares solution also works at branch points, where the bordered matrix is singular.
         """
         for k in range(steps):
             f, jacobian, by_parameter = self.derivatives(z[:-1], float(z[-1]))
@@ -101,7 +103,7 @@ class ZeroCurve:
             bordered = np.vstack([np.hstack([jacobian, by_parameter[:, None]]), row])
             residual = np.append(f, row @ z - level)
             if (np.abs(residual) <= ROUNDING * (np.abs(bordered) @ np.abs(z))).all():
-                return z, k  # near a branch point further steps are rounding over a small eigenvalue
+                return z, k  # near a branch point further steps are rounding divided by a small eigenvalue
             move = self._least_squares(bordered, -residual)
             z = z + move
             if np.abs(move).max() < TOLERANCE * (1 + np.abs(z).max()):
@@ -130,7 +132,7 @@ class ZeroCurve:
         return sizes, np.hstack([right[:, :-1] @ self.space.T, right[:, -1:]])
 
     def tangent(self, y: np.ndarray, p: float, last: np.ndarray | None = None) -> np.ndarray:
-        """Unit tangent of the branch; of two at a branch point that along the last one."""
+        """Return the unit tangent of the branch; of two tangents at a branch point, the one along the last tangent."""
         sizes, right = self.extended(y, p)
         if last is None:
             return right[-1]
@@ -139,7 +141,7 @@ class ZeroCurve:
         return along / np.linalg.norm(along)
 
     def is_regular(self, y: np.ndarray, p: float) -> bool:
-        """Return True if the zeros near a point are one curve: [F_y F_p] has one null direction among the space."""
+        """Return True if the zeros near a point are one curve: [F_y F_p] has one null direction in the space."""
         sizes, _ = self.extended(y, p)
         return bool((sizes > SMALL * sizes.max(initial=0.0)).all())
 
@@ -155,6 +157,6 @@ class ZeroCurve:
         return self.newton(point.z + ds * t, t, float(t @ point.z) + ds)
 
     def zero_at(self, before: BranchPoint, at: float) -> np.ndarray:
-        """The zero (y, p) at a place on the arc behind a point, which is known to have zeros on both sides of it."""
+        """Return the zero (y, p) at a place on the arc after a point; zeros exist on both sides of this place."""
         zero = self.on_arc(before, at)
         return before.z + at * before.tangent if zero is None else zero[0]

@@ -1,1 +1,1 @@
-"""Grids of parameters and seeds: the sweep, and the data set that is kept of it."""
+"""Grids of parameters and seeds: the sweep, and its data set."""

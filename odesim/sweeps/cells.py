@@ -1,4 +1,4 @@
-"""The files of a sweep's cells: one each, as small and as quick to write as they can be."""
+"""Files of a sweep's cells, one for each, which are small and fast to write."""
 
 import json
 import math
@@ -12,21 +12,21 @@ from odesim.store.files import replacing, storing
 from odesim.sweeps.swept import ABOUT
 
 NUMBERS, PLACES = "numbers", "places"
-"""All arrays of a cell one behind the other, and the name, type and shape of each."""
+"""Names of the entries with all arrays of a cell one after another, and with the name, type and shape of each."""
 
 
 def keep(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write a cell at once.
+    """Write a cell atomically.
 
-    It is left to the operating system when the file reaches the disk: a power cut may damage or lose the last cells,
-    which are then computed again.
+    The operating system decides when the file reaches the disk. A power failure may damage the last cells, which are
+    then computed again.
     """
     with storing(path.parent), replacing(path, synchronised=False) as file:
         np.savez(file, **packed(arrays))  # type: ignore[arg-type]
 
 
 def stored(path: Path) -> dict[str, np.ndarray] | None:
-    """The arrays of a finished cell; None where there is none, or a damaged one, which is computed again."""
+    """Return the arrays of a finished cell; None if it is missing or damaged, so that it is computed again."""
     try:
         return unpacked(npz.read_npz(path))
     except (OSError, ValueError, KeyError, TypeError):
@@ -34,7 +34,7 @@ def stored(path: Path) -> dict[str, np.ndarray] | None:
 
 
 def packed(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays in one, but for what they are: every entry of a file takes 60 us.
+    """Return the arrays in one and their descriptions, because every entry of a file takes 60 us.
 
     >>> found = packed({"about": np.asarray("{}"), "x": np.arange(3.0), "k": np.asarray(2)})
     >>> sorted(found), {name: array.tolist() for name, array in unpacked(found).items()}
@@ -47,9 +47,9 @@ def packed(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def unpacked(held: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays that `packed` took; those of a file that an earlier version wrote as they are.
+    """Return the arrays from `packed`; arrays of a file of an earlier version are unchanged.
 
-    Raises `KeyError`, `TypeError` or `ValueError` for what it cannot have made.
+    Raises `KeyError`, `TypeError` or `ValueError` for other input.
     """
     if ABOUT in held and not {PLACES, NUMBERS} & set(held):
         return dict(held)

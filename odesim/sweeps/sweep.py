@@ -1,4 +1,4 @@
-"""One request over a grid of parameters and seeds: cells computed by many processes, kept one by one, then joined."""
+"""One request over a grid of parameters and seeds: cells computed by many processes, stored one by one, then joined."""
 
 import dataclasses
 import functools
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Readers = Mapping[str, Callable[[Any, str], Any]]
 NAMED: Readers = {"seed": seed_number}
-"""Names besides parameters that can be swept, with the functions that read their values."""
+"""Names besides parameters that can be swept, with the functions that parse their values."""
 OF_EULER: Readers = {"step": real_number}
 """Further name that can be swept if the solver has a fixed step."""
 OF_SGD: Readers = {"step_size": real_number, "batch": whole_number}
@@ -39,23 +39,23 @@ OF_SGD: Readers = {"step_size": real_number, "batch": whole_number}
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cell:
-    """One run of a sweep: its request, and the system and words that it is built of, which can be sent to a process."""
+    """One run of a sweep: its request, and the picklable description from which a process can build it."""
 
     request: Case | Simulation | Pair
     words: tuple[System, dict[str, Any], dict[str, Any], dict[str, Any], bool]
 
     @property
     def case(self) -> Case:
-        """The case of the flow, or that which SGD runs."""
+        """Case of the flow, or the case that SGD runs."""
         return self.request if isinstance(self.request, Case) else self.request.case
 
     @property
     def digest(self) -> str:
-        """Return the request that names the cell."""
+        """Return the request that identifies the cell."""
         return self.request.digest
 
     def value(self, name: str) -> Any:
-        """The value of a swept name, as the request read it."""
+        """Return the value of a swept name, as parsed for the request."""
         if name in NAMED or (name in OF_EULER and self.case.solver == EULER):
             return getattr(self.case, name)
         if name in OF_SGD:
@@ -70,7 +70,7 @@ def resolved(
     sgd: Mapping[str, Any],
     compared: bool = False,
 ) -> Case | Simulation | Pair:
-    """A case of the flow, with options of SGD a simulation of it, and `compared` the simulation with its flow."""
+    """Return a case of the flow; with options of SGD a simulation; with `compared` the simulation with its flow."""
     of_flow = {name: options[name] for name in FLOW if compared and name in options}
     case = Case.build(system, parameters, **{name: value for name, value in options.items() if name not in of_flow})
     if not sgd:
@@ -83,9 +83,9 @@ def resolved(
 class Sweep:
     """A grid of runs: `over` maps names to their values; parameters, options and `sgd` are common to all cells.
 
-    `until` may be an expression in the parameters of a cell, such as `2*sqrt(d)`.  With `sgd` (method, step_size,
-    batch, seeds, ..) a cell is a simulation of that many replicas, and the comparison of them with their flow where
-    the sweep is `compared`; otherwise it is a flow.
+    `until` may be an expression in the parameters of a cell, such as `2*sqrt(d)`. With `sgd` (method, step_size, batch,
+    seeds, ..) a cell is a simulation of `seeds` replicas. If the sweep is `compared`, a cell is the comparison of these
+    replicas with their flow. Otherwise a cell is a flow.
     """
 
     system: System
@@ -108,7 +108,7 @@ class Sweep:
         compared: bool = False,
         **options: Any,
     ) -> "Sweep":
-        """Check a sweep: every cell is resolved once.  Raises `UsageError` for anything that one of them refuses."""
+        """Check a sweep by resolving every cell once. Raises `UsageError` if one of them is invalid."""
         chosen = find_system(system) if isinstance(system, str) else system
         given, learning = dict(parameters or {}), {k: v for k, v in (sgd or {}).items() if v is not None}
         over = {name.replace("-", "_"): values for name, values in over.items()}
@@ -122,7 +122,7 @@ class Sweep:
 
     @functools.cached_property
     def readers(self) -> Readers:
-        """The options that may be swept, and how they are read; every other swept name is a parameter."""
+        """Return the options that may be swept with their parsers; every other swept name is a parameter."""
         solver = self.options.get("solver")
         if solver is None and "config" in self.options:
             solver = read_config(self.options["config"], self.system).get("solver")
@@ -157,17 +157,17 @@ class Sweep:
 
     @property
     def digest(self) -> str:
-        """Twelve hexadecimal characters that name the request."""
+        """Identifier of the request: twelve hexadecimal characters."""
         return digest_of(self.request())
 
     @property
     def name(self) -> str:
-        """The name of the system, which the default folder is called by."""
+        """Name of the system, with which the name of the default folder begins."""
         return self.system.name
 
     @property
     def seed(self) -> int:
-        """The seed of the cells, or of the first of them where seeds are swept."""
+        """Seed of the cells, or of the first cell if seeds are swept."""
         return self.cells[0].case.seed
 
 
@@ -185,7 +185,9 @@ def fractional(system: str | System) -> list[str]:
 
 
 def list_parameters(system: str | System) -> list[str]:
-    """The parameters of a system that are lists: their values hold commas, so that `;` separates those of a sweep."""
+    """Return the parameters of a system that are lists. Their values contain commas, so `;` separates the values of a
+    sweep.
+    """
     chosen = find_system(system) if isinstance(system, str) else system
     kinds = typing.get_type_hints(chosen.parameters)
     return [name for name, kind in kinds.items() if typing.get_origin(kind) is tuple]
@@ -219,7 +221,7 @@ def _check_over(system: System, over: Mapping[str, Sequence[Any]], fixed: set[st
 
 
 def compute(*words: Any) -> dict[str, np.ndarray]:
-    """One cell by its words, ready to be stored: what its trajectory ends with, and `about`, the rest as JSON."""
+    """Compute one cell from its description. Return its end state for storage, and `about`, the rest as JSON."""
     request = resolved(*words)
     if isinstance(request, Pair):
         return with_about(*limit.condensed(request.run_without_band()))
@@ -233,9 +235,9 @@ def compute(*words: Any) -> dict[str, np.ndarray]:
 
 
 def condensed(run: Trajectory, case: Case) -> dict[str, np.ndarray]:
-    """The last state, the extras and the summary of a trajectory as arrays; `about` tells what they are.
+    """Return the last state, the extras and the summary of a trajectory as arrays, with their descriptions `about`.
 
-    Where times are listed, or more are asked for than the two ends, the curves are kept too.
+    If the user lists times, or requests more than the two ends, the curves are included too.
     """
     arrays, about = {}, {}
 
@@ -257,7 +259,7 @@ def condensed(run: Trajectory, case: Case) -> dict[str, np.ndarray]:
             arrays.setdefault(name, np.asarray(float(number)))
             about.setdefault(name, ([], "headline number of the run"))
     arrays["outcome_time"] = np.asarray(run.outcome.time)
-    about["outcome_time"] = ([], "time at which the run ended")
+    about["outcome_time"] = ([], "time at the end of the run")
     arrays["evaluations"] = np.asarray(float(run.statistics.get("evaluations", np.nan)))
     about["evaluations"] = ([], "right-hand sides evaluated")
     return with_about(arrays, about, run.outcome)
@@ -266,7 +268,7 @@ def condensed(run: Trajectory, case: Case) -> dict[str, np.ndarray]:
 def with_about(
     arrays: Mapping[str, np.ndarray], about: Mapping[str, tuple[Sequence[str], str]], outcome: Outcome
 ) -> dict[str, np.ndarray]:
-    """Return the arrays of a cell with `about`: dimensions and meaning of each, and how the run ended, as JSON."""
+    """Return the arrays of a cell with `about`: dimensions and meaning of each, and the outcome of the run, as JSON."""
     told = {"variables": about, "outcome": outcome.kind, "reason": outcome.reason}
     return {**arrays, ABOUT: np.asarray(json.dumps(told))}
 
@@ -281,7 +283,7 @@ def run(
 ) -> "xarray.Dataset":
     """Compute the cells that `folder` lacks, the longest first, and join all of them.
 
-    Every finished cell is a file of its own, named by the digest of its case: a kill loses what was in progress.
+    Every finished cell has a file, named by the digest of its case. A kill loses only the cells in progress.
     """
     store = folder / CELLS
     with storing(folder):
@@ -304,7 +306,7 @@ def _results(cells: Sequence[Cell], scheduler: str, workers: int) -> Iterator[tu
         yield from ((cell, compute(*cell.words)) for cell in cells)
         return
     for cell in cells[:1]:
-        derivations.address(cell.case.system)  # which another process must find
+        derivations.address(cell.case.system)  # which another process must be able to import
     tasks = [cell.words for cell in cells]
     for number, arrays in completed(compute, tasks, scheduler, min(workers, len(cells))):
         yield cells[number], arrays

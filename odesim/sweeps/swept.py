@@ -17,11 +17,11 @@ from odesim.store.files import SWEEP as DATA
 from odesim.store.folder import SCHEMA, manifest_of, require, write_manifest
 
 ABOUT = "about"
-"""The array of a cell that tells what the others are, as JSON."""
+"""Name of the array of a cell with the descriptions of the others, as JSON."""
 CURVE = "curve_"
 """Prefix of variables that depend on time; `curve_time` has the times of every run."""
 POINT = "point"
-"""Their dimension of saved times, which are other times in every run."""
+"""Dimension of the saved times of these variables; the times differ from run to run."""
 
 if TYPE_CHECKING:
     import xarray
@@ -61,12 +61,14 @@ def joined(sweep: "Sweep", cells: Sequence[Mapping[str, np.ndarray]]) -> "xarray
 
 
 def _declared(declaration: str) -> dict[str, str]:
-    """Return the attribute with the text of a declared model; none for another system."""
+    """Return the attribute with the text of a declared model; empty for another system."""
     return {"declaration": declaration} if declaration else {}
 
 
 def _as_long(curves: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Curves of runs that ended early, or were saved more seldom, filled with NaN to the length of the longest."""
+    """Return curves of runs that ended early, or have fewer saved times, filled with NaN to the length of the
+    longest.
+    """
     longest = max(curve.shape[-1] for curve in curves)
     if all(curve.shape[-1] == longest for curve in curves):
         return list(curves)
@@ -79,7 +81,9 @@ def _as_long(curves: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def curves(cell: "xarray.Dataset") -> "xarray.Dataset":
-    """The variables against time of one cell of a sweep, named as in a run; none where the sweep kept no curves."""
+    """Return the time-dependent variables of one cell of a sweep, named as in a run; empty if the sweep stored no
+    curves.
+    """
     kept = {str(name): str(name).removeprefix(CURVE) for name in cell if str(name).startswith(CURVE)}
     if not kept:
         return cell[[]]
@@ -91,19 +95,19 @@ def curves(cell: "xarray.Dataset") -> "xarray.Dataset":
 
 
 def _first_cells(shape: tuple[int, ...], axis: int) -> range:
-    """The places of the cells along one axis, at the first value of every other."""
+    """Return the places of the cells along one axis, at the first value of every other."""
     stride = int(np.prod(shape[axis + 1 :]))
     return range(0, shape[axis] * stride, stride)
 
 
 def _of_cell(sweep: "Sweep", name: str, k: int) -> Any:
-    """The value of a swept name in cell k; what NumPy cannot hold as one item, as text."""
+    """Return the value of a swept name in cell k; as text if NumPy cannot store it as one item."""
     value = sweep.cells[k].value(name)
     return value if isinstance(value, int | float | str) else json.dumps(value)
 
 
 def save(sweep: "Sweep", data: "xarray.Dataset", folder: Path, *, keep: bool = False) -> None:
-    """Put dataset, summary and manifest of a finished sweep in the place of `folder`; its cells go unless `keep`."""
+    """Replace `folder` by dataset, summary and manifest of a finished sweep. Its cells are removed unless `keep`."""
     from odesim.store.manifest import file_hashes, versions
     from odesim.store.write import installed
 
@@ -128,11 +132,11 @@ def save(sweep: "Sweep", data: "xarray.Dataset", folder: Path, *, keep: bool = F
             shutil.copytree(folder / CELLS, staging / CELLS, copy_function=_linked)
         synchronise(staging)
     if not keep:
-        clear(folder)  # where files were moved one by one
+        clear(folder)  # if files were moved one by one
 
 
 def _linked(source: str, target: str) -> None:
-    """The same file under a second name, or a copy where the file system has but one for each."""
+    """Link a file under a second name, or copy it if the file system does not support this."""
     try:
         os.link(source, target)
     except OSError:
@@ -145,12 +149,12 @@ def clear(folder: Path) -> None:
 
 
 def load(folder: Path) -> "xarray.Dataset":
-    """The dataset of a finished sweep, its files checked, read into memory."""
+    """Return the dataset of a finished sweep, read into memory after verifying its files."""
     return read(folder)[1]
 
 
 def read(folder: Path) -> tuple[dict[str, Any], "xarray.Dataset"]:
-    """Manifest and dataset of a finished sweep, its files checked once."""
+    """Return manifest and dataset of a finished sweep, after verifying its files once."""
     import xarray
 
     require(folder, "sweep")
@@ -165,9 +169,9 @@ def counts(data: "xarray.Dataset") -> dict[str, int]:
 
 
 def headlines(data: "xarray.Dataset") -> "dict[str, xarray.DataArray]":
-    """The numbers that every cell has one of, by name: hitting times first, and each quantity once.
+    """Return the numbers of which every cell has one, by name: hitting times first, and each quantity once.
 
-    Of a hitting time with several entries (units, teachers, replicas) it is the first, called first_NAME.
+    For a hitting time with several entries (units, teachers, replicas) the number is the first time, called first_NAME.
     """
     cells = set(data["outcome"].dims)
     hits = dict(_first(name, values, cells) for name, values in hitting_times(data).items())
@@ -182,13 +186,13 @@ def hitting_times(data: "xarray.Dataset") -> "dict[str, xarray.DataArray]":
 
 
 def is_hitting_time(values: "xarray.DataArray", saved: bool = True) -> bool:
-    """Return True for a variable of first times, infinite where there was none; with `saved`, of first saved times."""
+    """Return True for a variable of first times, infinite for no crossing; with `saved`, of first saved times."""
     endings = (NOT_REACHED, NOT_SAVED) if saved else (NOT_REACHED,)
     return str(values.attrs.get("meaning", "")).endswith(endings)
 
 
 def _first(name: str, values: "xarray.DataArray", cells: set[Any]) -> "tuple[str, xarray.DataArray]":
-    """A hitting time with one number in every cell, the least of its entries, and what that is called."""
+    """Return a hitting time with one number in every cell, the smallest of its entries, and its name."""
     others = [dim for dim in values.dims if dim not in cells]
     if all(values.sizes[dim] == 1 for dim in others):
         return name, values.isel(dict.fromkeys(others, 0))
@@ -197,7 +201,9 @@ def _first(name: str, values: "xarray.DataArray", cells: set[Any]) -> "tuple[str
 
 
 def _repeated(data: "xarray.Dataset", values: "xarray.DataArray", hits: "Mapping[str, xarray.DataArray]") -> bool:
-    """Return True for a number of a summary that a column before has: loss_final is final_loss, or a hitting time."""
+    """Return True for a number of a summary that repeats an earlier column: loss_final is final_loss, or a hitting
+    time.
+    """
     name = str(values.name)
     last = data.get(f"final_{name.removesuffix('_final')}") if name.endswith("_final") else None
     earlier = [*hits.values(), *([] if last is None else [last])]
@@ -208,7 +214,7 @@ def _repeated(data: "xarray.Dataset", values: "xarray.DataArray", hits: "Mapping
 
 
 def records(data: "xarray.Dataset") -> list[dict[str, Any]]:
-    """Every cell with its place in the grid, its outcome and its headline numbers, as plain data."""
+    """Return every cell with its place in the grid, its outcome and its headline numbers, as plain data."""
     names, shown = list(map(str, data["outcome"].dims)), headlines(data)
     found = []
     for place in itertools.product(*(range(data.sizes[name]) for name in names)):
@@ -220,9 +226,9 @@ def records(data: "xarray.Dataset") -> list[dict[str, Any]]:
 
 
 def table(data: "xarray.Dataset") -> tuple[list[str], list[list[Any]], str]:
-    """Header, rows, and what the numbers are: one row for every point of the grid.
+    """Return header, rows, and the meaning of the numbers, with one row for every point of the grid.
 
-    Where seeds are swept, a number is shown as its median over them with the least and the greatest.
+    If seeds are swept, a number is the median over them with the smallest and the largest.
     """
     names = [str(name) for name in data["outcome"].dims if name != "seed"]
     shown = headlines(data)
@@ -236,7 +242,7 @@ def table(data: "xarray.Dataset") -> tuple[list[str], list[list[Any]], str]:
 
 
 def _summarised(values: np.ndarray) -> Any:
-    """One number as it is, several as "median [least, greatest]"; missing ones are counted."""
+    """Return one number as it is, several as "median [least, greatest]"; missing ones are counted."""
     values = values.astype(float)
     if values.size == 1:
         return float(values[0])

@@ -18,7 +18,7 @@ def lab(request: pytest.FixtureRequest) -> Laboratory:
 
 @pytest.fixture
 def fast_controls(request: pytest.FixtureRequest) -> int:
-    """How many controls of a file are run by default."""
+    """Number of controls of a file that run by default."""
     file = request.module
     return sum(not is_slow(file, name, claim, form, True) for name, claim, form in holding(file.SYSTEM.name))
 
@@ -39,7 +39,7 @@ def holding(system: str) -> Iterator[tuple[str, Claim, Variant]]:
 
 
 def is_slow(file: object, name: str, claim: Claim, form: Variant, control: bool) -> bool:
-    """Whether a form, or the control of a form, is left to the slow tests.
+    """Return True if a form, or the control of a form, belongs to the slow tests.
 
     The control of another form than the one that a claim's control is written for measures what this form measures.
     """

@@ -12,7 +12,7 @@ SLOW = {"nflip", "lem-E.2"}
 
 
 def slow(module: str, claim: Claim, forms: bool) -> bool:
-    """Whether a claim, or its forms, integrate or train."""
+    """Return True if a claim, or its forms, integrate or train."""
     return module not in FAST or claim.id in SLOW
 
 

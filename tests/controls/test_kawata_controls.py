@@ -12,7 +12,7 @@ SLOW = {"phase2-n", "lem-C.15-noise", "lem-C.15-grad"}
 
 
 def slow(module: str, claim: Claim, forms: bool) -> bool:
-    """Whether a claim, or its forms, integrate or simulate."""
+    """Return True if a claim, or its forms, integrate or simulate."""
     return module not in FAST or claim.id in SLOW
 
 

@@ -13,7 +13,7 @@ SLOW = {"eq-10", "lem-5", "lem-6", "lem-7"}
 
 
 def slow(module: str, claim: Claim, forms: bool) -> bool:
-    """Whether a claim's control, or its forms, take more than some seconds."""
+    """Return True if a claim's control, or its forms, take more than a few seconds."""
     return module not in FAST or claim.id in SLOW if forms else claim.slow_control
 
 

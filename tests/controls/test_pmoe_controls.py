@@ -27,7 +27,7 @@ OMITTED = {"disc-1-digits", "fig-4-digits"}
 
 
 def slow(module: str, claim: Claim, forms: bool) -> bool:
-    """Whether a claim, or its forms, integrate or train."""
+    """Return True if a claim, or its forms, integrate or train."""
     return module not in FAST and claim.id not in QUICK
 
 

@@ -12,7 +12,7 @@ SLOW = {"monotone-classes", "k-crit", "eq-23", "eq-25", "eq-26", "dip-threshold"
 
 
 def slow(module: str, claim: Claim, forms: bool) -> bool:
-    """Whether a claim, or its forms, integrate or train for long."""
+    """Return True if a claim, or its forms, integrate or train for long."""
     return module not in FAST or claim.id in SLOW
 
 

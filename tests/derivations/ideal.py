@@ -78,7 +78,7 @@ def _parts(law, cases):
 
 
 def could_hold(law: Any, grid: Any, settings: dict[str, Any]) -> bool:
-    """Whether some data at the points and seeds of a sweep are confirmed by a law, or consistent with it."""
+    """Return True if a law confirms some data at the points and seeds of a sweep, or is consistent with them."""
     cases = [({**point, **settings}, seed) for point in grid.points for seed in range(grid.seeds)]
     for found in ideal(law, cases):
         samples = [(point, seed, value) for (point, seed), value in zip(cases, found, strict=True)]

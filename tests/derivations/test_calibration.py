@@ -1,4 +1,4 @@
-"""How often the laws err, on synthetic data of the designs in use, and that the documentation says the same."""
+"""Error rates of the laws on synthetic data of the designs in use, compared with the documentation."""
 
 import dataclasses
 import pathlib

@@ -1,4 +1,4 @@
-"""Which vectors are coupled strongly: connected components, against SciPy's."""
+"""Strongly coupled vectors: connected components, against SciPy's."""
 
 import numpy as np
 from scipy.sparse import csr_array

@@ -1,4 +1,4 @@
-"""What every claim must be able to do: be confirmed by perfect data, and have a control with power."""
+"""Conditions on every claim: perfect data confirm it, and its control has power."""
 
 import dataclasses
 import types

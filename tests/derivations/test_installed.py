@@ -1,4 +1,4 @@
-"""What is installed is read from the metadata, as the standard library does with all of it."""
+"""Installed packages are read from the metadata, with the same result as by the standard library."""
 
 import importlib.metadata
 

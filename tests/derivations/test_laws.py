@@ -78,7 +78,7 @@ def test_sampled_means_agree_where_their_intervals_lie_within_the_margin():
     assert law.judge(compared((1.2, 0.005))).answer == "refuted"
     assert law.judge(compared((1.2, 0.1))).answer == "inconclusive"
     assert law.judge(compared((0.9999, 0.1))).answer == "inconclusive"  # fewer samples do not confirm more easily
-    assert "3 degrees of freedom decides nothing" in law.judge([({}, 0, score(1.0, 0.0, 1.0, 3))]).reason
+    assert "3 degrees of freedom is too uncertain" in law.judge([({}, 0, score(1.0, 0.0, 1.0, 3))]).reason
 
 
 def test_the_interval_of_a_mean_is_that_of_student():

@@ -1,4 +1,4 @@
-"""What the build of the site computes, without Sphinx: pages, tables, links; `make docs` builds the site itself."""
+"""Computations of the build of the site, without Sphinx: pages, tables, links; `make docs` builds the site itself."""
 
 import re
 import sys

@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def damaged(kind: str, folder: Path, cases: int, rng: random.Random) -> collections.Counter[str]:
-    """What became of every damaged file of a kind; words in capitals are faults."""
+    """The outcome for every damaged file of a kind; words in capitals are faults."""
     words, pattern = KINDS[kind]
     whole, cache = folder / "whole", folder / "kept"
     for _ in range(2):
@@ -87,7 +87,7 @@ def damaged(kind: str, folder: Path, cases: int, rng: random.Random) -> collecti
 
 
 def judged(words: str, cache: Path, whole: Path, out: Path) -> str:
-    """How a command ends with a cache, and the same command after it."""
+    """The outcome of a command with a cache, and of the same command after it."""
     for again in ("", " THE NEXT TIME"):
         end = run(words, cache, out)
         if end.code < 0:
@@ -113,7 +113,7 @@ def run(words: str, cache: Path, out: Path, before: Callable[[], None] | None = 
 
 
 def compiled(words: str, cache: Path, out: Path) -> int:
-    """How many functions a command compiles that were not in the cache."""
+    """Number of functions that a command compiles because they are missing in the cache."""
     counted = out.with_name("counted")
     counted.write_bytes(b"")
 

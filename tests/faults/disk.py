@@ -100,7 +100,7 @@ class Attack:
         self.last = False
 
     def run(self, cases: int) -> collections.Counter[str]:
-        """What became of every case; words in capitals are faults."""
+        """The outcome of every case; words in capitals are faults."""
         found: collections.Counter[str] = collections.Counter()
         self.prepare()
         if self.fault == "stdout":
@@ -151,7 +151,7 @@ class Attack:
         return [*told.split(), "--out", str(out / "page.html" if page else out)]
 
     def moved(self, where: Path, disk: writes.Disk | None = None) -> Callable[[], None]:
-        """What a fork does first: it stands in a folder, on a disk, and keeps a checkpoint after every piece."""
+        """First actions of a fork: enter a folder on a disk, and store a checkpoint after every piece."""
 
         def before() -> None:
             import odesim.flow.driver as driver
@@ -180,7 +180,7 @@ class Attack:
         return forks.command(words, self.folder / "said", self.moved(self.place, disk))
 
     def judged(self, at: int, over: bool) -> str:
-        """How the command ends where its `at`-th operation meets the fault, and what is left."""
+        """The outcome of the command if its `at`-th operation has the fault, and the remaining files."""
         shutil.rmtree(self.place, ignore_errors=True)
         self.place.mkdir()
         if over:
@@ -198,7 +198,7 @@ class Attack:
         return made
 
     def verdict(self, end: forks.End, over: bool) -> str:
-        """What is wrong with an end and with what it leaves, in capitals, or how it ended."""
+        """The faults of an outcome and of the remaining files, in capitals; without faults, the outcome."""
         out = self.place / "out"
         said = [line for line in end.lines if not line.startswith("odesim: the cache ")]
         problem = ""
@@ -237,12 +237,12 @@ class Attack:
         return forks.command(["show", str(self.place / "out")], self.folder / "shown").code
 
     def kept(self) -> bool:
-        """Whether the older run is there and whole, or the new one is in its place all the same."""
+        """Return True if the older run exists and is complete, or the new run has replaced it."""
         older = kills.same(kills.Command(""), self.folder / "older", self.place / "out")
         return self.shown() == 0 and (older or self.same())
 
     def same(self) -> bool:
-        """Whether the results are those of the whole run."""
+        """Return True if the results are those of the complete run."""
         return kills.same(kills.Command("", tolerance=self.command.tolerance), self.whole, self.place)
 
     def filled(self, cases: int) -> collections.Counter[str]:

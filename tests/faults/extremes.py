@@ -159,7 +159,7 @@ def ends(field: Any) -> list[Any]:
 
 
 def judged(folder: Path, system: System, stage: str) -> str:
-    """Whether what was stored as done holds numbers within their bounds."""
+    """Return True if a run stored as finished contains only numbers within their bounds."""
     run = odesim.load(folder)
     outcome_, state = run.trajectory.outcome.kind, run.trajectory.state
     if any(not np.isfinite(v.values).all() for v in state.values()):

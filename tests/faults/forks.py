@@ -22,7 +22,7 @@ GRACE = 10.0
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """How a command ended: its exit code or, negative, the signal that ended it, what it said, and how long it took.
+    """Outcome of a command: exit code (or minus the signal that ended it), output, and time.
 
     `interrupted` where it was given Ctrl-C; it was killed where it did not end then.
     """
@@ -35,7 +35,7 @@ class End:
 
     @property
     def lines(self) -> list[str]:
-        """What it said on stderr, line by line."""
+        """The output on stderr, line by line."""
         return [line for line in self.stderr.splitlines() if line.strip()]
 
 
@@ -91,7 +91,7 @@ def command(
 
 
 def _run(words: list[str], place: Path, before: Callable[[], None] | None) -> None:
-    """What the fork does; it never returns."""
+    """Run the command in the fork; the function never returns."""
     code = 99
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.default_int_handler)

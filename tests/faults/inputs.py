@@ -107,7 +107,7 @@ def prepare(folder: Path) -> None:
 
 
 def outcome(words: list[str], place: Path, patience: float = PATIENCE) -> str:
-    """How a command ends, in a fork of this process; faults in capitals."""
+    """The outcome of a command in a fork of this process; faults in capitals."""
     end = forks.command(words, place, None if any("tcp://" in word for word in words) else confined, patience)
     if end.interrupted and end.seconds > patience + forks.GRACE:
         return "DOES NOT END"

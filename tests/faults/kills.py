@@ -98,7 +98,7 @@ def placed(command: Command) -> Iterator[Command]:
 
 
 def attack(command: Command, folder: Path, cases: int, rng: np.random.Generator) -> collections.Counter[str]:
-    """What became of every case; words in capitals are faults."""
+    """The outcome of every case; words in capitals are faults."""
     if command.before:
         run(command.before, folder / "RUN", folder).check_returncode()
     for _ in range(2):  # the first compiles
@@ -195,7 +195,7 @@ def living(mark: str) -> list[int]:
 
 
 def same(command: Command, whole: Path, out: Path) -> bool:
-    """Whether two folders hold the same results."""
+    """Return True if two folders contain the same results."""
     for path in sorted(whole.rglob("*")):
         other = out / path.relative_to(whole)
         if path.is_file() and not other.is_file():
@@ -207,7 +207,7 @@ def same(command: Command, whole: Path, out: Path) -> bool:
 
 
 def same_arrays(first: Path, second: Path, tolerance: float) -> bool:
-    """Whether two NetCDF files hold the same variables."""
+    """Return True if two NetCDF files contain the same variables."""
     import xarray
 
     with xarray.open_dataset(first) as a, xarray.open_dataset(second) as b:
@@ -226,7 +226,7 @@ def same_arrays(first: Path, second: Path, tolerance: float) -> bool:
 
 
 def same_verdicts(first: Path, second: Path, tolerance: float) -> bool:
-    """Whether two files of verdicts say the same, times apart."""
+    """Return True if two files of verdicts are equal except for times."""
     a, b = (json.loads(path.read_text())["verdicts"] for path in (first, second))
     return _timeless(a) == _timeless(b)
 

@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def watched(words: str, runs: int, folder: Path, *, cluster: bool) -> tuple[str, list[str]]:
-    """What was seen of a sweep, and its faults."""
+    """The observations of a sweep, and its faults."""
     out, told = folder / "sweep", Told()
     with contextlib.ExitStack() as stack:
         asked = [sys.executable, "-m", "odesim", *words.split(), "--over", f"seed=0..{runs - 1}", "--out", str(out)]
@@ -81,7 +81,7 @@ def watched(words: str, runs: int, folder: Path, *, cluster: bool) -> tuple[str,
 
 
 class Told:
-    """What is seen of a sweep while it runs."""
+    """Observations of a sweep during its run."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[float, float, int]] = []

@@ -132,7 +132,7 @@ def draw(field: Any, rng: np.random.Generator, largest: int = 0) -> Any:
 
 
 def compare(case: Case, seconds: float) -> tuple[str, float]:
-    """What became of a case, and its error in units of its tolerance; a reference takes `seconds` at most."""
+    """The outcome of a case, and its error in units of its tolerance; a reference takes `seconds` at most."""
     problem = prepare(case)
     if isinstance(problem.equations.advance, Recursion | Stepped):
         return "steps of their own", 0.0

@@ -110,7 +110,7 @@ def run(words: str, out: Path, place: Place) -> subprocess.CompletedProcess[str]
 
 
 def fault(done: subprocess.CompletedProcess[str], out: Path, whole: Path, refuses: bool) -> str:
-    """What is wrong with a command that ended, or nothing."""
+    """The fault of a finished command, or nothing."""
     if "Traceback" in done.stderr or "Error:" in done.stderr:
         return done.stderr.strip()[-300:]
     if refuses and done.returncode == 3 and len(done.stderr.strip().splitlines()) <= 3:

@@ -98,7 +98,7 @@ def judge(lab: Laboratory, claim: Claim, variant: Variant) -> dict[str, Any]:
 
 
 def within(seconds: float, call: Callable[[], Any]) -> Any:
-    """What a call gives in a process of its own, which is killed where it takes longer: then None."""
+    """The result of a call in a separate process; None if the process exceeds the time and is killed."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=lambda: sender.send(call()))
@@ -119,7 +119,7 @@ def forms(lab: Laboratory) -> Iterator[tuple[Claim, Variant]]:
 
 
 def alarms(expected: str, answers: list[str]) -> int:
-    """How often the opposite of what is expected was answered: an open answer is no alarm."""
+    """Number of answers opposite to the expectation; an open answer does not count."""
     opposite = {"confirmed": ("refuted",), "consistent": ("refuted",), "refuted": ("confirmed", "consistent")}
     return sum(answer in opposite.get(expected, ()) for answer in answers)
 

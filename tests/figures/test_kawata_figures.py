@@ -21,7 +21,7 @@ def shrink(need):
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """Where the needs are stored once for all figures."""
+    """The folder in which the needs are stored once for all figures."""
     return tmp_path_factory.mktemp("runs")
 
 

@@ -22,7 +22,7 @@ def tiny(need):
 
 
 def stored_of(name, folder):
-    """What a figure needs, made at a size for tests."""
+    """The needs of a figure, computed at a small size for tests."""
     module = importlib.import_module(f"figures.pmoe.{name}")
     return module, [figures.obtain(tiny(need), folder) for need in module.needs(quick=True)]
 

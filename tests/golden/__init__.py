@@ -34,7 +34,7 @@ KEPT = 6
 
 
 def runs() -> dict[str, dict[str, Any]]:
-    """What `runs.toml` lists, by name."""
+    """The runs of `runs.toml`, by name."""
     listed = tomllib.loads((HERE / "runs.toml").read_text(encoding="utf-8"))["run"]
     named = {run["name"]: run for run in listed}
     if len(named) != len(listed):
@@ -102,7 +102,7 @@ def _plain(value: Any) -> Any:
 
 
 def condensed(array: np.ndarray) -> dict[str, Any]:
-    """What the reference keeps of an array: its shape, its largest finite size, and a few of its entries."""
+    """Summary of an array in the reference: its shape, its largest finite size, and a few of its entries."""
     flat = array.astype(complex).ravel() if array.dtype.kind == "c" else array.astype(float).ravel()
     if array.dtype.kind == "c":
         flat = np.concatenate([flat.real, flat.imag])

@@ -35,7 +35,7 @@ def logistic_derivative(j, x, beta=1.0):
 
 @cache
 def in_p(j):
-    """That polynomial: dp/dx = p (1 - p)."""
+    """The polynomial with dp/dx = p (1 - p)."""
     return np.polynomial.Polynomial([0, 1, -1]) * in_p(j - 1).deriv() if j else np.polynomial.Polynomial([0, 1])
 
 

@@ -60,7 +60,7 @@ print(json.dumps([kept, answers]))
 
 
 def run(script, folder, *arguments, **environment):
-    """What a new process prints, with its cache in a folder."""
+    """The output of a new process, with its cache in a folder."""
     whole = {"PATH": "", "ODESIM_CACHE": str(folder / "cache"), "PYTHONPATH": ":".join(sys.path), **environment}
     command = [sys.executable, "-c", script, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, env=whole, timeout=300)

@@ -61,7 +61,7 @@ def tested(folder: Path, tests: list[str]) -> int:
 
 
 def tried(folder: Path, mutation: dict[str, Any]) -> str:
-    """What became of one mutation: caught, SURVIVED, or why it could not be tried."""
+    """The outcome of one mutation: caught, SURVIVED, or the reason why it was not tried."""
     path = folder / mutation["file"]
     source = path.read_text(encoding="utf-8")
     if source.count(mutation["old"]) != 1:

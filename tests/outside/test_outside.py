@@ -172,7 +172,10 @@ def test_a_system_in_no_file_works_here_and_is_refused_elsewhere(teacher, tmp_pa
     ("reference", "sentence"),
     [
         ("liaoo", "unknown system 'liaoo'; did you mean 'liao'?"),
-        ("no_such_module:SYSTEM", "there is no module no_such_module here; install it, or give the path of its file"),
+        (
+            "no_such_module:SYSTEM",
+            "there is no module no_such_module in this installation; install it, or give the path of its file",
+        ),
         ("odesim.request.case:SYSTEM", "odesim.request.case has no system 'SYSTEM'; it has none"),
         ("derivations.liao:LIAO", "derivations.liao has no system 'LIAO'; it has SYSTEM"),
         ("nowhere/file.py", "there is no file"),

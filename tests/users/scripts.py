@@ -25,7 +25,7 @@ def going_on(until: float) -> np.ndarray:
 
 
 def flow_against_sgd(replicas: int) -> int:
-    """How many replicas a comparison has."""
+    """Number of replicas in a comparison."""
     sgd = odesim.simulate(
         "liao", method="compressed", step_size=0.01, batch=16, seeds=replicas, m=2, m_star=1, d=50, until=0.5
     )
@@ -34,7 +34,7 @@ def flow_against_sgd(replicas: int) -> int:
 
 
 def kept(folder: Path) -> str:
-    """How a stored run ended."""
+    """The outcome of a stored run."""
     run: odesim.Trajectory = odesim.integrate("liao", m=3, m_star=1, d=100, until=1.0)
     run.save(folder, pictures=False)
     stored: odesim.Run = odesim.load(folder)

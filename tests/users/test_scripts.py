@@ -15,7 +15,7 @@ WRONG = {
     "odesim.verify('liao', ['eq-5-sol'], workers='x')": "workers= must be a whole number",
     "odesim.simulate('liao', method='compressed', step_size=.1, batch=1.5)": "batch= must be a whole number",
     "odesim.simulate('liao', method='x', step_size=.1, batch=1)": "method= must be one of explicit, compressed, but",
-    "odesim.integrate('liao', initial=[1, 2])": "initial= is a run, an .npz file, or a mapping of arrays",
+    "odesim.integrate('liao', initial=[1, 2])": "initial= must be a run, an .npz file, or a mapping of arrays",
     "odesim.integrate(None)": "a system is missing: give its name",
     "odesim.integrate(5)": "a system is expected, but 5 was given",
     "odesim.integrate('liao', untill=3)": "integrate has no argument 'untill'; did you mean 'until'?",

@@ -112,8 +112,9 @@ def collapse(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def rise_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """When an expert's gradient reaches sigma_0^1.8, by the closed form's clock, M = 8, J = 8, K = 4; over the law's
-    prefactor where `ratio` is asked.  `level` is another exponent than 1.8 (control)."""
+    """Time at which an expert's gradient reaches sigma_0^1.8, by the clock of the closed form, for M = 8, J = 8, K = 4.
+    With `ratio` it is divided by the prefactor of the law. `level` is another exponent than 1.8 (control).
+    """
     from scipy.optimize import brentq
 
     s, m, k, level = point["sigma_0"], 8, 4, point.get("level", 1.8)
@@ -168,7 +169,7 @@ def error_matrix(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, flo
 
 
 def concentration(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """How far the ratio of an expert's two largest overlaps grows: its logarithm at tau = 3 sigma_0, less its start."""
+    """Growth of the ratio of an expert's two largest overlaps: change of its logarithm up to tau = 3 sigma_0."""
     if point.get("race"):
         return relu_is_linear(lab, point, seed)
     s = 0.01
@@ -192,7 +193,7 @@ POWERS = {"q = 1": 1.0, "q = 1.5": 1.5, "q = 2": 2.0, "q = 2.5": 2.5, "q = 4": 4
 
 
 def power_law(q: float) -> Any:
-    """What the ratio of two competitors does for sign(z)|z|^q: it grows, stays or shrinks."""
+    """Change of the ratio of two competitors for sign(z)|z|^q: it grows, is constant or shrinks."""
     if q == 2:
         return Vanishes(1e-6, meaning="growth of the ratio")
     end = {"low": 0.0} if q > 2 else {"high": 0.0}

@@ -1,4 +1,4 @@
-"""The statements of every tier of `chen`, and the equations that run."""
+"""The statements of every tier of `chen`, and their equations."""
 
 import functools
 from typing import TYPE_CHECKING
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 def equations(parameters: Parameters, tier: str | None = None) -> Equations:
     """The equations of a tier (`p3`, `full`, `explore`, `spec`, `specnoise`, `group2`) for given sizes."""
-    from derivations.equations.tier import equations_of  # which loads SymPy
+    from derivations.equations.tier import equations_of  # this import loads SymPy
 
     return equations_of(statement(parameters, tier or parameters.tier))
 
 
 def statement(parameters: Parameters, tier: str) -> "Statement":
-    """The statement of a tier of stage train.  Raises `UsageError` for training that no tier describes."""
+    """The statement of a tier of stage train. Raises `UsageError` for training options that no tier describes."""
     if parameters.variant != "paper" or not parameters.noise or not parameters.normalise or parameters.balance:
         raise UsageError(
             "the flow is that of Algorithm 1 with its routing noise; variant=released, noise=false, normalise=false "

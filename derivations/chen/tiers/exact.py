@@ -3,17 +3,17 @@
 The derivation, step by step:
 
 1. With P = 3 every patch is a signal, so gradients lie in the span of the features v_k and centres c_k, and the
-   overlaps feat, cen (M, J, K), gcen, gfeat (M, K) are a closed state; what is orthogonal to the signals is frozen.
+   overlaps feat, cen (M, J, K), gcen, gfeat (M, K) are a closed state; weights orthogonal to the signals are constant.
 2. For an example (k, k', y, eps, alpha, beta, gamma) the filters' fields are y alpha feat_k, beta cen_k and
    eps gamma feat_k', the logits y alpha gfeat_k + beta gcen_k + eps gamma gfeat_k'  (Definition 3.1, equation (3.1)).
-3. The mean over the routing noise replaces 1(m_i = m) by p_m(h) (`route`), the multiplier l' staying that of the
-   chosen expert (Lemma E.2, corrected): G_m = p_m q(y pi_m f_m) pi_m y.
+3. The mean over the routing noise replaces 1(m_i = m) by p_m(h) (`route`), with the multiplier l' of the chosen expert
+   (Lemma E.2, corrected): G_m = p_m q(y pi_m f_m) pi_m y.
 4. The mean over examples is a sum over pairs, signs and Gauss-Legendre nodes of the three laws.
 5. Experts move with their gradient divided by its Frobenius norm, routers rho times theirs (equation (3.4)).
 
-Normalised descent is discontinuous where an expert's mean gradient vanishes, and there the flow can slide.  Within
-the layer |E g| < layer E|g| the speed falls linearly to zero, which gives the sliding solution up to O(layer), and
-outside it the right-hand side is exact; an expert without examples has no gradient and rests.
+Normalised descent is discontinuous at a zero of an expert's mean gradient, along which the flow can slide. Within the
+layer |E g| < layer E|g| the speed decreases linearly to zero, which gives the sliding solution up to O(layer). Outside
+of it the right-hand side is exact. An expert without examples has no gradient and does not move.
 """
 
 import dataclasses
@@ -83,18 +83,20 @@ from derivations.indexed import nested
 from derivations.statement import Base, Definition, Equation, Indicator, Named, Shortcut, Statement, sp
 
 KINKS = {
-    name: f"; {name} has kinks, which steps do not stop at: a small alignment was off by 70 of its tolerances at a "
-    "relative tolerance of 1e-10 and 2 nodes (160 with --solver DOP853), by 15 at 1e-8"
+    name: f"; {name} has kinks inside of steps: a small alignment had an error of 70 tolerances at a relative "
+    "tolerance of 1e-10 and 2 nodes (160 with --solver DOP853), by 15 at 1e-8"
     for name in ("relu", "celu")
 }
 FINE = 12
-"""Nodes of each law for accuracy and entropy without noise: indicators converge slowly, and cost little here."""
+"""Nodes of each distribution for accuracy and entropy without noise: indicators converge slowly, and cost little
+here.
+"""
 LAWS = {"a": "alpha", "b": "beta", "c": "gamma"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Nodes:
-    """Sizes, indices, nodes and weights of the three laws, and the labels at those of the feature."""
+    """Sizes, indices, nodes and weights of the three distributions, and the labels at the nodes of the feature."""
 
     tag: str
     letters: str
@@ -120,7 +122,7 @@ class Nodes:
 
     @property
     def weights(self) -> tuple[Any, ...]:
-        """Their weights."""
+        """The weights of the nodes."""
         return tuple(Base(f"w_{short}{self.tag}")[i] for short, i in zip(LAWS, self.indices, strict=True))
 
     @property
@@ -136,7 +138,7 @@ class Nodes:
         return dict(zip(shorts, zip(rows, self.strengths, self.indices, strict=True), strict=True))
 
     def array(self, name: str) -> Any:
-        """An array that belongs to these nodes."""
+        """An array for these nodes."""
         return Base(f"{name}{self.tag}")
 
     def tables(self, name: str) -> tuple[Any, Any, Any]:
@@ -234,12 +236,12 @@ def equations() -> tuple[Equation, ...]:
 
 
 def fine(p: Parameters) -> int:
-    """The number of nodes of a law where there is no routing noise."""
+    """The number of nodes of a distribution without routing noise."""
     return max(FINE, p.nodes)
 
 
 def constants(p: Parameters) -> tuple[Named, ...]:
-    """Sizes, rates and the laws of the strengths."""
+    """Sizes, rates and the distributions of the strengths."""
     found = [
         Named(M_SIZE, "experts", 3),
         Named(J_SIZE, "filters of an expert", 4),
@@ -282,9 +284,9 @@ def statement(p: Parameters, tier: str = "p3") -> Statement:
         source=f"{PAPER}, {SOURCE}",
         clock=CLOCK,
         validity=(
-            "exact for P = 3 and any activation in the limit of many examples and a small step, where no expert's "
-            f"gradient is incoherent (|E g| < {p.layer:g} E|g|); laws by {p.nodes} nodes each"
-            f"{KINKS.get(p.activation, '')}"
+            "exact for P = 3 and any activation in the limit of many examples and a small step, if no expert's "
+            f"gradient is incoherent (|E g| < {p.layer:g} E|g|); laws by {p.nodes} nodes "
+            f"each{KINKS.get(p.activation, '')}"
         ),
         neglects=missing,
         indices=indices,
@@ -307,7 +309,7 @@ def statement(p: Parameters, tier: str = "p3") -> Statement:
 
 
 def finer_symbols() -> dict[str, tuple[str, str]]:
-    """The symbols of what belongs to the finer nodes: those of the coarse ones with a prime."""
+    """The symbols at the finer nodes: those of the coarse ones with a prime."""
     plain = {**NOTATION, **symbols()}
     names = [f"{x}_{short}" for x in "xwF" for short in LAWS] + ["label", "chance"]
     primed = {f"{name}{FINER.tag}": (f"{plain[name][0]}'", f"{plain[name][1]}′") for name in names}

@@ -1,6 +1,7 @@
-"""Terms that tiers p3 and full share: the state, sums over example types, and gradients with their normalisation.
+"""Common terms of tiers p3 and full: the state, sums over example types, and normalised gradients.
 
-An example type is a pair of clusters (k, e), signs, and strengths; p3 has the nodes of three laws, full has points.
+An example type is a pair of clusters (k, e), signs, and strengths; p3 has the nodes of three distributions, full has
+points.
 """
 
 from collections.abc import Mapping
@@ -77,7 +78,7 @@ def slope(z: Any) -> Any:
 
 
 def along_signal(name: str, rows: Any, strength: Any, node: tuple[Any, ...]) -> list[Definition]:
-    """Definitions of what the filters of an expert add along a signal to outputs (F) and squared gradients (S)."""
+    """Definitions of the terms of a signal in the outputs (F) and squared gradients (S) of an expert's filters."""
     cluster = indices_of(rows)[-1]
     z = strength * rows
     squares = sp.Sum((strength * slope(z)) ** 2, J)
@@ -90,7 +91,7 @@ def along_signal(name: str, rows: Any, strength: Any, node: tuple[Any, ...]) -> 
 def weigh(types: tuple[Any, ...], chance: Any, label: Any, shortcut: Shortcut) -> list[Definition]:
     """Definitions of weights, losses, dispatch and drifts of example types (k, e, ..) with logits, outputs and norms.
 
-    `shortcut` fills the mean sizes and what is behind them.
+    `shortcut` fills the mean sizes and the arrays after them.
     """
     at, rest = (M, *types), types[1:]
     margin = label * PI[at] * OUTPUT[at]
@@ -134,7 +135,7 @@ def largest(
 
 
 def fills(*pushes: Any) -> tuple[Any, ...]:
-    """The arrays that the loops over types fill behind the mean sizes, in their order."""
+    """The arrays after the mean sizes that the loops over types fill, in their order."""
     return (LOSSES[M], CORRECT[M], SHARE[K, M], ALONG_FEAT[M, K], ALONG_CEN[M, K], *pushes)
 
 
@@ -179,7 +180,7 @@ def examples() -> tuple[Step, ...]:
 
 
 def symbols() -> dict[str, tuple[str, str]]:
-    """The symbols of the arrays along one signal, and of what is summed over all types."""
+    """The symbols of the arrays along one signal, and of the sums over all types."""
     signals = {"a": ("\\alpha", "α"), "b": ("\\beta", "β"), "c": ("\\gamma", "γ")}
     along = {f"{x}_{n}": (f"{x}^{{{t}}}", f"{x}{u}") for x in "FSG" for n, (t, u) in signals.items()}
     return along | {
@@ -200,15 +201,15 @@ def symbols() -> dict[str, tuple[str, str]]:
 
 
 def example(more: str, until: float) -> Example:
-    """The example of a page, with more of its start."""
+    """The example of a page, with additional keys of its start."""
     return Example(START + more, "feat", 0.5 if not more else 0.3, until)
 
 
 def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Deviations of what the flow conserves or bounds, as measured on the saved states.
+    """Deviations from conserved and bounded quantities of the flow, measured on the saved states.
 
-    `router_sum` is the largest change of sum_m theta_m in the span of the signals, conserved by the softmax
-    (Lemma E.1); `loss_increase` the largest rise of the loss between two saved times.
+    `router_sum` is the largest change of sum_m theta_m in the span of the signals, conserved by the softmax (Lemma
+    E.1); `loss_increase` the largest increase of the loss between two saved times.
     """
     drift = max(float(np.abs(state[n].sum(axis=1) - state[n][0].sum(axis=0)).max()) for n in ("gcen", "gfeat"))
     rise = float(np.diff(state["loss"]).max(initial=0.0)) if "loss" in state else 0.0

@@ -38,8 +38,8 @@ from derivations.statement import Base, Definition, Equation, Example, Named, St
 NODES = 2 * STRENGTHS
 PSI, SPEED = map(Base, ("psi", "V"))
 BELOW_TWO = (
-    "; for 1 < q < 2 an alignment that comes to 0 could rest there for any time: the flow leaves at once, with an "
-    "error above the tolerance (900-fold at 1e-8 for q = 1.7)"
+    "; for 1 < q < 2 an alignment that reaches 0 could stay there for any time: this flow leaves at once, with "
+    "an error above the tolerance (900-fold at 1e-8 for q = 1.7)"
 )
 
 
@@ -103,19 +103,19 @@ def bind(initial: Initial) -> dict[str, Any]:
 
 
 def standstill(p: Parameters) -> tuple[Crossing, ...]:
-    """The end of the race of an expert all of whose alignments are negative: they come to 0 together.
+    """The end of the race of an expert with only negative alignments: they reach 0 together.
 
     For psi ~ |x|^(q - 1), q > 2, x^(2 - q) keeps its distances within an expert, so that all of them are 0 at one time;
-    the direction psi/|psi| of what follows is made of the order of their rounding errors.  With a positive alignment
-    no negative one ever reaches 0.
+    the later direction psi/|psi| is determined by rounding errors. With a positive alignment no negative one ever
+    reaches 0.
     """
     if p.activation != "cubic" and not (p.activation == "power" and p.power > 2.0):
         return ()
     reason = (
-        "all alignments of an expert, negative until now, come to zero together: the direction of its race is not "
+        "all alignments of an expert, negative until now, reach zero together: the direction of its race is not "
         "determined from here on"
     )
-    meaning = "first time an alignment comes to zero from below, where the race ends"
+    meaning = "first time an alignment reaches zero from below, where the race ends"
     return (Crossing("T_zero", "feat", 0.0, terminal=True, reason=reason, meaning=meaning),)
 
 
@@ -131,7 +131,7 @@ def race_invariant(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[st
 
 NODES_16, WEIGHTS_16 = np.polynomial.legendre.leggauss(16)
 WIDEST = 0.5
-"""The widest panel of `closed_form` in log x: halving it changes no digit of double precision but the last two."""
+"""The widest panel of `closed_form` in log x: half of it changes only the last two digits of double precision."""
 
 
 def closed_form(feat: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -157,7 +157,7 @@ def closed_form(feat: np.ndarray, times: np.ndarray) -> np.ndarray:
     first = min(WIDEST, math.log1p(-top / float(start.min()))) if start.min() < 0 else WIDEST
     found = []
     for time in np.atleast_1d(times):
-        x = top + float(time)  # above the root, towards which Newton's iteration of this convex function descends
+        x = top + float(time)  # above the root, to which Newton's iteration of this convex function descends
         for _ in range(50 if time > 0 else 0):
             time_of_x, speed = _clock(x, top, gap, first)
             before, x = x, max(x - (time_of_x - float(time)) / speed, (x + top) / 2)
@@ -168,9 +168,10 @@ def closed_form(feat: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 
 def _clock(x: float, top: float, gap: np.ndarray, first: float) -> tuple[float, float]:
-    """The time at which the largest entry has come from `top` to x, and its derivative.
+    """The time at which the largest entry has grown from `top` to x, and its derivative.
 
-    Gauss-Legendre panels in u = log x of sqrt(sum (feat_i/x)^4) - 1, which decays; `first` is the width of the first.
+    Gauss-Legendre panels in u = log x of sqrt(sum (feat_i/x)^4) - 1, which decays; `first` is the width of the first
+    panel.
     """
     end, edges, width = math.log(x / top), [0.0], first
     while edges[-1] < end:

@@ -2,19 +2,20 @@
 
 The derivation, beyond that of tier p3 (`exact`):
 
-1. A noise patch xi ~ N(0, sigma_p^2/d I) meets the weights through w_mj . xi and theta_m . xi alone, which are
+1. A noise patch xi ~ N(0, sigma_p^2/d I) acts on the weights only through w_mj . xi and theta_m . xi, which are
    jointly Gaussian with covariance sigma_p^2/d times the weights' Gram matrix, the part outside the signals included.
 2. By rotation about the weights' span the mean gradient lies in it.  So the overlaps and the residual Gram matrix are
    closed, and a weight's residual part never leaves the span of the residual parts at the start: its coordinates
-   in an orthonormal basis of that span (`rest`) are a factor of the Gram matrix that stays one.  They are the state,
-   since points of N(0, Gram) need a factor anyway; nothing depends on the basis, and `gram` is what is compared.
+   in an orthonormal basis of that span (`rest`) are a factor of the Gram matrix at all times. They are the state,
+   because points of N(0, Gram) need a factor. No result depends on the basis; comparisons use `gram`.
 3. G_m and the router's drift are those of tier p3 with outputs and logits that include the noise patches, the
    gradient has sigma'(w_mj . xi) xi besides, and its norm includes its residual part.
 4. The mean is a sum over pairs and signs at Sobol points of (alpha, beta, gamma) and the patches, each with both signs
-   of the patches.  The points are the same at all times, and shifted to have the covariance of the law (`cloud`).
+   of the patches.  The points are the same at all times, and transformed to have the covariance of the distribution
+   (`cloud`).
 
-The squared size of an example's gradient takes patches as orthogonal: it only sets the width of the layer of incoherent
-gradients.
+The squared size of an example's gradient treats patches as orthogonal: it only determines the width of the layer of
+incoherent gradients.
 """
 
 import dataclasses
@@ -105,7 +106,7 @@ SA, SB, SC = SIGN[Y] * STRENGTHS[N, 0], STRENGTHS[N, 1], SIGN[R] * STRENGTHS[N, 
 
 
 def fields() -> list[Definition]:
-    """What the patches of a point meet: w . xi of every filter, theta . sum xi of every router."""
+    """Fields of the patches of a point: w . xi of every filter, theta . sum xi of every router."""
     filters = sp.Sum(FEAT[M, J, K] * PATCH_V[N, D, K] + CEN[M, J, K] * PATCH_C[N, D, K], K)
     filters += sp.Sum(REST_W[M, J, X] * PATCH_R[N, D, X], X)
     routers = sp.Sum(GFEAT[M, K] * PATCH_V[N, D, K] + GCEN[M, K] * PATCH_C[N, D, K], K)
@@ -286,7 +287,7 @@ def statement(p: Parameters) -> Statement:
         source=f"{PAPER}, {SOURCE}",
         clock=CLOCK,
         validity=(
-            "exact for any P and activation in the limit of many examples and a small step, where no expert's "
+            "exact for any P and activation in the limit of many examples and a small step, if no expert's "
             f"gradient is incoherent (|E g| < {p.layer:g} E|g|), {accuracy(p)}"
         ),
         neglects="nothing beside that error",

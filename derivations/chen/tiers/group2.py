@@ -54,7 +54,7 @@ NODES_OF_TWO = 2 * parts.CENTRES
 
 
 def statement(p: Parameters) -> Statement:
-    """The strength of every specialist and the contrast of the router, seen from cluster 1."""
+    """The strength of every specialist and the contrast of the router, as equations of cluster 1."""
     given, cuts, n, beta, weight = parts.centres(p, False)
     if cuts:  # one column of two logits: one kink at most
         n = sp.Idx("n", KINKS)
@@ -82,7 +82,12 @@ def statement(p: Parameters) -> Statement:
         ],
         state=(
             Named(S, "alignment of every specialist with its feature", bounds=ANY, symbol="s"),
-            Named(CONTRAST, "router contrast, gcen of the own group minus that of the others", bounds=ANY, symbol="D"),
+            Named(
+                CONTRAST,
+                "router contrast, gcen of a group on its cluster minus that of the other groups",
+                bounds=ANY,
+                symbol="D",
+            ),
         ),
         constants=tuple(parts.sizes_and_laws(p, given, 2 * p.K, "groups, one for every cluster")),
         bind=lambda initial: {**parts.bind(initial), "n_k": NODES_OF_TWO},
@@ -111,9 +116,9 @@ def statement(p: Parameters) -> Statement:
 
 
 def definitions(cuts: tuple[Definition, ...], n: Any, beta: Any, weight: Any, group: Any) -> tuple[Definition, ...]:
-    """The definitions of tier group2, seen from cluster 1; `group` is the number of experts of a group.
+    """The definitions of tier group2 for cluster 1; `group` is the number of experts of a group.
 
-    All experts of group 1 are alike, and so are the others: one of each is followed, the first and the last.
+    All experts of group 1 are equal, and so are the others: the equations contain one of each, the first and the last.
     """
     inside, outside = WEIGH[0, n], WEIGH[1, n]
     own, other = mean_weights(S, GATE[0, n], OWN[n], OTHER[n], GATE[1, n])

@@ -1,7 +1,7 @@
-"""Tiers spec and specnoise: filter j*_m of expert m has overlap s_m with feature k*_m, all else vanishes.
+"""Tiers spec and specnoise: filter j*_m of expert m has overlap s_m with feature k*_m, all other overlaps are 0.
 
-The manifold is invariant: M + M K numbers.  Tier specnoise adds the noise patches' effect on the router,
-h_m += sum_l gcen_ml zeta_l.
+The manifold is invariant: M + M K numbers. Tier specnoise adds the noise patches' effect on the router, h_m += sum_l
+gcen_ml zeta_l.
 """
 
 from dataclasses import replace
@@ -120,7 +120,7 @@ def bind(initial: Initial) -> dict[str, Any]:
 
 
 def bind_noisy(initial: Initial) -> dict[str, Any]:
-    """The same, with the samples of the noise patches."""
+    """The numbers of the constants in a run, with the samples of the noise patches."""
     zeta = zetas(initial.parameters)
     return {**bind(initial), "n_z": len(zeta), "zeta": zeta}
 
@@ -133,13 +133,13 @@ def definitions(cuts: tuple[Definition, ...], at: tuple[Any, ...], beta: Any, we
     gathered = sp.Sum(WEIGH[(L, *at)] * STRENGTH[L] ** 3, L)
     push = share * (WEIGH[here] * STRENGTH[M] ** 3 - PI[here] * gathered)
     loops = None
-    if cuts:  # which evaluate nothing at the nodes of pieces that have no length: most of them
+    if cuts:  # these skip pieces without length, which are most pieces
         arguments = (GCEN, STRENGTH, MEMBER, LOW, HIGH, XA, WA, XC, WC)
         loops = Shortcut("derivations.chen.manifold_loops:mean_gradients", arguments, (SIZE[M], DRIFT[M, K]))
     weigh = parts.weigh(at, MEMBER[M, K], STRENGTH[M], share, (NET[M], SIZE[M]))
     return (
         *cuts,
-        Definition((MEMBER[M, K],), sp.KroneckerDelta(KSTAR[M], K), "whether cluster k is the expert's own"),
+        Definition((MEMBER[M, K],), sp.KroneckerDelta(KSTAR[M], K), "whether cluster k is that of the expert"),
         Definition((H[here],), beta * GCEN[M, K] + noise, "logits"),
         *(replace(d, shortcut=loops) if d.targets == (NET[M],) else d for d in weigh),
         Definition((PUSH[here],), push, "drift of the logits"),

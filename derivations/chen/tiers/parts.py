@@ -1,4 +1,4 @@
-"""Terms that the tiers on the specialised manifold of `chen` share."""
+"""Common terms of the tiers on the specialised manifold of `chen`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -33,7 +33,7 @@ from derivations.statement import Base, Definition, Named, Rule, function, sp
 STRENGTHS = 16
 """Nodes of the laws of alpha and gamma: their integrands are analytic."""
 CENTRES = 12
-"""Nodes of the law of beta on every piece between two kinks, or 24 points where noise smooths them."""
+"""Nodes of beta on every piece between two kinks, or 24 points if noise smooths them."""
 ZETAS = 64
 """Antithetic samples of the noise patches in tier specnoise."""
 NA, NB, NC, KINKS = sp.symbols("n_a n_b n_c n_k", integer=True, positive=True)
@@ -86,9 +86,10 @@ def bind(initial: Initial) -> dict[str, Any]:
 def mean_weights(
     strength: Any, gate: Any, own: Any, other: Any, elsewhere: Any = None
 ) -> tuple[Definition, Definition]:
-    """E alpha^3 q(pi alpha^3 s^3) on the own cluster, E gamma^3 tanh(pi gamma^3 s^3/2)/2 elsewhere (cubic experts).
+    """E alpha^3 q(pi alpha^3 s^3) on the expert's cluster, E gamma^3 tanh(pi gamma^3 s^3/2)/2 elsewhere (cubic
+    experts).
 
-    pi is `gate`, and on another cluster `elsewhere` where that is given.
+    pi is `gate`, and on another cluster `elsewhere` if given.
     """
     a, c, far = XA[I] ** 3, XC[R] ** 3, gate if elsewhere is None else elsewhere
     return (
@@ -98,7 +99,7 @@ def mean_weights(
 
 
 def sizes_and_laws(p: Parameters, given: tuple[Named, ...], experts: int, groups: str) -> list[Named]:
-    """The constants that both forms of the manifold have."""
+    """The common constants of both forms of the manifold."""
     return [
         Named(M_SIZE, "experts", experts),
         Named(K_SIZE, groups, p.K),
@@ -127,7 +128,7 @@ def weigh(at: tuple[Any, ...], member: Any, strength: Any, share: Any, targets: 
 
 
 def unit_speed(net: Any, size: Any) -> Any:
-    """The speed of a strength: the sign of its gradient, slower where that is incoherent."""
+    """The speed of a strength: the sign of its gradient, smaller if the gradient is incoherent."""
     return net * UNITARY["per"](sp.Max(sp.Abs(net), LAYER * size))
 
 
@@ -138,7 +139,7 @@ def strength(initial: Initial) -> np.ndarray:
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
-    """Load, dispatch entropy and the share routed to the own group, under the routing noise; and feat and gcen."""
+    """Load, dispatch entropy and the share routed to the right group, under routing noise; and feat and gcen."""
     p = initial.parameters
     found: dict[str, Any] = {}
     kstar = np.arange(p.M) % p.K if "D" in state else np.asarray(initial.constants["kstar"])

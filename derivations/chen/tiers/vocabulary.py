@@ -80,7 +80,7 @@ def power_constant(p: Parameters) -> tuple[Named, ...]:
 
 
 def law(p: Parameters, name: str, nodes: int, *, signed: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of E over the law of a strength; with `signed` over +- the strength."""
+    """Nodes and weights of E over the distribution of a strength; with `signed` also over its sign."""
     x, w = rule(getattr(p, name), p.laws, nodes)
     return (np.concatenate([x, -x]), np.concatenate([w, w]) / 2) if signed else (x, w)
 
@@ -101,7 +101,7 @@ def literal(values: Any) -> str:
 def nodes_of(
     p: Parameters, name: str, short: str, size: Any, index: Any, nodes: int, *, signed: bool = False
 ) -> list[Named]:
-    """The constants that hold the nodes and weights of a law."""
+    """The constants with the nodes and weights of a distribution."""
     x, w = law(p, name, nodes, signed=signed)
     about = said(p, name, nodes) + (", with both signs" if signed else "")
     return [
@@ -112,7 +112,7 @@ def nodes_of(
 
 
 def routing(rest: tuple[Any, ...]) -> tuple[Definition, Definition]:
-    """The law of the chosen expert, and the softmax, from the logits h[m, rest]."""
+    """The distribution of the chosen expert, and the softmax, from the logits h[m, rest]."""
     others, own = H[(L, *rest)], H[(M, *rest)]
     top = Largest(others, L)
     means = sp.Integral(sp.Product(sp.Min(1, UNIT - others), L) / sp.Min(1, UNIT - own), (UNIT, top, own + 1))

@@ -1,13 +1,13 @@
-"""The claims of a declared model: those that every derivation can be held to, and those that its author states."""
+"""Claims of a declared model: generated ones, which test every derivation, and those of the author."""
 
 from derivations.claim import Claim
 from derivations.contract import System, UsageError
 
 
 def claims(system: System) -> tuple[Claim, ...]:
-    """All claims of a declared system, those that its author states first.
+    """Return all claims of a declared system, those of the author first.
 
-    Raises `UsageError` for a claim of the author's that has the name of another.
+    Raises `UsageError` for a claim of the author with the name of another claim.
     """
     from derivations.declare.claims import fluctuations, generated, growing, in_stages, memory_rates, stated
 
@@ -15,7 +15,7 @@ def claims(system: System) -> tuple[Claim, ...]:
         return (*generated.claims(system), *memory_rates.claims(system), *growing.claims(system))
 
     several = system.parameters.declaration.stages  # type: ignore[attr-defined]
-    # Bands are those of one stage: a later one begins where runs of SGD have spread already.
+    # Bands are those of one stage, because runs of SGD already differ at the beginning of a later one.
     made = tuple(in_stages.claims(system, of_one)) if several else (*of_one(system), *fluctuations.claims(system))
     own = stated.claims(system)
     taken = {claim.id for claim in made}

@@ -1,4 +1,4 @@
-"""Rewards of single samples in the generated claims, whose other samples of an episode are any that may be drawn."""
+"""Rewards of single samples in the generated claims, with random other samples of the episode."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +12,9 @@ from derivations.declare.declaration import Declaration
 def successes(
     declared: Declaration, every: tuple[Any, Any], x: Any, labels: Any, given: Mapping[str, Any]
 ) -> np.ndarray:
-    """1 for every sample x (N, d) that is a success, else 0; `every` are all vectors, and numbers of students."""
+    """Return 1 for every sample x (N, d) that is a success, else 0; `every` are all vectors, and numbers of
+    students.
+    """
     vectors, scalars = every
     f, y = evaluate.answers(declared, vectors, scalars, x, labels, given)
     return np.asarray(evaluate.success(declared, f, y, known(declared, given)))
@@ -26,7 +28,8 @@ def known(declared: Declaration, given: Mapping[str, Any]) -> dict[str, Any]:
 def by_count(
     declared: Declaration, hits: np.ndarray, odds: float, given: Mapping[str, Any]
 ) -> Iterator[tuple[np.ndarray, float]]:
-    """Rewards (N,) of samples with successes (N,), and their probability, for each count among the other samples.
+    """Yield rewards (N,) of samples with successes (N,), and their probability, for each number of successes among the
+    others.
 
     The others succeed independently with the probability `odds`.
     """

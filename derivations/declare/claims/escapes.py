@@ -1,4 +1,4 @@
-"""Generated claim on the law of the time in which SGD leaves a saddle, from random starts."""
+"""Generated claim on the distribution of the time in which SGD leaves a saddle, from random starts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,17 +18,17 @@ from derivations.laws.agreement import Score, score
 
 DIMENSION, RUNS = 300, 1000
 FOUND = 0.5
-"""Overlap at which a teacher is found."""
+"""Overlap at which a teacher counts as found."""
 PATIENCE, SAVED = 2.0, 401
-"""How long runs are followed, in units of the time of the flow from an overlap of 1/sqrt(d), and how finely."""
+"""Duration of runs, in units of the time of the flow from an overlap of 1/sqrt(d), and number of saved points."""
 HORIZONS, DOUBLINGS = 10.0, 8
-"""How long that flow is followed, in units of the time in which the state moves, and how often it is given longer."""
+"""Duration of that flow, in units of the time in which the state changes, and the number of times it is doubled."""
 PROBABILITIES = (0.05, 0.25, 0.5, 0.75, 0.95)
-"""Those of the quantiles of a hitting time that bands tell."""
+"""Probabilities of the quantiles of a hitting time."""
 
 
 def from_a_saddle(parameters: Any) -> bool:
-    """True where random starts lie at a saddle: the lowest degree that student and teacher share is two."""
+    """Return True if random starts lie at a saddle: the lowest common degree of student and teacher is two."""
     declared: Declaration = parameters.declaration
     if declared.weights == "free" or declared.loss not in ("squared", "correlation") or declared.rules:
         return False
@@ -47,7 +47,7 @@ def escape_claim(system: System) -> Claim:
 
 
 def escapes(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> Score:
-    """The share of fresh runs of SGD that have found the teacher by the quantiles of the law of escapes."""
+    """Return the share of new runs of SGD that have found the teacher by the quantiles of the escape time."""
     parameters: Any = lab.system.parameters()
     name, until = rows(parameters).teacher_overlaps, patience(lab, point["d"], seed)
     asked = {"d": point["d"], "overlap": None, "seed": seed, "until": until, "fresh_initial": True}
@@ -64,14 +64,18 @@ def escapes(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -
 
 
 def found_at(run: Any, name: str) -> np.ndarray:
-    """The times (replica,) at which a student first has the overlap `FOUND` with a teacher, infinite where never."""
+    """Return the times (replica,) at which a student first has the overlap `FOUND` with a teacher, infinite if
+    never.
+    """
     overlaps = np.abs(np.asarray(run[name]))
     largest = overlaps.max(axis=(-2, -1)).reshape(-1, SAVED)
     return np.array([measurements.crossed(np.asarray(run.time), path - FOUND) for path in largest])
 
 
 def patience(lab: Any, d: int, seed: int) -> float:
-    """The end of fresh runs, some times as late as the flow finds the teacher from an overlap of 1/sqrt(d)."""
+    """Return the end of new runs, a multiple of the time in which the flow finds the teacher from an overlap of
+    1/sqrt(d).
+    """
     until, name = HORIZONS * horizon(lab.system), rows(lab.system.parameters()).teacher_overlaps
     for _ in range(DOUBLINGS):
         (time,) = found_at(lab.integrate(overlap=d**-0.5, seed=seed, until=until, save_points=SAVED), name)

@@ -1,6 +1,6 @@
 """The generated claim of looks with exact means: automatic differentiation of samples, over a grid of more nodes.
 
-Moments after a look have a high degree (26 for He_3), so that random samples do not know them.
+Moments after a look have a high degree (26 for He_3), for which random samples are not accurate.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from derivations.declare.claims.states import generated_claim, quieted, state
 from derivations.laws import Vanishes
 
 MORE = 2
-"""Nodes in every variable beyond those of the tier."""
+"""Number of nodes in every variable in addition to those of the tier."""
 
 
 def finer_grid(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:

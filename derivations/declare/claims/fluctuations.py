@@ -1,4 +1,4 @@
-"""Generated claims on the spread of SGD around the flow: one step's covariance, the band, and the law of escapes."""
+"""Generated claims on the fluctuations of SGD around the flow: covariance of one step, band, and escape times."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -19,32 +19,36 @@ from derivations.laws import Agrees
 from derivations.laws.agreement import Score, score
 
 LARGE = 10**6
-"""The dimension of one step: the terms of order 1/d that the covariance of the limit leaves out are not seen."""
+"""Dimension of one step, so large that the neglected terms of order 1/d are invisible."""
 RATE = 0.5
-"""Step size times d of one step on a gradient flow: its noise beside its mean is that of online SGD."""
+"""Step size times d of one step on a gradient flow, for which the ratio of noise and mean is that of online SGD."""
 STEPS, GROUPS = 2**14, 64
-"""Replicas of one step, and the groups that tell the error of their covariance."""
+"""Number of replicas of one step, and of groups that estimate the error of their covariance."""
 LEVELLED = 0.5
-"""Excess of the kurtosis of a step that a batch leaves: the error of a covariance is then that of Gaussian steps."""
+"""Largest excess kurtosis of a step of a batch, at which the error of a covariance is that of Gaussian steps."""
 LEAST = 1e-3
-"""Standard deviation of an entry, beside the largest, below which it moves by terms of order 1/d alone."""
+"""Standard deviation of an entry, relative to the largest, below which it moves only by terms of order 1/d."""
 LARGEST_BATCH = 4096
 ENTRIES = 25
-"""Entries of the state whose covariance is compared: the largest of more differences is less known."""
+"""Number of entries whose covariance is compared; the largest of more differences would have a larger error."""
 LEVEL, RUNS = 0.9, 400
-"""Probability of the band, and runs of SGD that are held against it."""
+"""Probability of the band, and number of runs of SGD that are compared with it."""
 DIMENSION, STEPS_OF_A_RUN = 10_000, (300, 4000)
-"""The dimension of these runs, and how many steps they have at least and at most."""
+"""Dimension of these runs, and the smallest and largest number of their steps."""
 ENOUGH = 10.0
-"""Samples of a run, in units of those above which bands are drawn: the coverage is then known to one per cent."""
+"""Number of samples of a run, in units of the minimum for bands, with which the coverage is accurate to one per
+cent.
+"""
 HEAVY = 5.0
-"""Degree of the motion by a sample at which its kurtosis is 5,000: a million samples a run then make a Gaussian sum."""
+"""Degree of the motion by a sample at which its kurtosis is 5,000; a run then needs a million samples for a Gaussian
+sum.
+"""
 LARGEST_STATE = 40
-"""Entries of the state beyond which a band takes minutes."""
+"""Number of entries of the state above which a band takes minutes."""
 
 
 def claims(system: System) -> tuple[Claim, ...]:
-    """The claims on fluctuations, where bands are derived for a declaration and its state is not too large."""
+    """Return the claims on fluctuations, if a declaration has bands and its state is not too large."""
     parameters: Any = system.parameters()
     declared: Declaration = parameters.declaration
     if declared.limit == "batch" or declared.momentum is not None or declared.episode is not None:
@@ -77,7 +81,7 @@ def _band(system: System) -> Claim:
 
 
 def arrays(initial: Any) -> dict[str, np.ndarray]:
-    """The overlaps and trained numbers of a start, as they are given to a run."""
+    """Return the overlaps and trained numbers of a start, in the form of initial arrays."""
     at = rows(initial.parameters)
     names = {block.name for block in at.blocks}
     names |= {at.declaration.students[group].named(word) for group, word, _ in at.scalars}
@@ -85,9 +89,9 @@ def arrays(initial: Any) -> dict[str, np.ndarray]:
 
 
 def setting(system: System, seed: int, d: int) -> dict[str, Any]:
-    """The dimension of a run, and a random state with overlaps that can be seen.
+    """Return the dimension of a run, and a random state with clearly non-zero overlaps.
 
-    Where the eigenvalues of the inputs depend on the dimension, SGD starts as the declaration says.
+    If the eigenvalues of the inputs depend on the dimension, SGD has the declared start.
     """
     parameters: Any = system.parameters()
     fixed = data.dimension(parameters.declaration.inputs)
@@ -97,7 +101,7 @@ def setting(system: System, seed: int, d: int) -> dict[str, Any]:
 
 
 def covariance(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> Score:
-    """The covariance of one step of SGD by its increments against that of many steps, as correlations."""
+    """Compare the covariance of one step of SGD from its increments with that of many steps, as correlations."""
     request = setting(lab.system, seed, LARGE)
     asked, span = of_steps(lab.system, request["d"], RATE, 1)
     answer = lab.bands(until=span, save_at=[span], **asked, **request)
@@ -120,7 +124,7 @@ def covariance(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0
 def of_steps(system: System, d: int, rate: float, batch: int | None = None) -> tuple[dict[str, Any], float]:
     """The options of SGD with a batch (the declared one), and the duration of a step on the clock of the model.
 
-    On a gradient flow the step size is `rate`/d.
+    For a gradient flow the step size is `rate`/d.
     """
     if system.parameters.declaration.limit == "flow":
         return {"step_size": rate / d, **({} if batch is None else {"batch": batch})}, rate / d
@@ -141,7 +145,7 @@ def covered(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -
     """The share of runs of SGD inside their 90 % band, over the entries of the state, the losses and three times."""
     request = setting(lab.system, seed, DIMENSION)
     asked, tick = of_steps(lab.system, request["d"], FLOW_RATE)
-    # Whole thirds of the steps, so that SGD and its band are looked at after the same steps.
+    # Whole thirds of the steps, so that SGD and its band are compared after the same steps.
     until = 3 * round(float(np.clip(horizon(lab.system) / tick, *STEPS_OF_A_RUN)) / 3) * tick
     times = [until / 3, 2 * until / 3, until]
     answer = lab.bands(until=until, save_at=times, level=LEVEL, **asked, **request)

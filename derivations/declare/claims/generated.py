@@ -1,7 +1,7 @@
-"""Claims that are generated for every declared model: its derivation against what contains none of it.
+"""Claims that are generated for every declared model. They test its derivation against independent computations.
 
-Every measurement takes a `twist`, a relative error put into what is judged: with it the same code is the control, and
-must refute.
+Every measurement has an argument `twist`, a relative error of the tested quantity. With it the same code is the
+control, whose answer must be "refuted".
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ PRECISION = 0.25
 NUMBERS = 2**22
 """Derivatives of one batch of samples that can be afforded: some ten seconds for all batches."""
 SLOWEST = 0.2
-"""An order parameter that moves by less than this part of the fastest is measured relative to this part."""
+"""Part of the largest rate; an order parameter with a smaller rate is compared relative to this part."""
 
 
 def claims(system: System) -> tuple[Claim, ...]:
@@ -73,7 +73,7 @@ def claims(system: System) -> tuple[Claim, ...]:
         found.append(giant.map_claim(system))
     if pushed and not declared.inertial and inputs is None and parameters.momentum >= momentum.LEAST:
         found.append(momentum.momentum_claim(system))
-    if parameters.d >= 2 and flow and not pushed:  # what SGD keeps of momentum takes many steps
+    if parameters.d >= 2 and flow and not pushed:  # the effect of momentum on SGD needs many steps
         found.append(training.small_step_claim(system))
     return tuple(found)
 
@@ -82,9 +82,10 @@ def claims(system: System) -> tuple[Claim, ...]:
 
 
 def gradient(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:
-    """Largest difference of the flow from minus the gradient of the loss by central differences, over its size.
+    """Return the largest relative difference between the flow and minus the gradient of the loss by central
+    differences.
 
-    Of giant steps it is that of the map without noise from a step of the weights along that gradient.
+    For giant steps it is the difference between the map without noise and a step of the weights along that gradient.
     """
     found = start(lab.system.parameters, seed)
     found = quieted(found) if found.parameters.declaration.limit == "batch" else found
@@ -154,10 +155,11 @@ def drift_margin(parameters: Any) -> float:
 
 
 def rates(lab: Any, initial: Initial, tier: str) -> tuple[Rates, Rates, int]:
-    """The rates of change by the right-hand side of a tier, their standard errors, and the degrees of freedom of these.
+    """Return the rates of change by the right-hand side of a tier, their standard errors, and the degrees of freedom of
+    these.
 
-    The clock, whose rate is 1 whatever the others are, is left out.
-    A right-hand side that is sampled is averaged over independent randomisations of its points.
+    The clock, whose rate is always 1, is left out. A right-hand side that is sampled is averaged over independent
+    randomisations of its points.
     """
     if tier == "exact":
         found = _moving(lab.functions(initial, tier).flow(initial.state))
@@ -180,9 +182,9 @@ def _moving(found: Mapping[str, np.ndarray]) -> Rates:
 
 
 def compared(sampled: Rates, expected: Rates, errors: Rates, freedom: int) -> dict[str, Score]:
-    """Batches (batches, ..) of rates against expected ones with errors of their own, each order parameter by itself.
+    """Compare batches (batches, ..) of rates with expected ones and their errors, each order parameter separately.
 
-    What hardly moves beside the others is measured relative to a part of what they move by.
+    An order parameter with a small rate is compared relative to a part of the largest rate.
     """
     least = SLOWEST * max(float(np.abs(rate).max()) for rate in expected.values())
     found = {}
@@ -195,12 +197,12 @@ def compared(sampled: Rates, expected: Rates, errors: Rates, freedom: int) -> di
 
 
 def scaled(found: Rates, factor: float) -> Rates:
-    """Rates by a common factor."""
+    """Return rates multiplied by a factor."""
     return {name: factor * rate for name, rate in found.items()}
 
 
 def drift(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> dict[str, Score]:
-    """The drift of every order parameter against the mean gradient of the losses of independent samples."""
+    """Compare the drift of every order parameter with the mean gradient of the losses of independent samples."""
     kind = lab.system.parameters
     initial = quieted(state(kind, seed))
     expected, errors, freedom = rates(lab, initial, settled(initial.parameters))
@@ -216,7 +218,7 @@ def drift(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> 
 
 
 def second(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> dict[str, Score]:
-    """The second-order term, eta^2 E[c c^T]/B and what keeps norms, against independent samples."""
+    """Compare the second-order term, eta^2 E[c c^T]/B and the correction of norms, with independent samples."""
     kind = lab.system.parameters
     initial = state(kind, seed)
     tier = settled(initial.parameters)
@@ -227,7 +229,7 @@ def second(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) ->
 
 
 def by_parameter(system: System, margin: float, because: str, scalars: bool = True) -> All:
-    """The law that every order parameter agrees within a relative margin."""
+    """Return the law that every order parameter agrees within a relative margin."""
     at = rows(system.parameters())
     names = [block.name for block in at.moving] + (sample_gradient.scalar_names(at) if scalars else [])
     if at.velocities:
@@ -250,7 +252,9 @@ def _drift(system: System) -> Claim:
 
 
 def own_points(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:
-    """The largest relative difference of the rates of tier sampled from automatic differentiation at its own points."""
+    """Return the largest relative difference between the rates of tier sampled and automatic differentiation at its
+    points.
+    """
     initial = quieted(state(lab.system.parameters, seed))
     p = initial.parameters
     expected = lab.functions(initial, "sampled").flow(initial.state)
@@ -280,7 +284,7 @@ def _second(system: System) -> Claim:
 
 
 def tiers(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> dict[str, Score]:
-    """The rates by closed forms (or by tier mixed) against those by means over random points."""
+    """Compare the rates by closed forms (or by tier mixed) with those by means over random points."""
     initial = state(lab.system.parameters, seed)
     exact, errors, freedom = rates(lab, initial, settled(initial.parameters))
     mean, more, fewer = rates(lab, initial, "sampled")
@@ -304,7 +308,7 @@ def _tiers(system: System) -> Claim:
 
 
 def far(lab: Any, seed: int, twist: float, one: Mapping[str, Any], two: Mapping[str, Any]) -> float:
-    """Largest difference of two flows from the same start, over the size of the state."""
+    """Return the largest difference of two flows from the same start, relative to the size of the state."""
     initial = state(lab.system.parameters, seed)
     until = horizon(lab.system)
     first = lab.integrate(seed=seed, until=until, start=initial, save_points=5, **one)
@@ -337,7 +341,7 @@ def _integrators(system: System) -> Claim:
 
 
 def rough(system: System, tolerance: float) -> float:
-    """The tolerance, or ten times that below which a sampled right-hand side is not known."""
+    """Return the tolerance, or ten times the accuracy of a sampled right-hand side."""
     if settled(system.parameters()) == "exact":
         return tolerance
     advance = sampled.equations(system.parameters(), "sampled").advance

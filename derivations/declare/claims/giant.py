@@ -17,15 +17,15 @@ from derivations.laws import Agrees
 from derivations.laws.agreement import Score, score
 
 DIMENSION, REPLICAS = 1000, 64
-"""The least dimension of the SGD, which the map neglects 1/d of, and replicas."""
+"""Smallest dimension of SGD (the map neglects terms of order 1/d), and the number of replicas."""
 RANDOMISATIONS = 8
-"""Of a map whose means are sampled."""
+"""Number of randomisations of a map whose means are sampled."""
 SMALL, LARGE = 200, 200_000
-"""Dimension and batch where the map is the mean over all samples."""
+"""Dimension and batch if the map is the mean over all samples."""
 
 
 def followed(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> Score:
-    """The mean of compressed SGD after a few steps against the map, relative to what the map moves by."""
+    """Compare the mean of compressed SGD after a few steps with the map, relative to the change of the map."""
     system, until = lab.system, horizon(lab.system)
     p = system.parameters()
     at, exact = rows(p), settled(p) == "exact"
@@ -51,5 +51,5 @@ def followed(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) 
 def map_claim(system: System) -> Claim:
     """The claim that the mean of SGD follows the map of giant steps."""
     text = "SGD with a batch of the order of d follows the map, up to terms of order 1/d"
-    law = Agrees(0.1, "motion", "a tenth of what the map moves by")
+    law = Agrees(0.1, "motion", "a tenth of the change of the map")
     return generated_claim(system, "giant-steps", text, followed, law, once({}, seeds=2), 0.2, (7,))

@@ -2,8 +2,8 @@
 
     g = E[dl/du] + decay u (sphere: its tangential part) + noise,   v' = beta v + g,   u' = u - eta v',   G' - G
 
-Rows move as vectors here, in a frame in which their Gram matrix holds, with further coordinates for the noise of the
-batch, of covariance E[c c^T] d/B; no equation of an order parameter is used.
+Rows are vectors here, in a frame that reproduces their Gram matrix, with further coordinates for the noise of the
+batch, whose covariance is E[c c^T] d/B. No equation of an order parameter is used.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ def drift_of(made: "Moments", initial: Initial) -> dict[str, np.ndarray]:
 
 
 def second_of(made: "Moments", initial: Initial) -> dict[str, np.ndarray]:
-    """Return the change of overlaps by the noise of batches alone, (batches, ..) by name."""
+    """Return the change of overlaps by the noise of batches only, (batches, ..) by name."""
     gradients = mean_gradients(made, initial)
     share = batches.over_dimension(initial.parameters)
     noise = np.array([root(second / share) for second in made.second])
@@ -39,7 +39,7 @@ def second_of(made: "Moments", initial: Initial) -> dict[str, np.ndarray]:
 
 
 def frame_of(initial: Initial) -> np.ndarray:
-    """Rows (n, n) of all vectors, with the velocities (S,) last where there are some."""
+    """Return rows (n, n) of all vectors, followed by the velocities (S,) if there are any."""
     from derivations.declare.claims.sample_gradient import frame_of as frame
 
     return frame(initial)[0]
@@ -76,7 +76,7 @@ def change(gradients: np.ndarray, initial: Initial, noise: np.ndarray | None = N
 
 
 def _remembered(initial: Initial, gradients: np.ndarray, noise: np.ndarray | None = None) -> Initial:
-    """The state with the memories that a step makes before it takes its values."""
+    """Return the state with the memories of a step before it evaluates its values."""
     p, at, declared = initial.parameters, rows(initial.parameters), initial.parameters.declaration
     if not declared.memories:
         return initial
@@ -118,7 +118,7 @@ def _numbers(made: "Moments", initial: Initial) -> dict[str, np.ndarray]:
 
 
 def _components(gram: np.ndarray, at: Rows) -> dict[str, np.ndarray]:
-    """The order parameters (batches, ..) in Gram matrices (batches, n, n), velocities last where there are some."""
+    """Return the order parameters (batches, ..) in Gram matrices (batches, n, n), velocities last if there are any."""
     every = at.components(gram[:, : at.total, : at.total])
     found = {block.name: every[block.name] for block in at.moving}
     return {**found, **velocity_blocks.components(at, gram)}

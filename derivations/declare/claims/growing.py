@@ -1,8 +1,8 @@
-"""Claims on the leading law: how the time to find the teacher grows as the start moves away from it.
+"""Claims on the leading law: growth of the time to find the teacher as the initial overlap decreases.
 
 At information exponent k the time from an overlap m0 is, to lowest order, a power m0^(2-k) (k > 2), log(1/m0) (k = 2),
-or does not grow (k = 1); m0 = 1/sqrt(d) makes that d^(k/2-1), log d and 1.  A logarithm is claimed by what tells it
-from every power: a start four times farther away costs the same time wherever it is.
+or does not grow (k = 1); m0 = 1/sqrt(d) makes that d^(k/2-1), log d and 1. The claim of a logarithm uses the property
+that distinguishes it from every power: a start four times farther away adds the same time everywhere.
 """
 
 import functools
@@ -23,13 +23,17 @@ from derivations.scaling import Form
 
 LEVEL = 0.5
 FARTHER = 4.0
-"""Where the law is a logarithm, the time is compared of starts that many times apart."""
+"""Ratio of the starts whose times are compared if the law is a logarithm."""
 DECADES = 4.0
-"""The farthest start of high exponents has times of about 1e4: at rest an explicit method takes as many steps."""
+"""Decades of the start. For the farthest starts of high exponents times are about 1e4, and an explicit method takes as
+many steps at rest.
+"""
 
 
 def claims(system: System) -> tuple[Claim, ...]:
-    """The claims on the leading law, where there is one and students do not disturb each other on the way."""
+    """Return the claims on the leading law, if there is one and students do not disturb each other before the
+    escape.
+    """
     parameters = system.parameters()
     declared: Declaration = parameters.declaration
     try:
@@ -98,19 +102,21 @@ def factor(parameters: Any) -> float:
 
 
 def time(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:
-    """The time from the overlap of the point to 1/2; the control makes it grow faster."""
+    """Return the time from the overlap of the point to 1/2; the control makes it grow faster."""
     return first(lab, point["overlap"], LEVEL, seed) * point["overlap"] ** -twist
 
 
 def added(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:
-    """How much longer it takes from the overlap of the point than from one four times as large."""
+    """Return the difference of the times from the overlap of the point and from one four times as large."""
     start = point["overlap"]
     longer = first(lab, start, LEVEL, seed) - first(lab, FARTHER * start, LEVEL, seed)
     return longer * start**-twist
 
 
 def rate(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:
-    """Relative difference of the time in which the overlap doubles from what the leading order predicts."""
+    """Return the relative difference between the doubling time of the overlap and the prediction of the leading
+    order.
+    """
     parameters, start = lab.system.parameters(), point["overlap"]
     k, gain = leading.growth(parameters)
     expected = leading.time_of(k, gain * factor(parameters), start, 2 * start)

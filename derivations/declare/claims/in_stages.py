@@ -1,7 +1,7 @@
-"""Claims on a model of several stages: the generated ones of every stage, and paths over the whole course.
+"""Claims on a model of several stages: the generated ones of every stage, and paths over all stages.
 
-What is generated for a model of one stage is measured in a stage by a laboratory that speaks of it alone: its system
-has the parameters of the stage, and its runs begin at the start of the model, at the time at which the stage begins.
+Claims that are generated for a model of one stage are measured in a stage by a laboratory for this stage only. Its
+system has the parameters of the stage. Its runs begin at the start of the model, at the time at which the stage begins.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ def claims(system: System, of_one: Callable[[System], tuple[Claim, ...]]) -> Ite
 
 
 def _in_stage(claim: Claim, stage: str) -> Claim:
-    """A claim of a model of one stage as that of a stage, with its control."""
+    """Return a claim of a model of one stage as a claim of a stage, with its control."""
 
     def control(given: Claim) -> Claim:
         twin = claim.control(given)
@@ -57,7 +57,7 @@ def measured(lab: Any, point: Mapping[str, Any], seed: int, measure: Callable[..
 
 
 class Room:
-    """A laboratory in which a stage is all that there is (`derivations.claim.Lab`)."""
+    """Laboratory for a single stage (`derivations.claim.Lab`)."""
 
     def __init__(self, lab: Any, ways: Between) -> None:
         self.lab, self.ways, self.name = lab, ways, ways.stage.stage
@@ -65,7 +65,7 @@ class Room:
         self.backend, self.effort = lab.backend, lab.effort
 
     def _asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """A request whose parameters have the names that the model has for them."""
+        """Return a request with the parameter names of the model."""
         names = {own: name for name, own in self.ways.names.items()}
         begin = {"begin": self.ways.stage.begin, **request}
         return {**{names.get(name, name): value for name, value in begin.items()}, "stage": self.name}
@@ -75,7 +75,7 @@ class Room:
         return self.lab.integrate(**self._asked(request))
 
     def simulate(self, **request: Any) -> Any:
-        """The trajectory of SGD in the stage, which begins at the first step that is not before it."""
+        """Return the trajectory of SGD in the stage; its first step is the first one that is not before the stage."""
         sizes = {"d": request["d"]} if "d" in request else {}
         parameters, stage = self.ways.own(**sizes), self.lab.system.dynamics(self.name)
         size = request.get("step_size")
@@ -88,14 +88,15 @@ class Room:
         return self.lab.functions(initial, tier, self.name)
 
     def exhibit(self, seed: int) -> int:
-        """The seed that draws here what `seed` draws in the laboratory of seed 0."""
+        """Return the seed of the draw that `seed` has in the laboratory of seed 0."""
         return self.lab.exhibit(seed)
 
 
 def path(lab: Any, variable: str, method: str, until: float | None, **request: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Times and values of an order parameter over the whole course of a model, up to a time on its clock.
+    """Return times and values of an order parameter over all stages of a model, up to a time on its clock.
 
-    `method` is "flow" or one of SGD, of which it is the first replica.  A stage begins where the one before it ended.
+    `method` is "flow" or a method of SGD, for which the first replica is used. A stage begins at the end of the one
+    before.
     """
     runs = lab.course(method=method, until=until, **request)
     values = [np.asarray(run[variable]) if method == "flow" else np.asarray(run[variable])[0] for run in runs]

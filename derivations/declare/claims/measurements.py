@@ -9,30 +9,31 @@ from derivations import measures
 from derivations.declare.claims.in_stages import path
 
 RUNS = 200
-"""Runs of compressed SGD that are held against a band: the share inside has a standard error of 2 %."""
+"""Runs of compressed SGD that are compared with a band; the share inside has a standard error of 2 %."""
 SAVED, LOOKS, CLOSE = 1001, 5, 1e-3
-"""Saved points of a run; how often a flow is looked at again, until a time is known to this part of itself."""
+"""Saved points of a run; number of refinements of a flow until a time has the relative accuracy `CLOSE`."""
 NUMERICAL = {"flow": 1e-6, "bands": 1e-4}
-"""Engines without runs at random, with the relative error of their numbers: that of bands is the quadrature's."""
+"""Methods without random runs, with the relative error of their numbers; that of bands is the error of quadrature."""
 FEWEST_POINTS = 2**6
-"""The least number of points that the tiers `sampled` and `mixed` take."""
+"""Smallest number of points of the tiers `sampled` and `mixed`."""
 FEWER = 4
-"""How many times fewer points show the bias of order 1/N. With 2 the correction scatters more, and with 8 the points of
-usual numbers would make moments of a lower degree exact, so that their bias would be another one."""
+"""Ratio of the numbers of points that show the bias of order 1/N. With 2 the correction has more scatter. With 8 the
+points of usual numbers would integrate fewer moments exactly, so that their bias would have another form.
+"""
 UNTIL = "until"
-"""What `over` may name beside parameters: the end of a run, for a law of the time."""
+"""Name that `over` may contain besides parameters: the end of a run, for a law of the time."""
 
 
 def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, Any]) -> float:
-    """Return the number that a stated measure asks of one run: a hitting time (infinite: never), or a final value.
+    """Return the value of a stated measure for one run: a hitting time (infinite: never), or a final value.
 
-    Every seed draws its own points for means that are sampled; with `fixed_start` in `asked` it draws nothing else.
-    With `unbiased` the number is that of infinitely many points, up to the scatter between seeds: means over N points
-    have a bias of order 1/N that all seeds share, which v(N) + (v(N) - v(N/4))/3 does not have.
+    Every seed draws other points for sampled means; with `fixed_start` in `asked` it draws nothing else. With
+    `unbiased` the value is that of infinitely many points, up to the scatter between seeds. Means over N points have a
+    bias of order 1/N that all seeds share; v(N) + (v(N) - v(N/4))/3 does not have this bias.
     """
     request = {**asked["parameters"], **point}
     if asked["engine"] in NUMERICAL:
-        # A laboratory of another seed draws other points, as it draws other starts.
+        # A laboratory with another seed draws other points, just as it draws other starts.
         request["sample_seed"] = request.get("sample_seed", -lab.exhibit(0)) + seed
     draw = 0 if asked.get("fixed_start") else seed
     if not asked.get("unbiased"):
@@ -45,7 +46,7 @@ def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, 
 
 
 def of_one_run(lab: Any, request: dict[str, Any], seed: int, asked: Mapping[str, Any]) -> float:
-    """Return the number that a measure asks of the run with these parameters, which may name the end time."""
+    """Return the value of a measure for the run with these parameters, which may include the end time."""
     request = dict(request)
     asked = {**asked, "until": request.pop(UNTIL, asked["until"])}
     if asked["engine"] == "bands":
@@ -70,15 +71,15 @@ def of_one_run(lab: Any, request: dict[str, Any], seed: int, asked: Mapping[str,
         found, after = reading(times, values, asked)
         if not np.isfinite(found) or after is None or times[1] <= CLOSE * found:
             break
-        until = after  # what happens early in a long run is looked at again, between finer points
+        until = after  # early parts of a long run are evaluated again, between finer points
     return found
 
 
 def of_bands(lab: Any, request: Mapping[str, Any], seed: int, asked: Mapping[str, Any]) -> float:
-    """Return the number that a measure asks of SGD by its bands: at the end the mean, the standard deviation or the
-    share inside, or a median time.
+    """Return the value of a measure for SGD from its bands: at the end the mean, the standard deviation or the share
+    inside, or a median time.
 
-    Runs of compressed SGD decide on the share, from the one start of the bands.
+    The share is measured by runs of compressed SGD from the start of the bands.
     """
     quantity, until = asked["quantity"], float(asked["until"]) if asked["until"] is not None else None
     given = {"step_size": asked["step"], "batch": asked["batch"]}
@@ -112,10 +113,11 @@ def of_whole_vectors(values: np.ndarray) -> np.ndarray:
 
 
 def followed(values: np.ndarray, asked: Mapping[str, Any]) -> np.ndarray:
-    """The path (time,) that a measure follows, of the values (time, ...) of an order parameter: an entry, or of all.
+    """Return the path (time,) of a measure, from the values (time, ...) of an order parameter: an entry, or all
+    entries.
 
-    Overlaps by blocks of the inputs (time, block, unit, ...) are summed over the blocks, unless the entry names one.
-    An entry that the sizes of a run do not have is no number.
+    Overlaps by blocks of the inputs (time, block, unit, ...) are summed over the blocks, unless the entry names one. An
+    entry outside of the sizes of a run gives NaN.
     """
     if asked["entry"] is None or len(asked["entry"]) == 2:
         values = of_whole_vectors(values)
@@ -127,7 +129,7 @@ def followed(values: np.ndarray, asked: Mapping[str, Any]) -> np.ndarray:
 
 
 def reading(times: np.ndarray, values: np.ndarray, asked: Mapping[str, Any]) -> tuple[float, float | None]:
-    """The number asked of one path, and for a time the first saved one after it."""
+    """Return the value of a measure on one path, and for a time the first saved time after it."""
     path = followed(values, asked)
     if asked["sign"] is None:
         return float(path[-1]), None
@@ -137,7 +139,7 @@ def reading(times: np.ndarray, values: np.ndarray, asked: Mapping[str, Any]) -> 
 
 
 def crossed(times: np.ndarray, beyond: np.ndarray) -> float:
-    """When a path first is not negative, between saved points by a straight line; infinite where never."""
+    """Return the first time at which a path is not negative, by linear interpolation; infinite if never."""
     reached = np.flatnonzero(beyond >= 0)
     if not reached.size:
         return float("inf")

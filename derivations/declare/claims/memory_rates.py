@@ -1,4 +1,4 @@
-"""The claim that memories move at their declared rates, which read the squared gradients of samples.
+"""Claim that memories change at their declared rates, which depend on the squared gradients of samples.
 
     online   g2 = sum_a E[c_a^2]/B          flow   g2 = sum_a |E[c_a x]|^2 = sum_a (D G^+ D^T)_aa
 
@@ -25,13 +25,13 @@ from derivations.laws import Agrees, All
 from derivations.laws.agreement import Score
 
 MARGIN = 0.02
-"""That of the term of second order, of which squared gradients online are the diagonal."""
+"""Margin of the second-order term, whose diagonal is the squared gradients online."""
 
 
 def claims(system: System) -> tuple[Claim, ...]:
-    """Return the claim of a model with memories, in a flow or an online limit; () for any other."""
+    """Return the claim of a model with memories, in a flow or an online limit; empty for any other."""
     declared = system.parameters().declaration
-    if not declared.memories or declared.limit == "batch":  # the drift of giant steps has their memories
+    if not declared.memories or declared.limit == "batch":  # the drift of giant steps includes their memories
         return ()
     text = "Memories change at their rates, where squared gradients come from automatic differentiation"
     law = All({one.name: Agrees(MARGIN, because="far below any wrong factor") for one in declared.memories})
@@ -39,7 +39,7 @@ def claims(system: System) -> tuple[Claim, ...]:
 
 
 def motion(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> dict[str, Score]:
-    """The rate of every memory against its expression at independent samples."""
+    """Compare the rate of every memory with its expression at independent samples."""
     kind = lab.system.parameters
     initial = state(kind, seed)
     found, errors, freedom = rates(lab, initial, settled(initial.parameters))

@@ -1,4 +1,4 @@
-"""Generated claim on momentum of a fixed beta: SGD follows the flow, or the online limit, of the step over 1 - beta."""
+"""Generated claim on momentum with a fixed beta: SGD has the flow, or the online limit, of the step over 1 - beta."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,19 +14,19 @@ from derivations.laws import Agrees
 from derivations.laws.agreement import Score, score
 
 MEMORIES = 400
-"""A run has this many times 1/(1 - beta) steps: the limit neglects terms of the order of one over it."""
+"""Number of steps of a run in units of 1/(1 - beta); the limit neglects terms of the order of its inverse."""
 REPLICAS, BATCH = 24, 256
-"""Replicas of SGD, and their batch in a flow, whose noise has no part in the limit."""
+"""Replicas of SGD, and their batch in a flow, whose limit has no noise."""
 
 
 LEAST = 0.3
-"""The least beta that is judged: without the factor 1/(1 - beta) about beta of the motion is missing."""
+"""Smallest beta that is judged. Without the factor 1/(1 - beta) about beta of the motion is missing."""
 
 
 def accelerated(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> Score:
-    """The mean of compressed SGD with momentum against the limit, relative to what this moves by.
+    """Compare the mean of compressed SGD with momentum with the limit, relative to the change of the limit.
 
-    The control has the limit of the step as it is, without momentum.
+    The control has the limit of the step itself, without the factor of momentum.
     """
     system, until = lab.system, horizon(lab.system)
     parameters = system.parameters()
@@ -47,5 +47,5 @@ def accelerated(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.
 def momentum_claim(system: System) -> Claim:
     text = "SGD with momentum beta follows the limit with the step divided by 1 - beta, not the limit with the step"
     margin = min(0.15, system.parameters().momentum / 3)
-    law = Agrees(margin, "motion", "a third at most of what is missing without the factor")
+    law = Agrees(margin, "motion", "at most a third of the part that is missing without the factor")
     return generated_claim(system, "momentum", text, accelerated, law, once({}, seeds=2), 1.0, (8,))

@@ -1,4 +1,4 @@
-"""Generated claim on the derivatives of a flow by its parameters, beside differences of flows."""
+"""Generated claim on the derivatives of a flow with respect to its parameters, compared with differences of flows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,10 +10,10 @@ from derivations.declare.claims.states import generated_claim, horizon
 from derivations.laws import Vanishes
 
 LENGTH = 1e-3
-"""The step of differences by a parameter, in units of it."""
+"""Step of differences with respect to a parameter, in units of the parameter."""
 CENTRAL, CENTRAL_WEIGHTS = (-2, -1, 1, 2), (1 / 12, -2 / 3, 2 / 3, -1 / 12)
 ABOVE, ABOVE_WEIGHTS = (0, 1, 2, 3, 4), (-25 / 12, 4, -3, 4 / 3, -1 / 4)
-"""Nodes and weights of derivatives of the fourth order, on both sides of a value and on one."""
+"""Nodes and weights of fourth-order derivatives, on both sides of a value and on one side."""
 
 
 def derivatives_claim(system: System) -> Claim:
@@ -35,9 +35,9 @@ def slopes(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) ->
         return float(run["loss"][-1])
 
     for name, value in at.items():
-        if isinstance(getattr(parameters, name), int):  # a batch, which flows know in whole numbers
+        if isinstance(getattr(parameters, name), int):  # a batch, which must be an integer in flows
             continue
-        # At 0, where the domain of a parameter may end, the nodes lie on one side.
+        # At 0, where the domain of a parameter may end, the nodes are on one side.
         nodes, weights = (CENTRAL, CENTRAL_WEIGHTS) if value else (ABOVE, ABOVE_WEIGHTS)
         step = LENGTH * (abs(value) or 1.0)
         wanted[name] = sum(w * loss(name, value + k * step) for k, w in zip(nodes, weights, strict=True)) / step

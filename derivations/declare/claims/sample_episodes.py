@@ -16,11 +16,11 @@ from derivations.declare.system import rows
 from derivations.laws.agreement import Score
 
 BATCHES, SAMPLES = 32, 2**18
-"""Batches of independent episodes, and samples of each: rewards that few episodes have are known to some per cent."""
+"""Number of batches of independent episodes, and samples of each; rare rewards have errors of some per cent."""
 
 
 def whole(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> dict[str, Score]:
-    """The drift of every order parameter against the mean motion by whole episodes of independent samples."""
+    """Compare the drift of every order parameter with the mean motion by whole episodes of independent samples."""
     from derivations.declare.claims import generated
     from derivations.declare.tiers import settled
 

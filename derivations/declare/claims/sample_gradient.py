@@ -1,11 +1,11 @@
-"""Motion of a declared model by automatic differentiation of the loss of samples, which shares no derivative with it.
+"""Motion of a declared model by automatic differentiation of the loss of samples, independent of the derivation.
 
     drift    d(u_i . v_j)/dt = -r (E[dl/du_i . v_j] + decay u_i . v_j) + (the same with i and j exchanged)
     second   eta^2/B E[c_i c_j],  dl/du_i = c_i x + e_i u_i
 
-The loss of a sample is read off the expressions of the declaration (`evaluate`) and differentiated by JAX; where rules
-take the place of derivatives, c is what they say.  Samples are
-scrambled Sobol points of SciPy, one randomisation for every batch; or the points of tier `sampled` themselves.
+The loss of a sample is evaluated from the expressions of the declaration (`evaluate`) and differentiated by JAX. If
+rules replace derivatives, c comes from the rules. Samples are scrambled Sobol points of SciPy, one randomisation for
+every batch, or the points of tier `sampled` themselves.
 """
 
 import dataclasses
@@ -37,18 +37,18 @@ from derivations.declare.system import numbers, rows
 from derivations.vectors import root
 
 BATCHES, POINTS = 32, 2**15
-"""Independent randomisations, and points of each: a standard error of some 0.1 % where units are smooth."""
+"""Number of independent randomisations, and points of each; the standard error is about 0.1 % for smooth units."""
 CHUNK = 2**12
-"""Samples that are differentiated at once."""
+"""Number of samples that are differentiated together."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Moments:
     """Means of every batch: E[dl/du_i . v_j] (batches, S, n), E[c_i c_j] (batches, S, S), E[dl/ds] (batches, s).
 
-    Where vectors have velocities the first has them behind the rows, (batches, S, n + S).
-    Of inputs with several eigenspaces the first is (batches, L, S, n), from the parts of the vectors in each, and of
-    those with eigenvalues the second is (batches, L, S, S), the mean of lam_l c_i c_j (L = 1 has no axis).
+    If vectors have velocities, these follow the rows in the first array, (batches, S, n + S). For inputs with several
+    eigenspaces the first array is (batches, L, S, n), from the parts of the vectors in each. For inputs with
+    eigenvalues the second is (batches, L, S, S), the mean of lam_l c_i c_j (without this axis for L = 1).
     """
 
     drift: np.ndarray
@@ -58,7 +58,7 @@ class Moments:
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
-    """Inputs (N, m) of one cluster in the coordinates of a frame, its probability, and what it adds to labels."""
+    """Inputs (N, m) of one cluster in the coordinates of a frame, its probability, and its contribution to labels."""
 
     probability: float
     inputs: np.ndarray
@@ -78,8 +78,8 @@ def moments(initial: Initial, seed: int, doublings: int = 0) -> Moments:
 def at_points(initial: Initial, points: np.ndarray, weights: np.ndarray) -> Moments:
     """Return the means over given points (N, F + H) of F fields, the last numbers being the noise of the labels.
 
-    H is the number of heads in force.  A point fixes the fields of a sample alone.  On inputs with eigenvalues the
-    sample is the mean of all that have these.
+    H is the number of heads in use. A point determines only the fields of a sample. On inputs with eigenvalues the
+    sample is the mean of all samples with these fields.
     """
     isotropic = mixture.mixture(initial.parameters) is None
     fields = rows(initial.parameters).fields
@@ -93,13 +93,13 @@ def at_points(initial: Initial, points: np.ndarray, weights: np.ndarray) -> Mome
 def frame_of(initial: Initial) -> tuple[np.ndarray, np.ndarray, int]:
     """Rows (n, m) with the Gram matrix of the state, standard deviations (C, m) of inputs, the number of eigenspaces.
 
-    The parts of the vectors in the eigenspaces stand side by side.  Velocities, if there are any, come last.
+    The parts of the vectors in the eigenspaces are concatenated. Velocities, if there are any, come last.
     """
     at = rows(initial.parameters)
     gram = at.gram({**initial.constants, **initial.state})
     gram = velocity_blocks.extended(at, gram, initial.state) if at.velocities else gram
     order = np.arange(gram.shape[-1])
-    order[: at.total] = np.roll(order[: at.total], -at.students)  # teachers first, as points of tier sampled are meant
+    order[: at.total] = np.roll(order[: at.total], -at.students)  # teachers first, as for points of tier sampled
     parts = [root(one[order][:, order])[np.argsort(order)] for one in (gram if at.stack else [gram])]
     law = mixture.mixture(initial.parameters)
     variances = np.ones((1, 1)) if law is None else law.eigenvalue
@@ -147,7 +147,7 @@ def _means(
 def _rewards(
     declared: Any, hits: np.ndarray, odds: float, given: Mapping[str, Any]
 ) -> Iterator[tuple[np.ndarray, float]]:  # fmt: skip
-    """Rewards of samples and their probabilities; numbers that nothing reads where there are no episodes."""
+    """Return rewards of samples and their probabilities; unused numbers without episodes."""
     if declared.episode is None:
         return iter([(hits, 1.0)])
     return by_count(declared, hits, odds, given)
@@ -180,7 +180,7 @@ def _of_fields(initial: Initial, normals: np.ndarray) -> list[Samples]:
     frame, scale, _ = frame_of(initial)
     at, found = rows(initial.parameters), []
     fields = frame[: at.fields]
-    order = np.roll(np.arange(at.fields), -at.students)  # teachers first, as the points of tier sampled are meant
+    order = np.roll(np.arange(at.fields), -at.students)  # teachers first, as for the points of tier sampled
     for (probability, centre, label), deviation in zip(clusters_of(initial, frame), scale, strict=True):
         covariance = (fields * deviation**2) @ fields.T
         factor = root(covariance[order][:, order])[np.argsort(order)]
@@ -224,7 +224,7 @@ def _gradient(declared: Any, sizes: tuple[int, ...]) -> Any:
 
 
 def given_of(initial: Initial) -> dict[str, Any]:
-    """Return the numbers of the declaration and the readouts that do not move, by the names of `evaluate`."""
+    """Return the numbers of the declaration and the constant readouts, by the names of `evaluate`."""
     at = rows(initial.parameters)
     names = at.declaration.names
     given: dict[str, Any] = {f"n_{n}": v for n, v in zip(names, numbers(schedules.now(initial)), strict=True)}
@@ -254,14 +254,14 @@ def _normals(dimension: int, count: int, seed: list[int]) -> np.ndarray:
 
 
 def scalar_names(at: Rows) -> list[str]:
-    """Return the names of trained readouts and scalars, in the order in which `evaluate` takes them."""
+    """Return the names of trained readouts and scalars, in the order of `evaluate`."""
     return [at.declaration.students[number].named(word) for number, word, _ in at.scalars]
 
 
 def drift_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
     """Return the drift of all overlaps, readouts and scalars in every batch, (batches, ..) by name.
 
-    Of giant steps it is the change in a step without noise.
+    For giant steps it is the change in a step without noise.
     """
     if initial.parameters.declaration.limit == "batch":
         return giant_gradient.drift_of(made, initial)
@@ -283,7 +283,7 @@ def drift_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
 
 
 def second_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
-    """Return the motion of all overlaps by the term of second order alone, (batches, ..) by name."""
+    """Return the motion of all overlaps by the second-order term only, (batches, ..) by name."""
     if initial.parameters.declaration.limit == "batch":
         return giant_gradient.second_of(made, initial)
     p, at = schedules.now(initial), rows(initial.parameters)
@@ -296,7 +296,7 @@ def second_of(made: Moments, initial: Initial) -> dict[str, np.ndarray]:
     if blocks is not None:
         E = blocks.share[:, None, None] * E if at.stack else E
     D = np.zeros((*E.shape[:-1], at.total))
-    if p.declaration.weights == "sphere":  # what keeps the norms
+    if p.declaration.weights == "sphere":  # the correction of the norms
         D = -0.5 * _lengthening(E, gram, at) * gram[..., :S, :]
     return overlaps(D, E, at)
 

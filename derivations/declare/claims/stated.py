@@ -1,4 +1,4 @@
-"""Claims that a declaration states as data: a measure over runs, a law, and a control that breaks the law."""
+"""Claims of a declaration as data: a measure over runs, a law, and a control that breaks the law."""
 
 import dataclasses
 import functools
@@ -23,7 +23,7 @@ KEYS = (
 )  # fmt: skip
 LAWS = ("power", "equals", "at_most", "at_least")
 REASONS = ("short", "no_log_rival")
-"""Why a power has few sizes, and why no logarithm counts: see `derivations.laws.Power`."""
+"""Keys of reasons for a power with few sizes, and against logarithms: see `derivations.laws.Power`."""
 ENGINES = ("flow", "explicit", "compressed", "bands")
 ANSWERS = ("confirmed", "refuted", "consistent", "inconclusive")
 MOST_POINTS = 10_000
@@ -32,14 +32,14 @@ MOST_POINTS = 10_000
 def claims(system: System) -> tuple[Claim, ...]:
     """The claims of a declaration's [[claim]] tables.
 
-    Raises `UsageError` for one that cannot be read, or whose measure names no order parameter.
+    Raises `UsageError` for an invalid claim, or a measure of an unknown order parameter.
     """
     declared = system.parameters.declaration
     return tuple(claim(system, entry, number) for number, entry in enumerate(declared.claims, 1))
 
 
 def claim(system: System, entry: Mapping[str, Any], number: int) -> Claim:
-    """The claim of one table, the one with this number.  Raises `fields.Mistake`."""
+    """Return the claim of the table with this number. Raises `fields.Mistake`."""
     fields.require_known(entry, KEYS, "claim")
     name = fields.name(entry, "id", "claim", f"claim-{number}")
     over = dict(_table(entry, "over", name))
@@ -70,7 +70,7 @@ def claim(system: System, entry: Mapping[str, Any], number: int) -> Claim:
 
 
 def _published(entry: Mapping[str, Any], name: str) -> str:
-    """Return where the source prints what is claimed; "" for a claim that was derived by the author of the file."""
+    """Return the place where the source prints the claim; "" for a claim derived by the author of the file."""
     if "published" not in entry:
         return ""
     place = fields.text(entry, "published", "claim", "").strip()
@@ -85,7 +85,7 @@ def _published(entry: Mapping[str, Any], name: str) -> str:
 
 
 def _require_enough(values: Any, seeds: int, coordinate: str, name: str) -> None:
-    """Refuse a power over so few values or runs that its law could decide nothing."""
+    """Raise an error for a power with so few values or runs that its law could decide nothing."""
     if len(set(values)) < LEAST_SIZES or 1 < seeds < LEAST_RUNS:
         raise fields.Mistake(
             f"claim {name}: a power needs {LEAST_SIZES} values of {coordinate} or more, and one seed or at least "
@@ -103,7 +103,7 @@ def _table(entry: Mapping[str, Any], key: str, name: str) -> Mapping[str, Any]:
 
 
 def _require_parameters(system: System, entry: Mapping[str, Any], over: Mapping[str, Any], name: str) -> None:
-    """Every parameter that is named is one of the model's, and every value a number or a word."""
+    """Check that every named parameter belongs to the model, and that every value is a number or a word."""
     known = [field.name for field in dataclasses.fields(system.parameters)]
     for key, table in (("over", over), ("parameters", _table(entry, "parameters", name))):
         for word, value in table.items():
@@ -124,7 +124,7 @@ def _require_parameters(system: System, entry: Mapping[str, Any], over: Mapping[
 
 
 def _require_end_times(entry: Mapping[str, Any], over: Mapping[str, Any], name: str) -> None:
-    """End times that a claim ranges over are positive numbers; they belong to final values alone."""
+    """Check that end times in the range of a claim are positive numbers; they are only for final values."""
     if UNTIL not in over:
         return
     values = over[UNTIL] if isinstance(over[UNTIL], list) else [over[UNTIL]]
@@ -142,7 +142,7 @@ def _require_end_times(entry: Mapping[str, Any], over: Mapping[str, Any], name: 
 
 
 def _points(over: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    """The grid of all values, whole numbers as such."""
+    """Return the grid of all values, with integers as such."""
     points: list[dict[str, Any]] = [{}]
     for name, values in over.items():
         listed = values if isinstance(values, list) else [values]
@@ -154,9 +154,9 @@ def _points(over: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
 
 
 def _is_mean_over_points(system: System, entry: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
-    """Return True for a value of a flow whose right-hand side is a mean over random points, in some of its runs.
+    """Return True for a value of a flow whose right-hand side is a mean over random points in some runs.
 
-    Such a value has a sampling error, which one run does not show.
+    The sampling error of such a value is not visible in one run.
     """
     law = entry.get("law")
     if not isinstance(law, Mapping) or "equals" not in law or entry.get("engine", "flow") not in NUMERICAL:
@@ -175,7 +175,7 @@ def _is_mean_over_points(system: System, entry: Mapping[str, Any], over: Mapping
 
 
 def _law(entry: Mapping[str, Any], over: Mapping[str, Any], seeds: int, name: str) -> tuple[Any, dict[str, Any]]:
-    """The law, and the fields by which its control breaks it."""
+    """Return the law, and the fields by which its control breaks it."""
     table = entry.get("law")
     if not isinstance(table, Mapping) or sum(word in table for word in LAWS) != 1:
         raise fields.Mistake(
@@ -228,7 +228,7 @@ def _read_law(
 
 
 def _measure(system: System, entry: Mapping[str, Any], name: str, options: Mapping[str, bool]) -> Any:
-    """Return the measurement of a claim, which is `measured` with all that it asks for and these options."""
+    """Return the measurement of a claim: `measured` with its request and these options."""
     text = fields.text(entry, "measure", "claim", "")
     measure = measures.read(text)
     if measure is None:
@@ -265,7 +265,7 @@ def _measure(system: System, entry: Mapping[str, Any], name: str, options: Mappi
 
 
 def _variable(system: System, variable: str, name: str) -> str:
-    """The order parameter that a measure names; M_w stands for M_ww."""
+    """Return the order parameter of a measure; M_w is short for M_ww."""
     at: Rows = rows(system.parameters())
     known = [block.name for block in at.moving] + [at.declaration.students[g].named(w) for g, w, _ in at.scalars]
     known += [memory.name for memory in at.declaration.memories]
@@ -284,7 +284,7 @@ def _variable(system: System, variable: str, name: str) -> str:
 
 
 def _entry(system: System, variable: str, place: str | None, name: str) -> tuple[int, ...] | None:
-    """The entry that a measure names by its numbers from 1 on, counted from 0; None where it names none."""
+    """Return the entry in a measure as indices from 0; None without one."""
     if place is None:
         return None
     at: Rows = rows(system.parameters())
@@ -292,7 +292,7 @@ def _entry(system: System, variable: str, place: str | None, name: str) -> tuple
     shapes |= {at.declaration.students[g].named(word): (count,) for g, word, count in at.scalars}
     shape = shapes.get(variable, ())
     numbers = [int(part) if part.strip() else 0 for part in place.split(",")]
-    if len(shape) == 3 and len(numbers) == 2:  # of the whole vectors, not of their parts in a block
+    if len(shape) == 3 and len(numbers) == 2:  # indices of the whole vectors, not of their parts in a block
         shape = shape[1:]
     if len(numbers) != len(shape) or not all(1 <= n <= size for n, size in zip(numbers, shape, strict=True)):
         has = f"[{','.join('1' for _ in shape)}] to [{','.join(map(str, shape))}]" if shape else "no entries"

@@ -20,8 +20,8 @@ SMALL = 40
 ALONG = 0.6
 """Part of its teacher that is added to a student of the same norm where the information exponent is 3 or larger.
 
-The drift is of order m^(k - 1) in the overlap m.  At m = 0.1 and k = 3 it is a hundredth of the noise of a sample of unit
-size, so that no affordable number of samples would measure it.
+The drift is of order m^(k - 1) in the overlap m.  At m = 0.1 and k = 3 it is a hundredth of the noise of a sample of
+unit size, so that no affordable number of samples would measure it.
 """
 SLOW_EXPONENT = 3
 """Information exponent from which on this is done."""
@@ -31,7 +31,7 @@ GIANT_STEPS = 2.0
 FLOW_RATE = 0.1
 """Step size times the dimension of SGD on a gradient flow, whose fluctuations are measured."""
 FINE, TIMES = 2**16, 16
-"""Points, and randomisations of them, of the sampled flow that SGD is held against."""
+"""Numbers of points and of randomisations of the sampled flow that SGD is compared with."""
 
 
 def generated_claim(
@@ -45,9 +45,9 @@ def generated_claim(
 
 
 def small_dimension(parameters: Any) -> int:
-    """A dimension with room for all vectors, and for the blocks of the inputs where these are listed.
+    """Return a dimension that is large enough for all vectors, and for listed blocks of the inputs.
 
-    Where a file sets the dimension, it is that of the file.
+    If a file determines the dimension, it is that of the file.
     """
     inputs = parameters.declaration.inputs
     fixed = data.dimension(inputs)
@@ -62,7 +62,7 @@ def small_dimension(parameters: Any) -> int:
 
 
 def start(kind: type, seed: int, **changed: Any) -> Initial:
-    """A random state of the declared sizes with overlaps that can be seen."""
+    """Return a random state of the declared sizes with clearly non-zero overlaps."""
     parameters: Any = kind()
     random = {"overlap": None} if parameters.declaration.teachers else {}
     parameters = dataclasses.replace(parameters, d=small_dimension(parameters), **random, **changed)
@@ -108,7 +108,7 @@ def flat(found: Initial, state: Mapping[str, np.ndarray]) -> np.ndarray:
 
 @functools.lru_cache(maxsize=8)
 def state(kind: type, seed: int) -> Initial:
-    """The random state of a seed, of the model whose parameters are of this class, at a random time of a run."""
+    """Return the random state of a seed, for the model with this class of parameters, at a random time of a run."""
     found = start(kind, seed)
     if not schedules.active(found.parameters):
         return found
@@ -120,14 +120,14 @@ def state(kind: type, seed: int) -> Initial:
 
 
 def quieted(initial: Initial) -> Initial:
-    """The same state with batches so large that the term of second order is gone."""
+    """Return the same state with batches so large that the second-order term vanishes."""
     if not hasattr(initial.parameters, "batch"):  # of infinitely many samples
         return initial
     return dataclasses.replace(initial, parameters=dataclasses.replace(initial.parameters, batch=10**12))
 
 
 def horizon(system: System) -> float:
-    """A time in which the state moves by about a part of itself; two giant steps."""
+    """Return a time in which the state changes by a part of itself; two giant steps."""
     if system.parameters().declaration.limit == "batch":
         return GIANT_STEPS
     initial = state(system.parameters, 0)

@@ -16,24 +16,27 @@ from derivations.laws import Agrees, All
 from derivations.laws.agreement import Score, score
 
 STEPS, BATCH_SIZES = 8, (2, 8, 32, 128)
-"""Steps of the two kinds of SGD whose laws are compared, and batches: the first at which no replica runs away."""
+"""Steps of the two kinds of SGD whose distributions are compared, and batches: the first without diverging replicas."""
 FEW, LARGE = 4, 4096
 """Steps and batch of the two kinds of SGD whose mean motions are compared."""
 UNKNOWN, ALONE = 0.02, 40_000
-"""The relative error of their means above which the median motion by one sample is compared, over these replicas."""
+"""Relative error of their means above which the median motion by one sample is compared, and the number of replicas."""
 EPISODE = 8
-"""Samples of an episode up to which that batch is one of so many episodes."""
+"""Largest number of samples of an episode at which the batch is one of that many episodes."""
 REPLICAS, SAMPLES, DOUBLINGS = 24, 8192, 5
-"""Replicas of SGD that is held against the flow, their batch, and how often it may be doubled to know means better."""
+"""Replicas of SGD that is compared with the flow, their batch, and how often the batch may be doubled for a smaller
+error.
+"""
 WANTED = 0.008
-"""The standard error of such means that a margin of a tenth asks for, relative to what the flow moves by."""
+"""Required standard error of these means for a margin of a tenth, relative to the change of the flow."""
 
 
 def microscope(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> dict[str, Score]:
-    """Explicit against compressed SGD: the motion by large batches, and the laws by small ones.
+    """Compare explicit with compressed SGD: the motion by large batches, and the distributions by small ones.
 
-    A mean of heavy tails is that of its largest sample, and tells two laws apart no more; the probability that a number
-    of one law exceeds one of the other does (Mann-Whitney): it is 1/2 where the laws are the same.
+    With heavy tails the largest sample dominates a mean, so that means cannot distinguish two distributions. The
+    probability that a number of one distribution exceeds one of the other can (Mann-Whitney); it is 1/2 for equal
+    distributions.
     """
     names = [block.name for block in rows(lab.system.parameters()).moving]
     runs = beside(lab, point, seed, twist)
@@ -50,10 +53,11 @@ def microscope(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0
 
 
 def motion(lab: Any, point: Mapping[str, Any], seed: int, twist: float, names: Sequence[str]) -> Score:
-    """The mean motion of the overlaps by large batches, or the median size of that by one sample.
+    """Compare the mean motion of the overlaps by large batches, or the median size of the motion by one sample.
 
-    The mean of a polynomial of a high degree is that of its largest samples, and stays unknown.  Two samples of one
-    law have equal medians as well, and a coefficient that is larger by a part makes that of the sizes larger by it.
+    The largest samples dominate the mean of a polynomial of a high degree, so that it cannot be measured. Two samples
+    of one distribution also have equal medians, and a relative error of a coefficient gives the same relative error of
+    the median.
     """
 
     def moved(batch: int, steps: int, seeds: int) -> list[np.ndarray]:
@@ -63,7 +67,7 @@ def motion(lab: Any, point: Mapping[str, Any], seed: int, twist: float, names: S
             found.append(np.concatenate([(run[n][:, -1] - run[n][:, 0]).reshape(seeds, -1) for n in names], axis=1))
         return found
 
-    # Rewards may be rare, so that samples of an episode count little; long episodes are too many samples.
+    # Rewards may be rare, so that most samples of an episode have no effect; long episodes are too many samples.
     large = LARGE * EPISODE // max(EPISODE, episodes.samples(lab.system.parameters()))
     one, two = moved(large, FEW, point["seeds"] // 8)
     error = np.sqrt((one.var(0, ddof=1) + two.var(0, ddof=1)) / len(one))
@@ -71,13 +75,13 @@ def motion(lab: Any, point: Mapping[str, Any], seed: int, twist: float, names: S
     if error.max() <= UNKNOWN * np.abs(one.mean(0)).max():
         return of_means
     one, two = (np.abs(each) for each in moved(1, 1, ALONE))
-    if not np.median(one, 0).any():  # most samples move nothing
+    if not np.median(one, 0).any():  # most samples have no effect
         return of_means
     return score(np.median(two, 0), np.hypot(error_of_median(one), error_of_median(two)), np.median(one, 0), ALONE - 1)
 
 
 def error_of_median(values: np.ndarray) -> np.ndarray:
-    """The standard error of medians (n, ..): half the distance of the order statistics sqrt(n)/2 before and behind.
+    """The standard error of medians (n, ..): half the distance of the order statistics sqrt(n)/2 before and after.
 
     >>> bool(np.abs(error_of_median(np.random.default_rng(0).normal(size=(40_000, 1))) * 200 / 1.2533 - 1) < 0.1)
     True
@@ -87,11 +91,13 @@ def error_of_median(values: np.ndarray) -> np.ndarray:
 
 
 ROUNDED = 10
-"""Digits of the numbers that are compared, relative to the largest."""
+"""Number of digits of the compared numbers, relative to the largest."""
 
 
 def beside(lab: Any, point: Mapping[str, Any], seed: int, twist: float) -> dict[str, Any]:
-    """Runs of both kinds, at a batch at which both end: noise of heavy tails, as that of w^2, carries others off."""
+    """Return runs of both kinds at a batch at which both end; with heavy tails, as for w^2, the noise makes others
+    diverge.
+    """
     for batch in BATCH_SIZES:
         try:
             return {
@@ -107,7 +113,7 @@ def beside(lab: Any, point: Mapping[str, Any], seed: int, twist: float) -> dict[
 def exceeding(one: np.ndarray, two: np.ndarray) -> tuple[np.ndarray, float]:
     """P(a number of the first sample exceeds one of the second) - 1/2, by column (n, ..), and its standard error.
 
-    Numbers that differ by rounding, such as those of replicas that have not moved, are equal and exceed by a half.
+    Numbers that differ only by rounding, such as those of constant replicas, count as equal, with the value one half.
 
     >>> exceeding(np.array([[1.0], [3.0]]), np.array([[1.0 + 1e-15], [3.0]]))[0].tolist()
     [0.0]
@@ -135,7 +141,7 @@ def microscope_claim(system: System) -> Claim:
     text = "SGD of weight vectors in d dimensions and SGD of their Gram matrix have the same distribution"
     law = All(
         {
-            "motion": Agrees(0.05, "motion", "a twentieth of what a few steps move"),
+            "motion": Agrees(0.05, "motion", "a twentieth of the change in a few steps"),
             "law": Agrees(0.1, "probability", "an effect that is called small (Vargha and Delaney 2000: .06 to .14)"),
         }
     )
@@ -152,10 +158,10 @@ def small_step(system: System) -> float:
 
 
 def small_steps(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> Score:
-    """Compressed SGD, extrapolated to step 0, against the flow, relative to what the flow moves by.
+    """Compare compressed SGD, extrapolated to step 0, with the flow, relative to the change of the flow.
 
-    From steps h and 2h follows 2 y(h) - y(2h), which is free of the first order in h.  A flow of tier `sampled` is not
-    known better than by the scatter of its randomisations.
+    The extrapolation 2 y(h) - y(2h) has no error of first order in h. The error of a flow of tier `sampled` is the
+    scatter of its randomisations.
     """
     system, until, steps = lab.system, horizon(lab.system), point["steps"]
     d, names = small_dimension(system.parameters()), [b.name for b in rows(system.parameters()).moving]
@@ -193,5 +199,5 @@ def error_of(ends: np.ndarray) -> float:
 
 def small_step_claim(system: System) -> Claim:
     text = "SGD tends to the flow as the step falls: an extrapolation of SGD to step 0 agrees with the flow"
-    law = Agrees(0.1, "motion", "a tenth of what the flow moves by")
+    law = Agrees(0.1, "motion", "a tenth of the change of the flow")
     return generated_claim(system, "small-step", text, small_steps, law, once({"steps": 16}, seeds=2), 0.2, (7,))

@@ -1,9 +1,9 @@
-"""Motion of velocities by automatic differentiation of the loss of samples, where momentum has a time tau.
+"""Motion of velocities by automatic differentiation of the loss of samples, for momentum with a time tau.
 
     du_a = -eta_a v_a dt,   dv_a = (g_a - v_a)/tau dt,   g_a = E[dl/du_a] + decay u_a,
     dG_ab = dw_a . w_b + w_a . dw_b  for all rows w = (u, teachers, v),   d(v_a . v_b) += E[c_a c_b]/(B tau^2) dt
 
-Rows move as vectors here, in a frame in which their Gram matrix holds; no equation of an order parameter is used.
+Rows are vectors here, in a frame that reproduces their Gram matrix. No equation of an order parameter is used.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from derivations.declare.claims.sample_gradient import Moments
 
 SIZE = 0.3
-"""The standard deviation of the coordinates of velocities that are drawn, beside vectors of norms of about 1."""
+"""Standard deviation of the coordinates of random velocities; vectors have norms of about 1."""
 
 
 def pushed(initial: Initial, rng: np.random.Generator) -> Initial:
@@ -59,7 +59,7 @@ def drift_of(made: "Moments", initial: Initial) -> dict[str, np.ndarray]:
 
 
 def second_of(made: "Moments", initial: Initial) -> dict[str, np.ndarray]:
-    """Return the motion of the overlaps of velocities by the noise of batches alone, (batches, ..) by name."""
+    """Return the motion of the overlaps of velocities by the noise of batches only, (batches, ..) by name."""
     p, at = schedules.now(initial), rows(initial.parameters)
     gram = np.zeros((len(made.second), at.total + at.students, at.total + at.students))
     gram[:, at.total :, at.total :] = made.second / (episodes.samples(p) * p.batch) / p.momentum_time**2

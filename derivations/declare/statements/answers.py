@@ -1,4 +1,4 @@
-"""The formulas of a page that say what a network answers: one answer f, or one f_o for each head o."""
+"""The formulas of a page for the output of a network: one answer f, or one f_o for each head o."""
 
 import dataclasses
 
@@ -16,21 +16,21 @@ HEAD = "o"
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-    """Writes readouts, answers and losses of a declaration, of whose heads those in force are summed over."""
+    """Writes readouts, answers and losses of a declaration, summed over the heads in use."""
 
     declared: Declaration
 
     def weight(self, letter: str, index: str, head: str = HEAD) -> str:
-        """The readout of a unit, with several heads for one of them."""
+        """The readout of a unit; with several heads, the one for `head`."""
         return rf"{letter}^{{{head}}}_{index}" if self.declared.several else f"{letter}_{index}"
 
     @property
     def front(self) -> str:
-        """The readout of unit i as a factor of what follows, with several heads summed over them."""
+        """The readout of unit i as a leading factor, summed over heads if there are several."""
         return rf"\sum_o {self.weight('a', 'i')}" if self.declared.several else "a_i"
 
     def groups(self, number: int, mark: str, phi: str, fields: str, value: str) -> list[str]:
-        """Return the outputs of a group: a formula for each of its readouts, its unit in the first."""
+        """Return the outputs of a group: a formula for each of its readouts, with its unit in the first."""
         declared, lines = self.declared, []
         student = number < len(declared.students)
         function, letter, index = ("f", "a", "i") if student else ("f^*", "b", "j")
@@ -46,7 +46,7 @@ class Answers:
         return lines
 
     def _marked(self, number: int, head: str) -> str:
-        """The head of an answer, behind the name of a group that is not alone in it."""
+        """The index of the head of an answer, after the name of a group if there are several groups."""
         name = self.declared.groups[number].name
         return rf"\text{{{head}}}" if not name or name == head else rf"\text{{{name},{head}}}"
 
@@ -64,7 +64,7 @@ class Answers:
         return weight + said[one.output]
 
     def sums(self) -> list[str]:
-        """Answers and labels of several groups as sums over these, or as predictions from them."""
+        """Answers and labels of several groups as sums over groups, or as predictions from them."""
         declared, lines = self.declared, []
         sides = ((range(len(declared.students)), "f"), (range(len(declared.students), len(declared.groups)), "f^*"))
         for side, letter in sides:
@@ -113,7 +113,7 @@ class Answers:
         return [r"L = \tfrac12 \sum_o \bigl(\mathrm{E}[(f_{o} - f^*_{o})^2] + \sigma^2\bigr)", error]
 
     def head(self, group: Group, word: str) -> str:
-        """The head of a readout of a group, above a weight; of other numbers the one that is summed over."""
+        """The head of a readout of a group as an index above a weight; for other numbers, the head of the sum."""
         named = next((one.head for one in group.readouts if one.word == word), "")
         return rf"\text{{{named}}}" if named else HEAD
 
@@ -124,7 +124,7 @@ class Answers:
         return self.weight(notation.name(group.named("a")), "i", self.head(group, word))
 
     def slope(self, group: Group, word: str) -> str:
-        """The derivative of the loss by a readout or a number of unit i, as a mean over samples."""
+        """The derivative of the loss with respect to a readout or a number of unit i, as a mean over samples."""
         if self.declared.predictions:
             return rf"\mathrm{{E}}[\partial\ell/\partial {self.number(group, word)}]"
         readout, head = word in group.trained_readouts, self.head(group, word)
@@ -136,7 +136,7 @@ class Answers:
         return rf"\mathrm{{E}}[{front}\partial\ell/\partial f_{{{head}}}\,{inner}]"
 
     def letters(self) -> str:
-        """Return the meaning of letters in the second-order term of several heads, as the rest of its title."""
+        """Return the meaning of letters in the second-order term of several heads, for its title."""
         if self.declared.loss not in ("squared", "correlation"):
             return ""
         teacher = "-b" if self.declared.loss == "squared" else "b"
@@ -144,7 +144,9 @@ class Answers:
         return rf", {weights}, $g_{{im}} = \sum_o a^{{o}}_i g^{{o}}_m$"
 
     def second(self, target: str, slopes: str, kernel: str) -> str:
-        """The second-order term of several heads as a sum over pairs of units, teachers alone of a correlation loss."""
+        """The second-order term of several heads as a sum over pairs of units (only teachers for a correlation
+        loss).
+        """
         one, two = "mn" if self.declared.loss == "squared" else "jl"
         means = rf"\mathrm{{E}}[{slopes}\,\varphi_{one} \varphi_{two}]"
         return rf"{target} = \sum_{{{one},{two}}} g_{{i{one}}} g_{{k{two}}}\,{means} + \sigma^2 g_{{ik}}\,{kernel}"

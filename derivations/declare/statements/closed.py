@@ -1,6 +1,6 @@
 """Closed forms of the pair kernels of a declared model, as exact SymPy expressions of its order parameters.
 
-They are read back from the generated code itself, with numbers made exact, so that a page shows what is evaluated.
+They are parsed from the generated code with exact numbers, so that a page shows the code that is evaluated.
 """
 
 import ast
@@ -20,7 +20,7 @@ from derivations.declare.moments import Program, Tables
 from derivations.declare.rows import Rows
 
 SMALL = 60
-"""Up to this many operations a form is simplified."""
+"""Forms with up to this number of operations are simplified."""
 LETTERS = ("ik", "jl")
 """Indices of two students, of two teachers."""
 
@@ -29,8 +29,8 @@ LETTERS = ("ik", "jl")
 class Forms:
     """The closed forms of one pair of kinds of units, in the symbols of `Names`.
 
-    `mean` is K = E[phi_i phi_k]; `slopes[s, t]` V = E[d_s phi_i d_t phi_k]; `bends[s, r]` W = E[d_s d_r phi_i phi_k],
-    with 2 d phi_i/dq_s added on the diagonal; slopes and bends exist where i is a student.
+    `mean` is K = E[phi_i phi_k]; `slopes[s, t]` is V = E[d_s phi_i d_t phi_k]; `bends[s, r]` is W = E[d_s d_r phi_i
+    phi_k], plus 2 d phi_i/dq_s on the diagonal. Slopes and bends exist only if i is a student.
     """
 
     first: int
@@ -43,7 +43,7 @@ class Forms:
 
 @dataclasses.dataclass
 class Names:
-    """Symbols of order parameters with how LaTeX prints them; `series` holds the S_ab in use by (gates, orders)."""
+    """Symbols of order parameters and their LaTeX; `series` contains the S_ab in use by (gates, orders)."""
 
     rows: Rows
     printed: dict[Any, str] = dataclasses.field(default_factory=dict)
@@ -52,7 +52,7 @@ class Names:
     def overlap(self, one: tuple[int, str, str], two: tuple[int, str, str]) -> Any:
         """The covariance of the fields of two vectors (group, slot, index), an entry of an order parameter.
 
-        On inputs with eigenvalues it is one of S, which the page defines.
+        For inputs with eigenvalues it is an entry of S, which the page defines.
         """
         import sympy
 
@@ -78,7 +78,9 @@ class Names:
         return found
 
     def tex(self, name: str, other: str = "", space: str = "") -> str:
-        """A block's name in LaTeX: its letter (or another), above it groups, slots and eigenspaces if several."""
+        """A block's name in LaTeX: its letter or `other`, with groups, slots and eigenspaces above if there are
+        several.
+        """
         *groups, letter, slots = name.split("_")
         several = not self.rows.single
         above = [rf"\mathrm{{{group}}}" for group in groups] + ([slots] if several else []) + ([space] if space else [])
@@ -101,7 +103,7 @@ class Names:
 
 
 def forms(declared: Declaration, found: Kernels, names: Names) -> list[Forms]:
-    """The closed forms of all pairs of kinds; none where the means have no closed form."""
+    """The closed forms of all pairs of kinds; empty if the means have no closed form."""
     if found.closed:
         return []
     texts, made = dict(found.texts), []
@@ -123,7 +125,7 @@ def forms(declared: Declaration, found: Kernels, names: Names) -> list[Forms]:
 
 
 def alone(names: Names, number: int, shape: Shape) -> Any:
-    """E[phi_i] of a unit of a group of students, which the labels of clusters multiply."""
+    """E[phi_i] of a unit of a group of students, which labels of clusters multiply."""
     import sympy
 
     declared = names.rows.declaration
@@ -200,7 +202,7 @@ def _mean_symbol(entry: tuple[Any, ...], names: Names) -> Any:
 
 
 def tidy(value: Any, names: Names) -> Any:
-    """An expression as it is printed: small ones simplified, those of series by S_ab."""
+    """An expression for printing: short ones simplified, those of series in terms of S_ab."""
     import sympy
 
     value = sympy.sympify(value)
@@ -222,14 +224,14 @@ def tidy(value: Any, names: Names) -> Any:
 
 @functools.cache
 def both_below() -> Any:
-    """Phi_2(h, k, rho) = P(x < h, y < k) of standard normal x, y of correlation rho, as a SymPy function."""
+    """Phi_2(h, k, rho) = P(x < h, y < k) of standard normal x, y with correlation rho, as a SymPy function."""
     import sympy
 
     class Phi_2(sympy.Function):
         nargs = 3
 
         def _latex(self, printer: Any) -> str:
-            # SymPy asks functions to print themselves so.
+            # SymPy calls this method to print the function.
             arguments = [printer._print(e) for e in self.args]  # noqa: SLF001
             return r"\Phi_2\left(" + ", ".join(arguments) + r"\right)"
 
@@ -243,7 +245,7 @@ def both_below() -> Any:
 
 
 class _Exact(ast.NodeTransformer):
-    """Numbers of generated code as exact ones."""
+    """Replaces floating-point numbers of generated code by exact ones."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if not isinstance(node.value, float):
@@ -258,7 +260,7 @@ def _number(value: float) -> Any:
 
 
 def _function(text: str, name: str) -> Callable[..., Any]:
-    """A generated function that takes symbols."""
+    """A generated function that accepts symbols."""
     import sympy
 
     tree = ast.fix_missing_locations(_Exact().visit(ast.parse(text)))
@@ -274,8 +276,8 @@ def _function(text: str, name: str) -> Callable[..., Any]:
 def tilted(moved: bool = False) -> tuple[tuple[str, Any], ...]:
     """I = E[g'(z_i) g'(z_k) g(z_m) g(z_n)], g(z) = erf(z/sqrt 2), as named expressions of the covariance C.
 
-    With `moved` the fields have means mu, and J = E[g'(z_i) g'(z_k) g(z_m)] comes last.  Source: Saad & Solla 1995 for
-    fields without means (`derivations.declare.arcsines`).
+    If `moved` is True the fields have means mu, and J = E[g'(z_i) g'(z_k) g(z_m)] comes last. Source: Saad & Solla 1995
+    for fields without means (`derivations.declare.arcsines`).
     """
     import sympy
 

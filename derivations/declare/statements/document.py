@@ -10,11 +10,11 @@ from derivations.declare.statements.page import Content, Shown, closures, parame
 from derivations.latex import HEAD
 
 WIDE = 78
-"""Characters of a line of a formula, as `width` counts them."""
+"""Maximal width of a line of a formula, in characters as counted by `width`."""
 
 
 def latex(content: Content) -> str:
-    """The document; `pdflatex` takes it as it is."""
+    """The document; `pdflatex` compiles it as it is."""
     declared, writer = content.declared, writer_of(content, tex=True)
     title = notation.escaped(declared.title)
     lines = [HEAD + rf"{{\large\bfseries {title}}}", ""]
@@ -38,12 +38,16 @@ def latex(content: Content) -> str:
     lines += [_math_words(remark) + ".\n" for remark in content.remarks]
     drift, *constrained = writer.drift()
     lines += [r"\textbf{Equations of motion.} The drift of the overlap of student vector $i$ with any vector $u$ is"]
-    lines += [*_display([drift, *constrained]), "so that the order parameters move by", *_display(writer.motion())]
+    lines += [
+        *_display([drift, *constrained]),
+        "so that the equations of motion of the order parameters are",
+        *_display(writer.motion()),
+    ]
     return _closed_document([*lines, *_second(writer, content.tilted)])
 
 
 def fragment(content: Content) -> str:
-    """The equations without a preamble and without words, as one `align*` that an article includes."""
+    """The equations without preamble and text, as one `align*` for an article."""
     writer = writer_of(content, tex=True)
     if content.further:
         return "\n".join(_display(content.further)) + "\n"
@@ -95,7 +99,7 @@ def _paragraph(title: str, text: str) -> str:
 
 
 def _order(content: Content) -> str:
-    """Order parameters as formulas, with the names that they have in a run."""
+    """Order parameters as formulas, with their names in a run."""
     items, at = [], content.rows
     for block in at.blocks:
         (g, r), (h, s) = (
@@ -127,7 +131,7 @@ def _display(formulas: Any) -> list[str]:
 
 
 def broken(formula: str, wide: int = WIDE) -> list[str]:
-    r"""A formula in lines: split at `\quad` and signs outside of all brackets, inside where a part is too wide itself.
+    r"""A formula in lines: split at `\quad` and signs outside all brackets, or inside brackets if a part is too wide.
 
     >>> broken(r"a = b + c - d", 5)
     ['a = b', '+ c', '- d']
@@ -140,13 +144,13 @@ def broken(formula: str, wide: int = WIDE) -> list[str]:
                 lines[-1] = joined
             else:
                 lines.append(piece.strip())
-    if len(lines) > 1:  # brackets that grow cannot be closed in another line
+    if len(lines) > 1:  # growing brackets cannot close in another line
         lines = [line.replace(r"\left", "").replace(r"\right", "") for line in lines]
     return [re.sub(r"\\quad$", "", line) for line in lines]
 
 
 def _parts(formula: str, deepest: int) -> list[str]:
-    """A formula cut before its signs within at most so many brackets, and after `quad` outside of all."""
+    """A formula cut before its signs within at most `deepest` brackets, and after `quad` outside all brackets."""
     found, depth, braces, start = [], 0, 0, 0
     for match in re.finditer(r"\\[a-zA-Z]+|[{}()\[\]]| [+-] ", formula):
         token = match.group()
@@ -160,7 +164,7 @@ def _parts(formula: str, deepest: int) -> list[str]:
 
 
 def width(formula: str) -> int:
-    r"""About how many letters wide a formula is set.
+    r"""Approximate width of a formula in letters.
 
     >>> width(r"\frac{a}{b_{ik}} + \sqrt{x}_{ik}")
     7
@@ -174,7 +178,7 @@ def width(formula: str) -> int:
 
 
 def _flat(formula: str) -> str:
-    """A formula with the wider part of every fraction in its place."""
+    """A formula with every fraction replaced by its wider part."""
     at = formula.find(r"\frac{")
     if at < 0:
         return formula
@@ -184,7 +188,7 @@ def _flat(formula: str) -> str:
 
 
 def _braced(text: str) -> tuple[str, str]:
-    """What the first pair of braces holds, and what follows it."""
+    """The content of the first pair of braces, and the text after it."""
     depth = 0
     for k, sign in enumerate(text):
         depth += (sign == "{") - (sign == "}")
@@ -199,7 +203,7 @@ def _forms(content: Content) -> list[str]:
 
 
 def _form(content: Content, shown: Shown) -> str:
-    """A closed form; one that is too wide for a line as a sum, which can be broken."""
+    """A closed form; one too wide for a line is a sum, which can be broken."""
     import sympy
 
     above = f"^{{{shown.above}}}" if shown.above else ""
@@ -221,7 +225,7 @@ def _form(content: Content, shown: Shown) -> str:
 
 
 def _spread(value: Any, indices: str) -> tuple[Any, dict[Any, Any]]:
-    """A wide form as a sum over one denominator each, its long radicands named for short."""
+    """A wide form as a sum of fractions with one denominator each and abbreviations for long radicands."""
     import sympy
 
     radicands = sorted({e.base for e in value.atoms(sympy.Pow) if e.exp.is_Rational and e.exp.q == 2}, key=str)

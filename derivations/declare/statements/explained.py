@@ -1,4 +1,4 @@
-"""Why the dynamics of a declared model closes or not: which method serves which term, and with what error."""
+"""Reasons that the dynamics of a declared model closes: method and error of each term."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ ROUNDING = "exact to rounding (about 1e-15 of the largest term)"
 
 
 def explained(parameters: Any, tier: str, found: Kernels) -> list[str]:
-    """Sentences: what the dynamics rests on, one line for every kind of mean, and the bound of the worst."""
+    """Sentences: assumptions of the dynamics, one line for every kind of mean, and the bound of the worst."""
     declared: Declaration = parameters.declaration
     if tier == "leading":
         from derivations.declare import leading
@@ -28,7 +28,7 @@ def explained(parameters: Any, tier: str, found: Kernels) -> list[str]:
             "it closes because before students meet each other every overlap grows by itself",
             f"neglected: {leading.NEGLECTED}; {leading.law(k)}",
         ]
-    lines = ["the inputs are Gaussian: every mean depends on the overlaps of the vectors alone"]
+    lines = ["the inputs are Gaussian: every mean depends only on the overlaps of the vectors"]
     lines += _rules(declared)
     if tier == "exact" and on_grid(parameters):
         made = quadrature.nodes(parameters)
@@ -51,7 +51,7 @@ def explained(parameters: Any, tier: str, found: Kernels) -> list[str]:
 
 
 def _rules(declared: Declaration) -> list[str]:
-    """Return why rules and looks close as a gradient does, where there are some."""
+    """Return the reasons that rules and looks close as a gradient does, if there are any."""
     lines = []
     if declared.look is not None:
         lines.append(
@@ -60,7 +60,7 @@ def _rules(declared: Declaration) -> list[str]:
     if declared.rules:
         named = ", ".join(rule.name for rule in declared.rules)
         lines.append(
-            f"{named} move by rules: E[c z] and E[c c] are functions of the overlaps, be c a derivative or not"
+            f"{named} move by rules: E[c z] and E[c c] are functions of the overlaps, even if c is not a derivative"
         )
     if declared.episode is not None:
         lines.append(
@@ -87,7 +87,7 @@ def _pairs(parameters: Any, found: Kernels) -> list[str]:
 
 
 def _kind(declared: Declaration, number: int, parameters: Any) -> str:
-    """What a unit is to the derivation."""
+    """The class of a unit in the derivation."""
     group = declared.groups[number]
     student = number < len(declared.students)
     try:
@@ -105,7 +105,11 @@ def _kind(declared: Declaration, number: int, parameters: Any) -> str:
 
 def _second(parameters: Any, tier: str, found: Kernels) -> list[str]:
     if not found.second and tier == "exact":
-        how = "normal orthants of a tilted law" if parameters.declaration.moved else "arcsines of a tilted covariance"
+        how = (
+            "normal orthants of a tilted distribution"
+            if parameters.declaration.moved
+            else "arcsines of a tilted covariance"
+        )
         how = how if found.tilts else "Isserlis and closed forms"
         if episodes.reads(parameters.declaration):
             return [
@@ -119,7 +123,7 @@ def _second(parameters: Any, tier: str, found: Kernels) -> list[str]:
 
 
 def _measured(parameters: Any, stated: Statement | None) -> str:
-    """The error of the sampled derivative at the start of seed 0, by independent randomisations."""
+    """The error of the sampled derivative at the start of seed 0, from independent randomisations."""
     initial = enter(parameters, None, np.random.default_rng(0))
     error = sampled.relative_error(stated, initial, initial.state)
     told = f"{error:.1e} of the derivative" if error is not None else "all of the derivative"

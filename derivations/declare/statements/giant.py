@@ -1,7 +1,8 @@
-r"""The formulas of a page that say what a giant step does: vectors and numbers after it, with a prime.
+r"""The formulas of a page for a giant step: vectors and numbers after it, marked with a prime.
 
-D_i[u] is the gradient of vector i, with decay and constraint, seen from a vector u.  It lies in the span of all vectors
-but for the noise of the batch, so that two of them have the product sum_ab D_i[a] G^+_ab D_k[b] + E_ik d/B.
+D_i[u] is the inner product with u of the gradient of vector i, with decay and constraint. The gradient lies in the span
+of all vectors, except for the noise of the batch. Hence two gradients have the inner product sum_ab D_i[a] G^+_ab
+D_k[b] + E_ik d/B.
 """
 
 from collections.abc import Iterator
@@ -46,7 +47,7 @@ def motion(writer: "Writer") -> Iterator[str]:
 
 
 def _speed(writer: "Writer", unit: str) -> str:
-    """The factor of the step of a vector, where some have one."""
+    """The factor of the step of a vector, if some vectors have one."""
     declared = writer.declared
     rated = any(declared.rate(group, slot) for group in declared.students for slot in group.slots)
     return rf"r_{unit}\," if rated else ""
@@ -70,7 +71,7 @@ def _velocities(writer: "Writer", above: tuple[str, str], vectors: tuple[str, st
 
 
 def numbers(writer: "Writer", number: tuple[Group, str], factor: str, slope: str) -> list[str]:
-    """The step of a number (group, word) of the units by its slope; `factor` has the minus sign in front."""
+    """The step of a number (group, word) of the units by its slope; `factor` starts with the minus sign."""
     here, stated = writer.answers.number(*number), writer.declared.momentum
     factor = factor.replace("-", "- ", 1)
     if stated is None:

@@ -1,6 +1,6 @@
-"""The formulas of a page that say what inputs are drawn from: eigenvalues, clusters with means, labels.
+"""The formulas of a page for the distribution of inputs: eigenvalues, clusters with means, labels.
 
-Kernels and covariances are those of a cluster c, which they do not name; sums over c stand in front of them.
+Kernels and covariances are those of a cluster c, which they do not show; sums over c precede them.
 """
 
 import dataclasses
@@ -10,9 +10,9 @@ from derivations.declare.declaration import Declaration
 
 @dataclasses.dataclass(frozen=True)
 class Law:
-    """Writes what clusters add to the formulas of a declaration; `space` is the letter of an eigenspace or "".
+    """Writes the terms of clusters in the formulas of a declaration; `space` is the letter of an eigenspace or "".
 
-    `single` says whether every unit has one vector.
+    `single` is True if every unit has one vector.
     """
 
     declared: Declaration
@@ -26,17 +26,17 @@ class Law:
 
     @property
     def mixed(self) -> bool:
-        """Return True if the formulas are other than those of one centred Gaussian."""
+        """Return True unless the formulas are those of one centred Gaussian."""
         return self.several or self.declared.moved or bool(self.label)
 
     @property
     def label(self) -> str:
-        """What labels the samples in the place of a teacher; "" where a teacher does."""
+        """The label of the samples if there is no teacher; "" with a teacher."""
         return "y_{c}" if self.declared.by_cluster else ""
 
     @property
     def eigenvalue(self) -> str:
-        """The variance of the inputs in an eigenspace (of a cluster), as a factor; "" of isotropic ones."""
+        """The variance of the inputs in an eigenspace (of a cluster), as a factor; "" for isotropic inputs."""
         if self.declared.inputs is None:
             return ""
         cluster = "c" if self.declared.varied and self.several else ""
@@ -44,7 +44,7 @@ class Law:
 
     @property
     def average(self) -> str:
-        """What takes the mean over clusters, in front of what is meant."""
+        """The mean over clusters, as a prefix."""
         return r"\sum_c p_{c}\," if self.several else ""
 
     @property
@@ -53,7 +53,7 @@ class Law:
         return "A_{cn}" if self.several else "A_{n}"
 
     def inputs(self) -> tuple[str, str, str]:
-        """Mean and variance of the inputs in an eigenspace, and how their cluster is drawn."""
+        """Mean and variance of the inputs in an eigenspace, and the random choice of their cluster."""
         mean = (
             rf"\sum_n {self.weight} m_n" + (f"^{{({self.space})}}" if self.space else "")
             if self.declared.moved
@@ -91,7 +91,7 @@ class Law:
         return [rf"L = \tfrac12 \mathrm{{E}}[(f - {teacher})^2] + \tfrac12 \sigma^2", error]
 
     def kernels(self) -> list[str]:
-        """The kernels that means of fields and labels need besides."""
+        """The additional kernels for means of fields and labels."""
         slope, above, field = (r"\varphi_i'", "", "") if self.single else (r"\partial_s\varphi_i", "^s", "^{s}")
         lines = []
         if self.declared.moved:
@@ -107,14 +107,14 @@ class Law:
         return lines
 
     def drift(self, right: str, along: str) -> str:
-        """The mean over clusters of a drift, and of the part along their means; `along` is (m_n . u)."""
+        """The mean over clusters of a drift, and of its part along their means; `along` is (m_n . u)."""
         if not self.declared.moved:
             return rf"{self.average}{right}" if self.eigenvalue else rf"{self.average}\bigl({right}\bigr)"
         kappa = r"\kappa_i" if self.single else r"\kappa^s_i"
         return rf"{self.average}\bigl({right} + {kappa} \sum_n {self.weight}\,{along}\bigr)"
 
     def kappa(self) -> list[str]:
-        """The mean derivative of the loss by a field in a cluster."""
+        """The mean derivative of the loss with respect to a field in a cluster."""
         if not self.declared.moved:
             return []
         letter, above = (r"\kappa_i", "") if self.single else (r"\kappa^s_i", "^s")

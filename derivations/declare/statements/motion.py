@@ -1,6 +1,6 @@
 """The formulas of a page: model, loss and equations of motion as sums over units, for every kind of declaration.
 
-They are written once, in LaTeX; a text page has them by `notation.plain`.  D^s_i[u] is the drift of s_i . u.
+They are LaTeX; `notation.plain` converts them for a text page. D^s_i[u] is the drift of s_i . u.
 """
 
 import dataclasses
@@ -17,16 +17,16 @@ from derivations.declare.statements.training import Training
 
 
 def squared(factor: str) -> str:
-    """The square of a factor of the step; "" of none."""
+    """The square of a factor of the step; "" for no factor."""
     return factor.replace(r"\,", r"^2\,")
 
 
 @dataclasses.dataclass(frozen=True)
 class Writer:
-    """Writes the formulas of one declaration; `tex` false leaves expressions and entries as in a file and a run.
+    """Writes the formulas of one declaration; `tex` False keeps expressions and entries as in a file and a run.
 
-    `closed` says whether the page has kernels, in which the rates of readouts and numbers are then written.  Of
-    `changing` values it says how.
+    `closed` is True if the page has kernels, which the rates of readouts and numbers then contain. `changing` lists the
+    schedules.
     """
 
     rows: Rows
@@ -42,7 +42,7 @@ class Writer:
 
     @property
     def single(self) -> bool:
-        """Return True if every unit has one vector, called alike."""
+        """Return True if every unit has one vector with the same name."""
         return self.rows.single
 
     @property
@@ -72,7 +72,7 @@ class Writer:
 
     @property
     def space(self) -> str:
-        """The letter of an eigenspace of the inputs; "" where there is one."""
+        """The letter of an eigenspace of the inputs; "" for isotropic inputs."""
         return "l" if self.rows.stack else ""
 
     @property
@@ -82,7 +82,7 @@ class Writer:
 
     @property
     def total(self) -> str:
-        """What sums over eigenspaces, in front of what is summed."""
+        """The sum over eigenspaces, as a prefix."""
         return r"\sum_l " if self.space else ""
 
     def product(self, one: str, two: str) -> str:
@@ -97,7 +97,7 @@ class Writer:
         return f"{block.name}[{f'{self.space},' if self.space else ''}{i},{j}]"
 
     def covariances(self) -> list[str]:
-        """What the covariances S of the fields are, where the inputs have eigenvalues."""
+        """The definition of the covariances S of the fields, for inputs with eigenvalues."""
         if self.declared.inputs is None:
             return []
         lines, names = [], Names(self.rows)
@@ -117,7 +117,7 @@ class Writer:
         return [*lines, *self.law.centres()]
 
     def inputs(self) -> str:
-        """The law of the inputs."""
+        """The distribution of the inputs."""
         if self.declared.inputs is None:
             return r"x \sim \mathcal{N}(0, I)"
         mean, value, drawn = self.law.inputs()
@@ -128,7 +128,7 @@ class Writer:
                 rf"\text{{ of share }}f_{{l}}{drawn}")  # fmt: skip
 
     def above(self, slots: str) -> str:
-        """Slots above a kernel, where there are several."""
+        """Slots above a kernel, if there are several."""
         return "" if self.single else f"^{{{slots}}}"
 
     def model(self) -> list[str]:
@@ -164,7 +164,7 @@ class Writer:
         ]  # fmt: skip
 
     def kernels(self) -> list[str]:
-        """What the kernels are, and how slopes follow from them."""
+        """The definitions of the kernels and of their slopes."""
         return [*self._kernels(), *self.law.kernels()]
 
     def _kernels(self) -> list[str]:
@@ -186,7 +186,9 @@ class Writer:
         ]
 
     def drift(self) -> list[str]:
-        """The gradient A of a student vector on any vector u, and the drift D that constraint and decay make of it."""
+        """The inner product A of the gradient of a student vector with a vector u, and the drift D after constraint and
+        decay.
+        """
         if self.single:
             s = self.declared.students[0].slots[0]
             student = rf"V_{{ik}}\,{self.product(f'{s}_k', 'u')} + W_{{ik}}\,{self.product(f'{s}_i', 'u')}"
@@ -209,7 +211,7 @@ class Writer:
         return [*self.constrained(self.law.drift(right, self.product("m_n", "u"))), *self.law.kappa()]
 
     def sampled(self) -> list[str]:
-        """The gradient A of one student vector as a mean over samples; then D, and what c is."""
+        """The gradient A of one student vector as a mean over samples; then the drift D and the definition of c."""
         _, own = self.lead("A")
         letter = self.training.letter("i", "s")
         means = rf"\mathrm{{E}}[{letter}\,{self.product('u', 'x')}]"
@@ -223,14 +225,14 @@ class Writer:
         return [*self.constrained(means), by_loss, *rules]
 
     def lead(self, letter: str, on: str = "u") -> tuple[str, str]:
-        """(drift of student vector i on another vector, that student vector)."""
+        """(drift of student vector i along another vector, that student vector)."""
         if self.single:
             above = f"^{{{self.space}}}" if self.space else ""
             return f"{letter}{above}_i[{on}]", f"{self.declared.students[0].slots[0]}_i"
         return f"{letter}^{{s{self.space}}}_i[{on}]" if self.space else f"{letter}^s_i[{on}]", "s_i"
 
     def constrained(self, right: str) -> list[str]:
-        """The gradient, and the drift D that constraint and decay make of it."""
+        """The gradient, and the drift D after constraint and decay."""
         (A, own), (D, _), kind = self.lead("A"), self.lead("D"), self.declared.weights
         rate = r"\lambda" if self.declared.inputs is None else r"\lambda_{\text{decay}}"
         decay = rf" + {rate}\,{self.product(own, 'u')}" if self.decay and kind != "sphere" else ""
@@ -244,13 +246,13 @@ class Writer:
         return [f"{A} = {right}", rf"{D} = {along}{decay},\quad {e} = {own}/|{own}|"]
 
     def summed(self, formula: str) -> str:
-        """The sum over eigenspaces of a formula in l, by another letter."""
+        """The sum over eigenspaces of a formula in l, with another letter for l."""
         if not self.space:
             return formula
         return rf"\bigl(\sum_h {formula.replace('l}', 'h}', 1)}\bigr)"
 
     def motion(self) -> list[str]:
-        """The rates of all order parameters, and what the factors of the step in them are."""
+        """The rates of all order parameters, and the definitions of their step factors."""
         if self.declared.limit == "batch":
             return [*giant.motion(self), *self._scalars(), *self.training.definitions()]
         return [
@@ -261,7 +263,7 @@ class Writer:
         ]
 
     def _rate(self, block: Block) -> str:
-        """The rate of one block, by name of its slots."""
+        """The rate of one block, by the names of its slots."""
         (g, r), (h, s) = self._owner(block.rows.start), self._owner(block.columns.start)
         declared, students = self.declared, len(self.declared.students)
         i, k = "i", "k" if h < students else "n"
@@ -297,7 +299,7 @@ class Writer:
         return next(key for key, start in self.rows.starts.items() if start == row)
 
     def _scalars(self) -> list[str]:
-        """The rates of readouts and of the units' own numbers."""
+        """The rates of readouts and of the units' numbers."""
         lines = []
         for g, word, _ in self.rows.scalars:
             group, closed = self.declared.students[g], self.closed and self.declared.loss in ("squared", "correlation")
@@ -319,7 +321,7 @@ class Writer:
         return of.numbers(self, number, factor, slope)
 
     def _closed_slope(self, group: Group, word: str) -> str:
-        """The derivative of the loss by a readout or a number of unit i, in kernels."""
+        """The derivative of the loss with respect to a readout or a number of unit i, in kernels."""
         readout, weight = word in group.trained_readouts, self.answers.weight
         K = "K" if readout else rf"\partial_{{{notation.name(word)}_i}} K"
         front = "" if readout else rf"{self.answers.front}\,"
@@ -329,12 +331,12 @@ class Writer:
         return rf"{self.law.average}{front}\bigl({first or '-'}{second}\bigr)"
 
     def speed(self, g: int, word: str) -> str:
-        """The factor of the step of a slot or a number of a group of students; "" where it has none."""
+        """The factor of the step of a slot or a number of a group of students; "" for none."""
         name = self.declared.rate(self.declared.groups[g], word).removeprefix("rate_")
         return rf"r_{{{notation.name(name)}}}\," if name else ""
 
     def held(self) -> list[str]:
-        """What the slopes of kernels in the units' own numbers are."""
+        """The slopes of kernels in the units' numbers."""
         groups = self.declared.students
         moving = [(groups[g], word) for g, word, _ in self.rows.scalars if self.declared.moves(groups[g], word)]
         words = [word for group, word in moving if word not in group.trained_readouts]
@@ -345,7 +347,7 @@ class Writer:
         ]
 
     def letters(self) -> str:
-        """What stands in the second-order term, as the rest of its head."""
+        """The meaning of letters in the second-order term, for its title."""
         over = ", $g_m = a_m$ for a student and $-b_m$ for a teacher" if self.declared.loss == "squared" else ""
         if self.declared.several:
             over = self.answers.letters()

@@ -8,7 +8,7 @@ UPRIGHT = {
     "erf": r"\operatorname{erf}", "exp": r"\exp", "log": r"\log", "cos": r"\cos", "sin": r"\sin", "tanh": r"\tanh",
     "probit": r"\Phi", "logistic": r"\operatorname{logistic}",
 }  # fmt: skip
-"""Functions of expressions that have a sign of their own; others are upright words."""
+"""Functions of expressions that have a LaTeX command; others are upright words."""
 RATE = r"\frac{\mathrm{d}}{\mathrm{d}t} "
 """The sign of a rate."""
 BINDING = {"+": 1, "-": 1, "*": 2, "/": 2, "^": 3}
@@ -24,7 +24,7 @@ PLAIN = (
     (r"\lambda_{1}", "eigenvalue"), ("f_{l}", "share[l]"), ("f_h", "share[h]"), ("x^{(l)}", "x"),
     (r"\tilde c", "c~"), (r"\sim", "~"), (r"\epsilon", "noise"), ("^*", "*"), (r"\,", " "),
 )  # fmt: skip
-"""LaTeX of formulas and what stands for it in text."""
+"""LaTeX of formulas and its plain-text replacements."""
 
 
 def plain(formula: str) -> str:
@@ -43,7 +43,7 @@ def plain(formula: str) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""A user's text as LaTeX sets it literally.
+    r"""A user's text escaped for LaTeX.
 
     >>> escaped("a_i^2 & 5 %")
     'a\\_i\\^{}2 \\& 5 \\%'
@@ -67,7 +67,7 @@ def name(word: str) -> str:
 
 
 def expression(tree: Tree, binding: int = 0) -> str:
-    r"""An expression in LaTeX; slots stand for the values of their projections.
+    r"""An expression in LaTeX; a slot represents the value of its field.
 
     >>> from derivations.declare.grammar import read
     >>> expression(read("logistic(beta*v)*He(3, w)"))

@@ -22,14 +22,14 @@ from derivations.declare.tiers import on_grid, settled
 
 WIDTH = 110
 LONGEST = 400
-"""A closed form of more operations is in the Python page alone."""
+"""Closed forms with more operations appear only in the Python page."""
 BRIEF = 60
-"""Of slopes that have more operations than this, only the rule by which they follow is shown."""
+"""For slopes with more operations than this, the page shows only the rule that derives them."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """A closed form: its name as (letter, slots above, indices), its SymPy expression."""
+    """A closed form: its name as (letter, slots above, indices), and its SymPy expression."""
 
     letter: str
     above: str
@@ -39,9 +39,9 @@ class Shown:
 
 @dataclasses.dataclass(frozen=True)
 class Content:
-    """All that a page says; formulas are those of `Writer`, closed forms in the symbols of `names`.
+    """The content of a page; formulas are those of `Writer`, closed forms in the symbols of `names`.
 
-    Without `kernels` the motion stands as means over samples: of tier sampled, of rules and of looks.
+    Without `kernels` the equations contain means over samples: for tier sampled, rules and looks.
     """
 
     parameters: Any
@@ -107,7 +107,7 @@ def _leading(parameters: Any, tier: str) -> tuple[str, ...]:
 
 
 def _shown(parameters: Any, found: Any, names: closed.Names) -> tuple[tuple[Shown, ...], tuple[str, ...]]:
-    """The closed forms that a page holds, and remarks on those left out."""
+    """The closed forms of a page, and remarks on omitted ones."""
     declared: Declaration = parameters.declaration
     shown: list[Shown] = []
     seen: dict[Any, str] = {}
@@ -119,16 +119,16 @@ def _shown(parameters: Any, found: Any, names: closed.Names) -> tuple[tuple[Show
         mark = ",".join(group for group in groups if group)
         size = form.mean.count_ops()
         if size > BRIEF and kinds in seen:
-            remarks.append(f"K_{form.indices} is the same function as {seen[kinds]}, of the overlaps of its own pair")
+            remarks.append(f"K_{form.indices} is the same function as {seen[kinds]}, at the overlaps of this pair")
         elif size > LONGEST:
-            remarks.append(f"K_{form.indices} has {size} operations: it is in the Python page")
+            remarks.append(f"K_{form.indices} has {size} operations: see the Python page")
         else:
             seen[kinds] = f"K_{form.indices}"
             shown.append(Shown("K", mark, form.indices, form.mean))
         single = names.rows.single
         for letter, parts in (("V", form.slopes), ("W", form.bends)):
             for slots, value in parts.items():
-                along = letter == "W" and slots[0] == slots[1]  # what a projection removes
+                along = letter == "W" and slots[0] == slots[1]  # the part that a projection removes
                 taken = along and declared.weights != "free" and declared.inputs is None
                 if value.count_ops() <= BRIEF and not taken:
                     above = ",".join(x for x in (mark, "" if single else "".join(slots)) if x)
@@ -137,7 +137,7 @@ def _shown(parameters: Any, found: Any, names: closed.Names) -> tuple[tuple[Show
 
 
 def _alone(parameters: Any, names: closed.Names) -> Iterator[Shown]:
-    """The closed forms of the means of units alone, where clusters have labels."""
+    """The closed forms of the means of single units, if clusters have labels."""
     declared: Declaration = parameters.declaration
     if not declared.by_cluster:
         return
@@ -147,7 +147,7 @@ def _alone(parameters: Any, names: closed.Names) -> Iterator[Shown]:
 
 
 def closures(content: Content) -> list[str]:
-    """What the symbols S_ab of series gates and Phi_2 are, as formulas."""
+    """The definitions of the symbols S_ab of series gates and of Phi_2, as formulas."""
     gates = list(dict.fromkeys((value[0], value[1]) for value in content.names.series.values()))
     lines = []
     for number, (one, two) in enumerate(gates):
@@ -176,7 +176,7 @@ def closures(content: Content) -> list[str]:
 
 
 def _gate(kind: str, slope: str) -> str:
-    """A series gate of its slope, as a formula."""
+    """A series gate with its slope, as a formula."""
     inner = "z" if slope == "1" else f"{notation.expression(grammar.read(slope), 2)}\\,z"
     return rf"\operatorname{{{kind}}}({inner})"
 
@@ -207,7 +207,7 @@ def text(content: Content) -> str:
 
 
 def writer_of(content: Content, *, tex: bool) -> Writer:
-    """What writes the formulas of a page."""
+    """The writer of the formulas of a page."""
     decay = content.parameters.decay is None or content.parameters.decay > 0
     changing = schedules.active(content.parameters)
     return Writer(content.rows, tex=tex, decay=decay, closed=content.kernels, changing=changing)
@@ -236,7 +236,7 @@ def _section(title: str, lines: Any) -> list[str]:
 
 
 def units(declared: Declaration) -> list[str]:
-    """The units as they were typed."""
+    """The units as the user wrote them."""
     found = []
     for number, group in enumerate(declared.groups):
         who = "student" if number < len(declared.students) else "teacher"
@@ -246,7 +246,7 @@ def units(declared: Declaration) -> list[str]:
 
 
 def stated(content: Content) -> list[str]:
-    """The conventions on which such codes differ, and what time is."""
+    """The conventions on which such codes differ, and the meaning of the time."""
     declared = content.declared
     lines = [f"{key}: {value}" for key, value in conventions(content.parameters).items()]
     lines.append(f"time: {clock(declared)}")

@@ -1,4 +1,4 @@
-"""The formulas of a page that say how training proceeds: rules, memories, rates, and values that change."""
+"""The formulas of a page for training: rules, memories, rates, and schedules."""
 
 import dataclasses
 
@@ -14,9 +14,9 @@ NAMED = r"\tilde c"
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """Writes what rules, memories and schedules add to the formulas of a declaration.
+    """Writes the terms of rules, memories and schedules in the formulas of a declaration.
 
-    `single` says whether every unit has one vector; `changing` are the schedules in force.
+    `single` is True if every unit has one vector; `changing` are the schedules in use.
     """
 
     declared: Declaration
@@ -24,7 +24,7 @@ class Training:
     changing: tuple[Schedule, ...]
 
     def rules(self) -> list[str]:
-        """The coefficients that rules state, and what they are made of."""
+        """The coefficients of rules, and their definitions."""
         lines, words = [], set()
         for group in self.declared.students:
             for word in self.declared.ruled(group):
@@ -65,12 +65,12 @@ class Training:
         ]
 
     def letter(self, unit: str, slot: str) -> str:
-        """The coefficient by which a vector moves: that of a look has a tilde."""
+        """The coefficient of a vector; with looks it has a tilde."""
         above = "" if self.single else f"^{slot}"
         return f"{NAMED if self.declared.look is not None else 'c'}{above}_{unit}"
 
     def looks(self) -> list[str]:
-        """The fields after virtual steps, and the move."""
+        """The fields after virtual steps, and the update."""
         look = self.declared.look
         if look is None:
             return []
@@ -95,7 +95,7 @@ class Training:
         return steps
 
     def definitions(self) -> list[str]:
-        """Definitions of the factors of the step, and of the numbers of training that change in time."""
+        """Definitions of the factors of the step, and of the time-dependent numbers of training."""
         letters = {"step": r"\eta", "noise": r"\sigma", "decay": r"\lambda"}
         if self.declared.inputs is not None:
             letters["decay"] = r"\lambda_{\text{decay}}"
@@ -127,11 +127,11 @@ class Training:
         return lines
 
     def _memory(self, name: str, rate: str) -> str:
-        """The motion of a memory, or its step."""
+        """The rate of a memory, or its step."""
         return f"{name}' = {name} + {rate}" if self.declared.limit == "batch" else f"{RATE}{name} = {rate}"
 
     def squares(self) -> list[str]:
-        """What the squared gradients are that memories read."""
+        """The definitions of the squared gradients in memories."""
         lines = []
         for name in memory.of_squares(self.declared):
             over = "trained vectors" if name == memory.SQUARE else name.removeprefix(f"{memory.SQUARE}_")

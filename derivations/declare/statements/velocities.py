@@ -1,4 +1,4 @@
-r"""The formulas of a page that momentum changes: the factor of a fixed beta, and the motion of velocities \nu."""
+r"""The formulas of a page with momentum: the factor of a constant beta, and the motion of velocities \nu."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -14,24 +14,24 @@ FACTOR = r"(1 - \beta)"
 
 
 def is_fixed(declared: Declaration) -> bool:
-    """Return True for a momentum beta, which changes the step alone."""
+    """Return True for a constant momentum beta, which changes only the step."""
     return declared.momentum is not None and not declared.inertial
 
 
 def term(writer: "Writer", above: str, i: str, on: str) -> str:
-    """The motion of a student vector, without its step, seen from another vector: D_i[u], or of its velocity."""
+    """The drift of a student vector, without its step, along another vector: D_i[u], or that of its velocity."""
     return rf"(\nu{above}_{i}\cdot {on})" if writer.declared.timed else f"D{above}_{i}[{on}]"
 
 
 def step(declared: Declaration, text: str) -> str:
-    """Return eta: the step, over 1 - beta where momentum is fixed."""
+    """Return eta: the step, over 1 - beta if momentum is constant."""
     return rf"({text})/{FACTOR}" if is_fixed(declared) else text
 
 
 def numbers(writer: "Writer", number: tuple[Group, str], factor: str, slope: str) -> list[str]:
     """The motion of a number (group, word) of the units by its slope, and of its velocity.
 
-    `factor` has the minus sign in front.
+    `factor` starts with the minus sign.
     """
     left = f"{RATE}{writer.answers.number(*number)}"
     if not writer.declared.timed:
@@ -41,7 +41,7 @@ def numbers(writer: "Writer", number: tuple[Group, str], factor: str, slope: str
 
 
 def motion(writer: "Writer") -> Iterator[str]:
-    """The motion of velocities, and what beta or tau is."""
+    """The motion of velocities, and the definition of beta or tau."""
     declared = writer.declared
     if is_fixed(declared):
         changing = any(one.name == "step" for one in writer.changing)

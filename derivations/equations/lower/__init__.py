@@ -1,4 +1,4 @@
-"""Lowering: from a statement to a program, in passes that can be looked at one by one."""
+"""Lowering: from a statement to a program, in passes that can be inspected one by one."""
 
 from derivations.equations.lower.pipeline import lower
 

@@ -1,10 +1,10 @@
-"""Pass 1: sums, means, kernels and softmax factors become definitions of their own.
+"""Pass 1: sums, means, kernels and softmax factors become separate definitions.
 
     x[i] = a[i] sum_r b[r] (c[i, r] + d[r])   becomes   sum_x[i] = sum_r b[r] c[i, r],   sum_x2 = sum_r b[r] d[r],
                                                         x[i] = a[i] (sum_x[i] + sum_x2)
 
-A sum is taken term by term, so that factors without the index stand outside, and a sum over several indices is
-contracted one index at a time where that costs fewer operations.
+A sum is split into terms, so that factors without the index are outside. A sum over several indices is contracted one
+index at a time if that costs fewer operations.
 """
 
 import itertools
@@ -29,15 +29,15 @@ from derivations.equations.program import (
 from derivations.statement import Definition, Kernel, Statement, function, indices_of, key_of, sp
 
 LONG = 60
-"""Operations of a kernel of one function above which it is evaluated by itself, and for mirrored pairs once."""
+"""A kernel of one function with more operations is evaluated separately, and once for mirrored pairs."""
 NAMED_AFTER = (sp.exp, sp.log, sp.erf, sp.tanh, sp.asin, sp.sin, sp.cos, sp.Piecewise)
-"""Functions that a part of a formula is named after; the others are called "part"."""
+"""Functions from which a part of a formula gets its name; other parts are called "part"."""
 
 
 class Lift:
     """The definitions of a statement, in order of use, with equal parts defined once.
 
-    With `shortcuts` an array that has one is made by its loops and not by its formula.
+    With `shortcuts` an array with loops is computed by these and not by its formula.
     """
 
     def __init__(self, statement: Statement, ranges: Ranges, shortcuts: bool = False) -> None:
@@ -78,7 +78,7 @@ class Lift:
             self.kernels.append(definition)
 
     def _stacked(self, value: Any, axes: tuple[Any, ...]) -> Any:
-        """The value with axes that are orders of a kernel written out: the sum over k of delta_ik times the value at k.
+        """The value with axes that are orders of a kernel expanded: the sum over k of delta_ik times the value at k.
 
         The formulas differ from order to order; each of them becomes an array over the other axes.
         """
@@ -94,21 +94,21 @@ class Lift:
         return sp.Add(*terms)
 
     def rate(self, target: Any, rate: Any, meaning: str) -> Output:
-        """Add the rate of a component, and say which array holds it."""
+        """Add the rate of a component, and record its array."""
         self.prefix, axes = key_of(target), tuple(indices_of(target))
         name = self.fresh(f"d_{self.prefix}")
         self.place(name, axes, rate, meaning)
         return Output(self.prefix, axes, name)
 
     def wanted(self, target: Any, value: Any, meaning: str = "") -> Output:
-        """Add a number or an array that is wanted, like the loss or an observable."""
+        """Add a requested number or array, such as the loss or an observable."""
         self.prefix, axes = key_of(target), tuple(indices_of(target))
         made = self.fresh(self.prefix)
         self.place(made, axes, value, meaning)
         return Output(self.prefix, axes, made)
 
     def place(self, name: str, axes: tuple[Any, ...], value: Any, meaning: str) -> None:
-        """Define name[axes] = value; a value that is one sum alone needs no second name."""
+        """Define name[axes] = value; a value that is a single sum needs no second name."""
         before = len(self.items)
         value = self.lift(value, axes)
         last = self.items[-1] if len(self.items) > before else None
@@ -120,7 +120,7 @@ class Lift:
             self.items.append(Define(name, axes, value, meaning=meaning))
 
     def lift(self, expression: Any, scope: tuple[Any, ...]) -> Any:
-        """The expression with its sums and kernels named; `scope` are the indices that are bound where it stands."""
+        """The expression with its sums and kernels named; `scope` are the bound indices of its place."""
         key = (sp.sympify(expression), scope)
         if key not in self._lifted:
             self._lifted[key] = self._lift(*key)
@@ -152,7 +152,7 @@ class Lift:
     def _sum(self, e: Any, scope: tuple[Any, ...]) -> Any:
         over, body = [limit[0] for limit in e.limits], e.function
         for i in [i for i in over if i.name in self._orders]:
-            # The index is a degree or an order: the formula differs from term to term, so that it is written out.
+            # The index is a degree or an order: the formula differs from term to term, so the sum is expanded.
             over.remove(i)
             body = sp.Add(*(body.xreplace({i: sp.Integer(k)}) for k in self.ranges.values(i)))
         if not over:
@@ -166,7 +166,7 @@ class Lift:
         return self.lift(body, scope)
 
     def _mean(self, e: Any, scope: tuple[Any, ...]) -> Any:
-        """The mean over a uniform law, as the sum over Gauss-Legendre nodes that the statement says."""
+        """The mean over a uniform distribution, as the sum over Gauss-Legendre nodes of the statement."""
         body, variable = e.args
         low, high, count = self.statement.laws[variable.name]
         node = sp.Idx("node", count)
@@ -185,7 +185,7 @@ class Lift:
         return value
 
     def _kernel(self, name: str, kernel: Kernel, arguments: Any, scope: tuple[Any, ...]) -> Any:
-        """The value of a kernel at its arguments, each of them named once; orders are whole numbers."""
+        """The value of a kernel at its arguments, with a name for each argument; orders are whole numbers."""
         lifted = [self.named(self.lift(a, scope), scope) for a in arguments]
         orders = dict(zip(kernel.arguments[: kernel.orders], lifted, strict=False))
         value = kernel.values[name].xreplace(orders)
@@ -195,7 +195,7 @@ class Lift:
         return self.lift(value.xreplace(rest), scope)
 
     def _series(self, name: str, value: Any, kernel: Kernel, arguments: list[Any]) -> Any:
-        """sum_s c_s x^s over infinitely many s: its coefficients are constants, the sum is a function of its own."""
+        """sum_s c_s x^s over infinitely many s: its coefficients are constants, the sum is a separate function."""
         s, x = value.limits[0][0], kernel.arguments[-1]
         label = "_".join([name, *map(str, arguments[:-1])])
         if label not in self._taken:
@@ -205,9 +205,9 @@ class Lift:
         return series(sp.Symbol(label), arguments[-1])
 
     def _softmax(self, e: Any, scope: tuple[Any, ...]) -> Any:
-        """w_m exp(x_m)/sum_l w_l exp(x_l), with the largest x subtracted, which float64 needs.
+        """w_m exp(x_m)/sum_l w_l exp(x_l), with the largest x subtracted, against overflow of float64.
 
-        With weights w it is the largest x of those above 0; the others may be larger by any number.
+        With weights w it is the largest x of the positive weights; other x may be larger by any number.
         """
         above = [f for f in e.args if isinstance(f, sp.exp)]
         below = [f for f in e.args if isinstance(f, sp.Pow) and f.exp == -1 and isinstance(f.base, sp.Sum)]
@@ -232,7 +232,7 @@ class Lift:
         return sp.Mul(mine / total, *rest)
 
     def total(self, body: Any, over: tuple[Any, ...], scope: tuple[Any, ...]) -> Any:
-        """The sum of a body without sums: factors that do not depend on an index stand outside."""
+        """The sum of a body without sums: factors that do not depend on an index are outside."""
         groups: dict[Any, list[Any]] = {}
         for term in sp.Add.make_args(body):
             inside = [f for f in sp.Mul.make_args(term) if indices_in(f) & set(over)]
@@ -246,7 +246,7 @@ class Lift:
         return sp.Add(*parts)
 
     def _contracted(self, terms: list[Any], over: tuple[Any, ...], scope: tuple[Any, ...]) -> Any:
-        """A sum over several indices, the cheapest first where a factor does not depend on it."""
+        """A sum over several indices, the cheapest first if a factor does not depend on it."""
         if len(terms) > 1 or len(over) == 1:
             return self.define(sp.Add(*terms), over, scope)
         factors = sp.Mul.make_args(terms[0])
@@ -266,11 +266,11 @@ class Lift:
         return self.define(terms[0], over, scope)
 
     def named(self, e: Any, scope: tuple[Any, ...]) -> Any:
-        """The entry of an array that holds a composite expression; a leaf as it is."""
+        """The entry of an array with a composite expression; a leaf is returned unchanged."""
         return e if is_leaf(e) or self.flat else self.define(e, (), scope)
 
     def define(self, value: Any, over: tuple[Any, ...], scope: tuple[Any, ...], reduction: Any = "sum") -> Any:
-        """The entry of an array that holds a sum, a maximum or a part of a formula; equal ones are defined once."""
+        """The entry of an array with a sum, a maximum or a part of a formula; equal ones are defined once."""
         free = indices_in(value)
         axes = tuple(dict.fromkeys(i for i in scope if i in free and i not in over))
         places = {i: sp.Idx(f"_{k}", (i.lower, i.upper)) for k, i in enumerate((*axes, *over))}
@@ -286,7 +286,7 @@ class Lift:
         return next((type(f).__name__.lower() for f in found), "part")
 
     def fresh(self, name: str) -> str:
-        """A name that nothing has yet."""
+        """A name that is not yet used."""
         candidates = itertools.chain([name], (f"{name}{k}" for k in itertools.count(2)))
         chosen = next(n for n in candidates if n not in self._taken)
         self._taken.add(chosen)
@@ -294,12 +294,12 @@ class Lift:
 
 
 def is_long(kernel: Kernel) -> bool:
-    """Return True for a kernel of so many operations that it is evaluated by itself."""
+    """Return True for a kernel with so many operations that it is evaluated separately."""
     return sum(operations(sp.sympify(value)) for value in kernel.values.values()) > LONG
 
 
 def written_out(statement: Statement) -> frozenset[str]:
-    """Names of the indices that are degrees or orders somewhere: an exponent, or the order of a kernel or of He."""
+    """Names of the indices that are a degree or an order somewhere: an exponent, or the order of a kernel or of He."""
     names: set[str] = set()
     values = [e.rate for e in statement.equations]
     for d in statement.arrays:

@@ -1,7 +1,7 @@
 """Pass: kernels of several functions become one evaluation at all their index tuples, mirrored pairs once.
 
-Two experts i and j exchange their roles when the pair (j, i) is taken in place of (i, j): the arguments of the kernel
-are then those of (i, j) in another order, and so are its functions.  Half of the pairs are enough.
+Two experts i and j exchange their roles if the pair (j, i) replaces (i, j): the arguments of the kernel are then those
+of (i, j) in another order, and so are its functions. Half of the pairs are therefore enough.
 """
 
 import dataclasses
@@ -16,16 +16,18 @@ from derivations.equations.program import Item, Pairs, Program, Ranges, Use, ser
 from derivations.statement import Definition, Kernel, in_order, indices_of, key_of, sp
 
 EQUAL = 1e-12
-"""Two functions that agree so well at a random point are the same; others differ there by a part of their size."""
+"""Two functions that agree to this accuracy at a random point are equal; others have a relative difference of order
+1.
+"""
 
 
 def gather_pairs(program: Program, lift: Lift, symmetric: frozenset[str]) -> Program:
-    """Replace definitions by kernels of several functions with `Pairs`; `symmetric` arrays are their own transposes."""
+    """Replace definitions by kernels of several functions with `Pairs`; `symmetric` arrays equal their transposes."""
     groups: dict[str, list[Definition]] = {}
     kernels: dict[str, Kernel] = {}
     changing = {name for item in program.body for name in item.writes}
     for definition in lift.kernels:
-        # Arrays made of constants alone are made once, in the set-up.
+        # Arrays of constants are computed once, in the set-up.
         if definition.kernel is not None and changing.issuperset(map(key_of, definition.targets)):
             groups.setdefault(definition.kernel.name, []).append(definition)
             kernels[definition.kernel.name] = definition.kernel
@@ -48,7 +50,7 @@ def gather_pairs(program: Program, lift: Lift, symmetric: frozenset[str]) -> Pro
 
 
 def ordered(body: list[Item]) -> tuple[Item, ...]:
-    """The items so that each comes after those that write what it reads, in their order otherwise."""
+    """The items in an order such that each comes after the items that it depends on; otherwise in their order."""
     waiting, done = list(body), frozenset()
     pending = frozenset().union(*(item.writes for item in body))
     out: list[Item] = []
@@ -82,9 +84,9 @@ def _mirrored(
     arguments: tuple[Any, ...],
     symmetric: frozenset[str],
 ) -> tuple[int, ...] | None:
-    """For every function the one that has its value at (j, i); functions that are missing are appended to `values`.
+    """For every function, the function with its value at (j, i); missing functions are appended to `values`.
 
-    None where the arguments at (j, i) are not those at (i, j) in another order.
+    None unless the arguments at (j, i) are those at (i, j) in another order.
     """
     if len(axes) < 2 or (axes[-2].lower, axes[-2].upper) != (axes[-1].lower, axes[-1].upper):
         return None
@@ -112,9 +114,9 @@ def _mirrored(
 
 
 def _equal(one: Any, two: Any) -> bool:
-    """Return True if two functions agree at a random point; a series is a number of its own there.
+    """Return True if two functions agree at a random point; a series is an independent number there.
 
-    Symbols that are above 0, such as variances, are drawn above 1, and all others below 1/2: covariances are less.
+    Positive symbols, such as variances, are drawn above 1, and all others below 1/2, because covariances are smaller.
     """
     draw = random.Random(1)
     atoms = sorted(one.atoms(series) | two.atoms(series), key=str)

@@ -1,4 +1,4 @@
-"""The passes in order, and what each of them leaves."""
+"""The passes in order, and the program after each of them."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -25,12 +25,12 @@ def lower(
 ) -> dict[str, Program]:
     """The program of the rates of a statement, of its loss, or of its observables, at numbers of its constants.
 
-    It is given after every pass, by the name of the pass.
+    The result contains the program after every pass, by the name of the pass.
 
-    `symmetric` are components of the state that are symmetric matrices.  The last program is the one that is compiled;
-    all of them have the same values.  `along` asks for derivatives: prefixes of the names of directions, with the
-    constants that each direction has components for (`derivations.equations.tangent`).  With `shortcuts`, arrays are
-    made by the loops that they have beside their formulas; these have no derivatives.
+    `symmetric` are components of the state that are symmetric matrices. The last program is compiled; all of them have
+    the same values. `along` requests derivatives: prefixes of the names of directions, with the constants that each
+    direction has components for (`derivations.equations.tangent`). With `shortcuts`, arrays are computed by their
+    loops, if they have any, and not by their formulas; loops have no derivatives.
     """
     ranges = Ranges(numbers, statement.terms)
     lift = Lift(statement, ranges, shortcuts and not along)
@@ -65,7 +65,7 @@ def lower(
 
 
 def split(statement: Statement, items: list[Item], outputs: set[str]) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """Items that depend on constants alone, and the others; outputs belong to the body."""
+    """Items that depend only on constants, and the others; outputs belong to the body."""
     changing = {key_of(v.target) for v in statement.state}
     setup, body = [], []
     for item in items:
@@ -78,7 +78,7 @@ def split(statement: Statement, items: list[Item], outputs: set[str]) -> tuple[t
 
 
 def drop_unread(program: Program) -> Program:
-    """The program without items that nothing reads."""
+    """The program without items that no other item uses."""
     read = set(program.output_names)
     body: list[Item] = []
     for item in reversed(program.body):

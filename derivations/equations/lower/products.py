@@ -1,9 +1,9 @@
 """Pass: sums over one index of products of two matrices become products of matrices, as few as possible.
 
     x[i, j] = sum_r a[i, r] b[r, j] + 3 sum_l c[i, l] d[j, l]     [a, 3c] times [b; d^T]
-    y[i, k] = sum_r a[i, r] e[r, k]                               the same left matrix: e stands beside b
+    y[i, k] = sum_r a[i, r] e[r, k]                               the same left matrix: e is next to b
 
-Sums with common left matrices stand side by side, those with the same right matrices on top of each other.
+Sums with common left matrices are side by side, those with the same right matrices below each other.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from derivations.equations.program import Define, Item, Product, Program, Rows, 
 from derivations.statement import in_order, key_of, sp
 
 LEAST = 64
-"""Multiplications from which on a product of matrices is faster than loops."""
+"""Number of multiplications above which a product of matrices is faster than loops."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,13 +66,13 @@ def find_products(program: Program, lift: Lift, symmetric: frozenset[str]) -> Pr
 
 
 def _inserted(body: list[Item], product: Product) -> list[Item]:
-    """The items with a product behind the last of those that it reads."""
+    """The items with a product inserted after the last item that it depends on."""
     after = max((k + 1 for k, item in enumerate(body) if item.writes & product.reads), default=0)
     return [*body[:after], product, *body[after:]]
 
 
 def terms_of(d: Define, program: Program) -> list[Term]:
-    """The terms of a sum of products of two matrices, or none."""
+    """The terms of a sum of products of two matrices; empty for any other sum."""
     if len(d.axes) != 2 or len(d.over) != 1 or d.reduction != "sum" or program.ranges.volume(d.domain) < LEAST:
         return []
     (i, j), (r,), found = d.axes, d.over, []
@@ -92,10 +92,10 @@ def terms_of(d: Define, program: Program) -> list[Term]:
 def _joined(
     item: Define, sums: dict[str, list[Term]], reads: Counter[str], lift: Lift
 ) -> tuple[Define, list[Total], set[str]]:
-    """A formula with one name for the sums of products that are added in it, these, and the names that they had."""
+    """A formula with one name for its sums of products, these sums, and their former names."""
     totals: list[Total] = []
     gathered: set[str] = set()
-    # A matrix and its transpose: both are read.
+    # A matrix and its transpose: both are used.
     entries = Counter(key_of(x) for x in item.value.atoms(sp.Indexed))
 
     def go(e: Any) -> Any:
@@ -113,7 +113,7 @@ def _joined(
         if not mine:
             return e.func(*map(go, e.args))
         terms = sorted((t for _, some in mine for t in some), key=lambda t: str(t.left))
-        scale = terms[-1].number  # the same for sums of the same left matrices, whatever stands before them
+        scale = terms[-1].number  # the same for sums of the same left matrices, with any earlier items
         name = lift.fresh(f"products_{item.name}")
         terms = [dataclasses.replace(t, number=t.number / scale) for t in terms]
         totals.append(Total(name, (item.axes[0], item.axes[1]), tuple(terms)))
@@ -150,7 +150,7 @@ def _stacked(totals: Iterable[Total], symmetric: frozenset[str]) -> list[Product
 def _product(
     axis: Any, numbers: dict[Any, Any], members: list[Total], symmetric: frozenset[str]
 ) -> tuple[Any, Product]:
-    """One group as a product, with a key that is the same for groups of the same right matrices in the same places."""
+    """One group as a product, with a key that is equal for groups of the same right matrices in the same places."""
 
     def text(total: Total, term: Term | None) -> str:
         if term is None:

@@ -1,4 +1,4 @@
-"""Passes: constants are made once, costly functions at their own indices, cheap parts stand where they are read.
+"""Passes: constants are computed once, costly functions only at their indices, cheap parts where they are used.
 
 Every pass takes a `Program` and returns one.
 """
@@ -27,15 +27,17 @@ from derivations.statement import expm1, indices_of, key_of, log1p, sp
 COSTLY = (sp.exp, sp.log, expm1, log1p, sp.erf, sp.tanh, sp.asin, sp.sin, sp.cos, series)
 """Functions that take longer than ten multiplications."""
 STORED = 8192
-"""A constant array of more numbers is made again where it is read: that is faster than reading it from memory."""
+"""Larger constant arrays are computed again at every use, which is faster than reading them from memory."""
 SHORT = 3
-"""A part of so many operations at most is evaluated wherever it is read."""
+"""Parts with at most this number of operations are evaluated at every use."""
 FEW, READ = 6, 3
-"""A matrix of so many operations an entry, read so often, is evaluated where it is read: storing it takes longer."""
+"""Matrices with at most this number of operations per entry and uses are evaluated at each use: storing takes
+longer.
+"""
 
 
 def fold_constants(program: Program, lift: Lift) -> Program:
-    """Move parts that depend on constants alone to the set-up.
+    """Move parts that depend only on constants to the set-up.
 
     x[i] = (a + b) y[i] becomes part_x = a + b, in the set-up, and x[i] = part_x y[i].
     """
@@ -77,14 +79,16 @@ def _folded(e: Any, fixed: Callable[[Any], bool], name: Callable[[Any], Any]) ->
 
 
 def _defined(lift: Lift, e: Any, item: Define) -> tuple[Any, list[Item]]:
-    """The entry that holds a part of an item's formula, and the definitions that this adds."""
+    """The entry with a part of an item's formula, and the additional definitions."""
     lift.prefix, lift.items = item.name, []
     found = lift.define(e, (), item.domain)
     return found, lift.items
 
 
 def hoist(program: Program, lift: Lift) -> Program:
-    """Give costly functions arrays of their own where their formula has more indices, or where several have them."""
+    """Define separate arrays for costly functions, if their formula has more indices or several formulas contain
+    them.
+    """
     counts: Counter[Any] = Counter()
     for item in program.body:
         if isinstance(item, Define):
@@ -126,14 +130,14 @@ def _anonymous(e: Any, item: Define) -> Any:
 
 
 def inline(program: Program) -> Program:
-    """Put short parts into the formulas that read them, and long arrays that one sum reads into that sum."""
+    """Substitute short parts into the formulas that use them, and long arrays into the only sum that uses them."""
     taken = {
         name for item in program.body if not isinstance(item, Define) for name in item.reads
     } | program.output_names
-    # The engine takes the argument of a series from a place.
+    # The engine reads the argument of a series from memory.
     at = {x.args[1] for item in program.body if isinstance(item, Define) for x in item.value.atoms(series)}
     taken |= frozenset().union(*map(names_in, at))
-    # A sum that is a product of matrices stays one.
+    # A sum that is a product of matrices is not changed.
     taken |= frozenset().union(
         *(item.reads for item in program.body if isinstance(item, Define) and terms_of(item, program))
     )
@@ -157,7 +161,7 @@ def inline(program: Program) -> Program:
 
 
 def _same_volume(program: Program, item: Define) -> bool:
-    """Return True if the only reader has no more points than the array, so that nothing is evaluated twice."""
+    """Return True if the only user has no more points than the array, so that each point is evaluated once."""
     reader = next(r for r in program.body if item.name in r.reads)
     return isinstance(reader, Define) and program.ranges.volume(reader.domain) <= program.ranges.volume(item.axes)
 
@@ -172,9 +176,9 @@ def _replaced(value: Any, gone: dict[str, Define]) -> Any:
 
 
 def narrow(program: Program, lift: Lift) -> Program:
-    """Put matrices that are read entry by entry, a few times, into their readers; their diagonals become vectors.
+    """Substitute matrices into formulas that use single entries, a few times; their diagonals become vectors.
 
-    A gradient seen from all vectors, say, is a matrix of which each equation reads one entry and the diagonal.
+    An example is a gradient along all vectors: each equation uses one entry and the diagonal.
     """
     body = list(program.body)
     for item in [item for item in body if isinstance(item, Define)]:

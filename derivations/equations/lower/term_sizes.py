@@ -1,4 +1,4 @@
-"""The size of a sum whose terms cancel, by which its rounding is judged (`derivations.equations.rounding`)."""
+"""The size of a sum whose terms cancel, which determines its rounding error (`derivations.equations.rounding`)."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from derivations.statement import sp
 
 
 def size_of(e: Any) -> Any:
-    """The sum of the sizes of all terms of an expression, those inside its sums taken one by one.
+    """The sum of the absolute values of all terms of an expression, including the terms of its sums one by one.
 
     >>> n, x, y = sp.Symbol("n", integer=True), sp.IndexedBase("x"), sp.Symbol("y")
     >>> size_of(sp.Sum(x[sp.Idx("i", n)], sp.Idx("i", n)) - 2 * y)

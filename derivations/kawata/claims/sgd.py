@@ -147,7 +147,7 @@ def sandwich(lab: Any, point: Mapping[str, Any], seed: int, rate: float = 0.8) -
 
 
 def finite_step(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -> float:
-    """How far the mean contraction of one step, E[1/sqrt(1 + h^2 |g|^2)] - 1, is from -h^2 D/2, at h^2 d = 1e-8.
+    """Deviation of the mean contraction of one step, E[1/sqrt(1 + h^2 |g|^2)] - 1, from -h^2 D/2, at h^2 d = 1e-8.
 
     The next term, (3/8) h^4 E|g|^4, has tails of degree twenty: at h^2 d = 1e-6 its mean over n samples came out
     between 0.01 and 0.05 of the first, by the seed.

@@ -1,4 +1,4 @@
-"""The tiers of system `kawata`, one file each: their statements, and the equations that follow."""
+"""The tiers of system `kawata`, one file each: their statements and equations."""
 
 import dataclasses
 
@@ -36,7 +36,7 @@ def phase1(parameters: Parameters, tier: str) -> Statement:
 
 
 def ungated(exact: Statement, stage: str, why: str) -> Statement:
-    """Tier `gated` where it is the exact flow."""
+    """Tier `gated` if it equals the exact flow."""
     rule = f"Here tier gated is the exact flow, since {why}."
     return dataclasses.replace(exact, name=f"kawata, {stage}, gated", rules=(*exact.rules, rule))
 
@@ -44,19 +44,17 @@ def ungated(exact: Statement, stage: str, why: str) -> Statement:
 def phase3(parameters: Parameters, tier: str) -> Statement:
     """The statement of stage phase3 for its page.
 
-    Raises `UsageError` for tier gated with neurons of different activations, which the printed files cannot say.
+    Raises `UsageError` for tier gated with neurons of different activations, which the printed files do not support.
     """
     if tier == "gated" and parameters.routing == "gate" and parameters.signs:
-        raise UsageError(
-            "the page is for neurons of one activation: leave out signs=true, whose neurons have their own"
-        )
+        raise UsageError("the page is for neurons of one activation: omit signs=true, with which activations differ")
     return retraining(parameters, tier)
 
 
 def retraining(parameters: Parameters, tier: str) -> Statement:
-    """`gated`, or a tier of stage phase1 with the shares of the clusters that the gate leaves.
+    """`gated`, or a tier of stage phase1 with shares of the clusters that follow from the gate.
 
-    The latter is to leading order in the gate's overlaps.
+    The latter is exact to leading order in the gate's overlaps.
     """
     if tier == "gated" and parameters.routing == "gate":
         from derivations.kawata.tiers import gated

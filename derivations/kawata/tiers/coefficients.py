@@ -34,7 +34,7 @@ DISTRIBUTION = Kernel("Phi", (T,), {"Phi": (1 + sp.erf(T / sp.sqrt(2))) / 2}, no
 
 
 def coefficients(p: Parameters, low: int) -> tuple[Kernel, ...]:
-    """The kernel alpha and those that it needs, for orders from `low` on; for polynomials of each neuron powers."""
+    """The kernel alpha and the kernels in it, for orders from `low` on; powers for polynomials of each neuron."""
     if p.signs:
         return (MONOMIAL,)
     phi, below, root = DENSITY["phi"](T), DISTRIBUTION["Phi"](T), sp.sqrt(sp.factorial(ORDER))
@@ -65,7 +65,7 @@ def coefficients(p: Parameters, low: int) -> tuple[Kernel, ...]:
 
 
 def shifted(p: Parameters, order: Any, t: Any) -> Any:
-    """alpha_order(t) of neuron j: the kernel, or with `signs` the series of the neuron's own polynomial."""
+    """alpha_order(t) of neuron j: the kernel, or with `signs` the series of the neuron's polynomial."""
     if not p.signs:
         return alpha(order, t)
     ratio = sp.sqrt(sp.factorial(order + TERM) / sp.factorial(order))
@@ -88,7 +88,7 @@ def constants(p: Parameters) -> tuple[Named, ...]:
 
 
 def bind(initial: Initial) -> dict[str, Any]:
-    """The numbers of those constants."""
+    """The numbers of these constants."""
     p, rows = initial.parameters, np.atleast_2d(initial.constants["sigma"])
     if p.activation != "polynomial":
         return {}
@@ -96,7 +96,7 @@ def bind(initial: Initial) -> dict[str, Any]:
 
 
 def padded(rows: np.ndarray) -> np.ndarray:
-    """Coefficients (.., degrees), then zeros for the degrees that a series of any order reads."""
+    """Coefficients (.., degrees), followed by zeros for the degrees in a series of any order."""
     return np.pad(rows, [*[(0, 0)] * (rows.ndim - 1), (0, 2 * MOST_DEGREE + 4)])
 
 

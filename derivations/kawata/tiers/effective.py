@@ -1,4 +1,4 @@
-"""Tier `effective` as a statement: the exact flow, less what the normalisation of a finite step takes from it."""
+"""Tier `effective` as a statement: the exact flow with the contraction by the normalisation of a finite step."""
 
 import dataclasses
 from typing import Any
@@ -56,19 +56,19 @@ LOW, SPAN, FIELD, WEIGHT, LOCAL_LABEL, LABEL, LENGTH, MOMENT = map(
 )
 slope = function("slope")
 VALIDITY = (
-    "the mean of SGD with steps of size eta while h^2 |g|^2 is small, h = eta/J (times 1/M in Phase I): its relative "
-    "error is (3/4) h^2 E|g|^4/E|g|^2, and d h^2 below 1e-4 was seen to be enough"
+    "the mean of SGD with steps of size eta while h^2 |g|^2 is small, h = eta/J (times 1/M in Phase I): its "
+    "relative error is (3/4) h^2 E|g|^4/E|g|^2, and d h^2 below 1e-4 was sufficient in tests"
 )
 NEGLECTS = (
     "higher orders in the step size, and the spread of the replicas (S), which changes the mean of nonlinear quantities"
 )
 SMALL = sp.Rational(1, 10**8)
 EDGE = 9
-"""The density of z beyond is left out where the activation is relu."""
+"""Largest |z| of the normal density for activation relu."""
 
 
 def slopes(p: Parameters) -> tuple[Kernel, ...]:
-    """sigma'(t); none for polynomials of each neuron's own."""
+    """sigma'(t); empty for polynomials of each neuron."""
     if p.signs:
         return ()
     phi = DENSITY["phi"](T)
@@ -89,17 +89,17 @@ def polynomial_slope(coefficient: Any, t: Any) -> Any:
 
 
 def over(numerator: Any, length: Any) -> Any:
-    """A coordinate along an axis, 0 where the axis has no length."""
+    """A coordinate along an axis, 0 if the axis has length 0."""
     return sp.Piecewise((numerator / length, sp.Gt(length, SMALL)), (0, True))
 
 
 def root(square: Any) -> Any:
-    """The square root of what rounding can make negative."""
+    """The square root of a number that only rounding can make negative."""
     return sp.sqrt(sp.Max(square, 0))
 
 
 def coordinates(p: Parameters) -> tuple[Definition, ...]:
-    """Local task, global task and mean in an orthonormal pair e1, e2 off the neuron."""
+    """Local task, global task and mean in an orthonormal pair e1, e2 orthogonal to the neuron."""
     zero = sp.Integer(0)
     kx, kn, xn = (zero,) * 3 if p.orthogonal else (GRAM["kx"][C1], GRAM["kn"][C1, C1], GRAM["xn"][C1])
     k, x, v, at = KAPPA[J, C1], XI[J], NU[J, C1], (J, C1)
@@ -127,7 +127,7 @@ def nodes(p: Parameters) -> tuple[tuple[Definition, ...], Any]:
     value = W0[R] * SPAN[at] * DENSITY["phi"](z) * (A[J] * slope_at(z + shift)) ** 2
     found = (
         Definition((LOW[at],), sp.Max(-EDGE, -shift), "the kink of relu"),
-        Definition((SPAN[at],), sp.Max(LOW[at] + 1, EDGE) - LOW[at], "from there on the density is taken"),
+        Definition((SPAN[at],), sp.Max(LOW[at] + 1, EDGE) - LOW[at], "upper end of the density"),
         Definition((z,), LOW[at] + SPAN[at] * Z0[R], "points of the neuron's field"),
         Definition((WEIGHT[J, C1, R],), value, "(a sigma')^2 times the weight of a point"),
     )
@@ -135,7 +135,7 @@ def nodes(p: Parameters) -> tuple[tuple[Definition, ...], Any]:
 
 
 def moment(p: Parameters) -> tuple[Definition, ...]:
-    """D_2: the mean square of a routed sample's gradient, by nodes in the three fields that the label needs."""
+    """D_2: the mean square of a routed sample's gradient, by nodes in the three fields of the label."""
     local = BETA[C1, K] if p.orthogonal else LOCAL[C1, K]
     remote = S[C1] * GAMMA[K] if p.orthogonal else REMOTE[C1, K]
     outer, z = nodes(p)
@@ -161,7 +161,7 @@ def moment(p: Parameters) -> tuple[Definition, ...]:
 
 
 def tables(p: Parameters) -> dict[str, str]:
-    """NumPy code of nodes and weights, as `moments.nodes` has them."""
+    """NumPy code of nodes and weights, as in `moments.nodes`."""
     hermite = "np.polynomial.hermite_e.hermegauss({})[{}]"
     found = {"z_0": hermite.format("outer", 0), "w_0": hermite.format("outer", 1) + " / np.sqrt(2 * np.pi)"}
     if p.activation == "relu":
@@ -175,7 +175,7 @@ def tables(p: Parameters) -> dict[str, str]:
 
 
 def constants(p: Parameters, softmax: float) -> tuple[Named, ...]:
-    """What the contraction needs beside the constants of the exact flow."""
+    """Additional constants of the contraction, beside those of the exact flow."""
     table = tables(p)
     where = "between 0 and 1 (Gauss, Legendre)" if p.activation == "relu" else "of the normal law (Gauss, Hermite)"
     return (
@@ -201,7 +201,7 @@ def bind(initial: Initial, softmax: float) -> dict[str, Any]:
 
 
 def statement(p: Parameters, softmax: float) -> Statement:
-    """The exact flow less (eta/2)(1/J^2) sum_c (P_c pi^2/C) D_c m."""
+    """The exact flow minus (eta/2)(1/J^2) sum_c (P_c pi^2/C) D_c m."""
     found = flow.statement(p, "exact")
     pull, gradient = Base("Gamma"), function("g")
     value = ETA * SOFTMAX / (2 * J_SIZE**2 * C) * sp.Sum(SHARE[J, C1] * MOMENT[J, C1], C1)
@@ -210,7 +210,7 @@ def statement(p: Parameters, softmax: float) -> Statement:
         *found.definitions,
         *slopes(p),
         *moment(p),
-        Definition((pull[J],), value, "what normalising after a step of size eta takes from every overlap"),
+        Definition((pull[J],), value, "contraction of every overlap by the normalisation after a step of size eta"),
     )
     equations = tuple(
         Equation(e.target, e.rate - pull[J] * e.target, "Lemma C.7, with the second order in the step")

@@ -1,6 +1,6 @@
 """The flow of every neuron on its 2 C + 1 overlaps as a statement: exact, the paper's, and the tiers R1, R2, R4.
 
-The potential is typed; its gradient follows by the calculus of indices and Stein's rule.
+The potential is written explicitly; its gradient follows by the calculus of indices and Stein's rule.
 """
 
 from typing import Any
@@ -68,7 +68,7 @@ VALID = {
         "the global task, and all interactions of different clusters",
     ),
 }
-"""Where the tiers with the state of every neuron hold, and what they neglect."""
+"""Validity of the tiers with the state of every neuron, and their neglected terms."""
 
 
 def lowest(p: Parameters) -> int:
@@ -100,7 +100,7 @@ def potential(p: Parameters, c: Any, tier: str) -> Any:
 
 
 def constants(p: Parameters) -> tuple[Named, ...]:
-    """Sizes, second layer and biases, links, and where the frame is not orthonormal its Gram matrix."""
+    """Sizes, second layer and biases, links, and the frame's Gram matrix if the frame is not orthonormal."""
     found = [
         Named(N, "neurons followed", 40),
         Named(C, "clusters", p.C),
@@ -156,7 +156,7 @@ def bind(initial: Initial) -> dict[str, Any]:
 
 
 def turned(p: Parameters) -> dict[str, Any]:
-    """The gradient in the frame: G g, which is g where the frame is orthonormal."""
+    """The gradient in the frame: G g, which is g for an orthonormal frame."""
     if p.orthogonal:
         return {"kappa": BY_KAPPA[J, C1], "xi": BY_XI[J], "nu": BY_NU[J, C1]}
     e, g = C2, GRAM
@@ -169,7 +169,7 @@ def turned(p: Parameters) -> dict[str, Any]:
 
 
 def radial(tier: str) -> Definition | None:
-    """R: the part of the gradient along the neuron, which the projection on the sphere takes out."""
+    """R: the part of the gradient along the neuron, which the projection on the sphere removes."""
     c, e = C1, C2
     if tier == "R2":
         return None

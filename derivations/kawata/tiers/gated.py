@@ -9,11 +9,11 @@ mean of (kappa d_1 + om d_2)^i F (Price), so that with B_jn = E[d^j sigma(w.z + 
 
     U = (a/CJ) sum_c sum_{j,n} sqrt((j+n)!)/(j! n!) (beta_{j+n} kappa^j om_c^n + s gamma_{j+n} xi^j om_g^n) B_jn
 
-which is finite for links of finite degree, also where the triple Hermite series of the specification (its section 3.8)
-is infinite.  d_t and d_tau raise an index of B by one, and d_q raises both (Price): the gradient of the potential
-follows by these rules and by the calculus of indices.  The flow closes on 2C + 2 overlaps.
+which is finite for links of finite degree, even if the triple Hermite series of the specification (its section 3.8) is
+infinite. d_t and d_tau raise an index of B by one, and d_q raises both (Price): the gradient of the potential follows
+by these rules and by the calculus of indices. The flow closes on 2C + 2 overlaps.
 
-Loops fill the table of means B beside its formulas (`derivations.kawata.gated_loops`).
+Loops compute the table of means B in place of its formulas (`derivations.kawata.gated_loops`).
 """
 
 from collections.abc import Mapping
@@ -71,7 +71,7 @@ from derivations.statement import (
 )
 
 ALWAYS = 60.0
-"""tau of a gate that vanishes, which is always open."""
+"""tau of a zero gate, which is always open."""
 TILT, OMEGA, CHI, MU, TAU, BY_TILT = map(Base, ("tilt", "omega", "chi", "mu", "tau", "U_tilt"))
 MEANS, NEAR, FAR, INVERSE, ROOT = map(Base, ("B_g", "W_l", "W_g", "per_m", "root_m"))
 POWERS = {x: Base(f"p_{x.name}") for x in (KAPPA, XI, OMEGA, CHI)}
@@ -85,7 +85,7 @@ smooth, part, opened = function("G"), function("S_v"), function("F_g")
 
 
 def _decided(x: Any, at: int) -> Any:
-    """d B_mn by t, tau and q."""
+    """d B_mn with respect to t, tau and q."""
     raised = {3: (1, 0), 4: (0, 1), 5: (1, 1)}.get(at)
     return decided(x[0] + raised[0], x[1] + raised[1], *x[2:]) if raised else None
 
@@ -94,12 +94,12 @@ decided = function("mean_g", _decided)
 
 
 def sigma(p: Parameters, order: Any) -> Any:
-    """The coefficient of a degree of a polynomial activation, the neuron's own with `signs`."""
+    """The coefficient of a degree of a polynomial activation, that of the neuron with `signs`."""
     return SIGMA[J, order] if p.signs else SIGMA[order]
 
 
 def smoothed(p: Parameters) -> tuple[Kernel, ...]:
-    """G_n(s, r) = d^n/ds^n E[sigma(r Z + s)], with the kernels that it needs."""
+    """G_n(s, r) = d^n/ds^n E[sigma(r Z + s)], with the kernels in it."""
     s, r, n = SHIFT, SPREAD, ORDER
     needed: tuple[Kernel, ...] = ()
     if p.activation == "relu":
@@ -178,7 +178,7 @@ def table(p: Parameters) -> Definition:
 
 
 def potential(c: Any) -> Any:
-    """U_j: the mean of y times the neuron's output on the samples that its gate lets in, clusters summed over c."""
+    """U_j: the mean of y times the neuron's output on samples for which its gate is open, summed over clusters c."""
     i, k = ALONG, ACROSS
     local = NEAR[c, i + k] * monomial(i, KAPPA[J, c]) * POWERS[OMEGA][J, c, k]
     remote = FAR[c, i + k] * monomial(i, XI[J]) * POWERS[CHI][J, k]
@@ -187,10 +187,10 @@ def potential(c: Any) -> Any:
 
 
 def by_tables(e: Any) -> Any:
-    """Return the expression with powers and means read from their tables.
+    """Return the expression with powers and means replaced by entries of their tables.
 
-    Where a derivative has lowered the power of a neuron, the sum over i begins at 1: then i is replaced by i + 1, which
-    adds terms above the degree of the links, whose coefficients are 0.
+    If a derivative lowers the power of a neuron, the sum over i begins at 1. Then i is replaced by i + 1, which adds
+    terms above the degree of the links, whose coefficients are 0.
     """
 
     def raised(total: Any) -> Any:
@@ -205,17 +205,17 @@ def by_tables(e: Any) -> Any:
 
 
 def padded(p: Parameters) -> int:
-    """The length of a table of links that is read up to degree 2 p + 1, as zeros beyond p."""
+    """The length of a table of links with zeros from degree p + 1 to 2 p + 1."""
     return 2 * degree(p) + 2
 
 
 def longest(p: Parameters) -> int:
-    """The length of the table of a polynomial activation, read as zeros beyond its degree."""
+    """The length of the table of a polynomial activation, with zeros beyond its degree."""
     return 3 * len(activation_series(p)) + 2 * degree(p) + 6
 
 
 def constants(p: Parameters) -> tuple[Named, ...]:
-    """Those of the exact flow with longer tables, and what is fixed of the neurons' gates."""
+    """Constants of the exact flow with longer tables, and the constant part of the neurons' gates."""
     i, long = sp.Idx("i", 2 * DEGREE + 2), "np.pad({}, [*[(0, 0)] * {}, (0, degree + 1)])"
     found: list[Named] = []
     for c in flow.constants(p):
@@ -281,13 +281,13 @@ def tilt(initial: Initial) -> np.ndarray:
 
 
 def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Deviations from what the exact flow preserves: unit ball, overlaps of at most 1, and a loss that only falls."""
+    """Deviations from properties of the exact flow: unit ball, overlaps of at most 1, and a decreasing loss."""
     excess = float(max(0.0, np.abs(state["tilt"]).max(initial=0.0) - 1.0))
     return {**population.invariants(initial, state), "tilt_excess": excess}
 
 
 def equations(p: Parameters) -> tuple[Equation, ...]:
-    """dm/dt = G g - m R in the frame and the direction of the own gate."""
+    """dm/dt = G g - m R in the frame and the direction of the neuron's gate."""
     at = "Algorithm 1, Phase III; the closed form is ours"
     own = {"kappa": OMEGA[J, C1], "xi": CHI[J], "nu": MU[J, C1]}
     targets = {"kappa": KAPPA[J, C1], "xi": XI[J], "nu": NU[J, C1]}

@@ -1,4 +1,4 @@
-"""Tier R3: a global task whose clusters cancel, alone: xi and the difference of two means, at leading order."""
+"""Tier R3: only a global task whose clusters cancel, with xi and the difference of two means, at leading order."""
 
 import functools
 from collections.abc import Mapping

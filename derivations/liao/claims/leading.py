@@ -75,7 +75,7 @@ def lemma_6(lab: Any, point: Mapping[str, Any], seed: int, drop: bool = False) -
 
 
 def lemma_7(lab: Any, point: Mapping[str, Any], seed: int, sign: int = 1) -> dict[str, float]:
-    """What is left of the compiled flow beyond the lemma's terms when every overlap is of size eps (unit norms).
+    """Difference between the compiled flow and the lemma's terms if every overlap is of size eps (unit norms).
 
     The experts' overlap moves by -9 (lambda_ij5 + lambda_ji5)(1 - I2_ij^2); the lemma as printed has no such term.
     """

@@ -68,7 +68,7 @@ def drops(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def dead_removed(lab: Any, point: Mapping[str, Any], seed: int, apart: bool = False) -> float:
-    """How many experts of anti-aligned pairs pruning removes after the flow from the random initialisation.
+    """Number of experts of anti-aligned pairs that pruning removes after the flow from the random initialisation.
 
     `apart` drops the kernel between the two experts of such a pair (control).
     """

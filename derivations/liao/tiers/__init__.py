@@ -22,7 +22,7 @@ def statement(parameters: Parameters, tier: str) -> "Statement":
 
 
 def _relevant(parameters: Parameters) -> Parameters:
-    """The parameters with defaults for those that no statement depends on: runs of a sweep share theirs."""
+    """The parameters with defaults for those that no statement depends on, so that runs of a sweep share statements."""
     default = Parameters()
     others = ("d", "init", "tier", "prune_samples", "renormalise")
     return dataclasses.replace(parameters, **{name: getattr(default, name) for name in others})
@@ -30,7 +30,7 @@ def _relevant(parameters: Parameters) -> Parameters:
 
 @functools.lru_cache(maxsize=64)
 def _equations(parameters: Parameters, tier: str) -> Equations:
-    from derivations.equations.tier import equations_of  # which loads SymPy
+    from derivations.equations.tier import equations_of  # this import loads SymPy
 
     return equations_of(_statement(parameters, tier))
 

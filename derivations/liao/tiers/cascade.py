@@ -1,4 +1,4 @@
-"""Tier cascade: each greedily matched pair alone, gamma2' = (p p!/b^2) S00 gamma2^(p-1) (1 - gamma2^2)."""
+"""Tier cascade: each greedily matched pair independently, gamma2' = (p p!/b^2) S00 gamma2^(p-1) (1 - gamma2^2)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -45,7 +45,7 @@ def aligned(p: Parameters) -> tuple[Kernel, Kernel]:
 
 
 def statement(p: Parameters) -> Statement:
-    """Each greedily matched pair alone.  Source: equation (5)."""
+    """The equations of each greedily matched pair without the others. Source: equation (5)."""
     pair, slopes = aligned(p)
     router, expert, lam1, lam5 = GAMMA1[L], GAMMA2[L], Base("lam1")[L], Base("lam5")[L]
     rates = ((router, A, lam1), (expert, B, lam5))
@@ -106,5 +106,5 @@ def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, f
 
 
 def summarise_pairs(initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """The headline numbers, a matched pair being the only student of its teacher."""
+    """The headline numbers, if each matched student is the only student of its teacher."""
     return summarise(initial, {**run, **{name: run[name][None, :] for name in ("T_gamma1", "T_gamma2")}})

@@ -1,11 +1,12 @@
 """Tier exact: the Gram flow, from gradients in vectors and a table of inner products.
 
-Two gradient vectors and the table are typed; the seven equations follow (`derivations.indexed.dot`).  The flow needs no
-approximation: it is exact at every d, for every teacher Gram matrix and all norms, and its cost does not depend on d.
+Two gradient vectors and the table are written explicitly; the seven equations follow (`derivations.indexed.dot`). The
+flow needs no approximation: it is exact at every d, for every teacher Gram matrix and all norms, and its cost does not
+depend on d.
 
 1. The pair kernel K of two experts is a polynomial in their overlaps (`kernels`; Lemma 1).
 2. The loss is a sum of pair kernels, L = (1/2) sum K_ir - sum K_ij* + (1/2) sum K_j*l* (Section 3).
-3. Its derivatives by the overlaps are the five lambdas of Section 4 and Appendix A.3.
+3. Its derivatives with respect to the overlaps are the five lambdas of Section 4 and Appendix A.3.
 4. A unit vector moves along its gradient projected on the sphere, at the rate 1/norm^2 (equation (10), corrected).
 """
 
@@ -122,7 +123,7 @@ def products(energy: Kernel) -> tuple[Definition, ...]:
 
 
 def gradients(p: int) -> dict[str, Any]:
-    """The gradients of the loss by the unit vectors v_i and w_i, as combinations of vectors."""
+    """The gradients of the loss with respect to the unit vectors v_i and w_i, as combinations of vectors."""
     lam, hat = [x[I, R] for x in LAM], [x[I, L] for x in HAT]
 
     def by(own: Any, first: Any, second: Any) -> Any:
@@ -134,15 +135,21 @@ def gradients(p: int) -> dict[str, Any]:
 
 
 def definitions(p: int, slopes: Any, grad: Mapping[str, Any]) -> tuple[Definition, ...]:
-    """Lambdas of all pairs, what an expert's own vectors do to each other, and gradients seen from the vectors."""
+    """Lambdas of all pairs, interactions of the two vectors of an expert, and inner products of gradients with
+    vectors.
+    """
     push = p * sp.Sum(LAM[1][I, R], R) - p * sp.Sum(HAT[1][I, L], L)
     vectors = {"v": V[J], "w": W[J]}
     return (
         Definition(tuple(x[I, R] for x in LAM), STUDENT, "pairs of students", slopes),
         Definition(tuple(x[I, L] for x in HAT), TEACHER, "a student and a teacher", slopes),
-        Definition((A[I],), push, "how an expert's own two vectors push each other"),
+        Definition((A[I],), push, "interaction of the two vectors of an expert"),
         *(
-            Definition((P[x + y][I, J],), dot(grad[x], vectors[y], PRODUCTS), "gradients seen from the vectors")
+            Definition(
+                (P[x + y][I, J],),
+                dot(grad[x], vectors[y], PRODUCTS),
+                "inner products of the gradients with the vectors",
+            )
             for x in "vw"
             for y in "vw"
         ),
@@ -150,7 +157,7 @@ def definitions(p: int, slopes: Any, grad: Mapping[str, Any]) -> tuple[Definitio
 
 
 def own(x: str, other: Any, overlap: Any) -> Any:
-    """-(P_x . other - (P_x . x) overlap)/norm^2, the motion of vector x_i seen from another vector."""
+    """-(P_x . other - (P_x . x) overlap)/norm^2, the inner product of the motion of vector x_i with another vector."""
     return -(other - P[x + x][I, I] * overlap) / NORMS[x][I] ** 2
 
 

@@ -18,7 +18,7 @@ S = function("S", lambda x, at: S(x[0] + 1, x[1] + 1, x[2]) if at == 3 else None
 
 
 class PairKernels(NamedTuple):
-    """The definitions that a tier needs before its equations, in their order."""
+    """The definitions before the equations of a tier, in their order."""
 
     coefficients: Definition
     correlation: Kernel
@@ -27,7 +27,7 @@ class PairKernels(NamedTuple):
 
 
 def terms(p: Parameters) -> dict[str, int]:
-    """Where the series of the gate is cut: so that it leaves 1e-14 of every S_pq on [-1, 1].
+    """Order at which the series of the gate is truncated: the error of every S_pq on [-1, 1] is then at most 1e-14.
 
     Raises `UsageError` for a gate so steep that its series does not reach that.
     """
@@ -43,7 +43,8 @@ def coefficients(p: Parameters) -> Definition:
     beta, w, Z = sp.Rational(str(p.temperature)), sp.Symbol("w"), sp.Symbol("Z")
     sign, root = (-1) ** sp.floor(N / 2), sp.loggamma(N + 1) / 2
     if p.gate == "logistic":
-        # (beta w)^n/sqrt(n!) as an exponential: both leave the range of float64 where the product does not.
+        # (beta w)^n/sqrt(n!) as an exponential, because each factor can leave the range of float64 when the product
+        # does not.
         power = sp.exp(N * sp.log(beta * w) - (beta * w) ** 2 / 2 - root)
         odd = sign * sp.Integral(power / sp.sinh(sp.pi * w), (w, 0, sp.oo))
     else:
@@ -71,7 +72,7 @@ def pair_energy(degree: int) -> Any:
 
 
 def derivatives(degree: int) -> dict[str, Any]:
-    """lambda_1 .. lambda_5: the derivatives of K over the degrees that they bring down."""
+    """lambda_1 .. lambda_5: the derivatives of K divided by the degrees that differentiation produces."""
     K = pair_energy(degree)
     by = {"Lam1": (RHO, 1), "Lam2": (Z11, degree), "Lam3": (Z21, degree), "Lam4": (Z12, degree), "Lam5": (G, degree**2)}
     return {name: K.diff(variable) / factor for name, (variable, factor) in by.items()}
@@ -90,7 +91,7 @@ def grouped(expression: Any) -> Any:
 
 @functools.cache
 def polynomials(degree: int) -> dict[str, Any]:
-    """K and lambda_1 .. lambda_5, grouped for a reader; made once for a degree, which takes a second."""
+    """K and lambda_1 .. lambda_5, grouped for a reader; cached for each degree, because they take a second."""
 
     def derive() -> dict[str, str]:
         made = {"K": grouped(pair_energy(degree)), **{name: grouped(x) for name, x in derivatives(degree).items()}}
@@ -129,7 +130,7 @@ FAMILIES = (("gamma", r"\gamma", "γ"), ("zeta", r"\zeta", "ζ"), ("I", "I", "I"
 
 
 def notation() -> dict[str, tuple[str, str]]:
-    """The paper's symbols of the names."""
+    """The paper's symbols for the names."""
     families = (*FAMILIES, ("hat", r"\hat\lambda", "λ̂"))
     found = {f"{x}{y}": (rf"{t}^{{({y})}}", f"{u}{UP[y]}") for x, t, u in families for y in UP}
     found |= {f"T{y}": (rf"I^{{*({y})}}", f"I*{UP[y]}") for y in "123"}

@@ -1,7 +1,7 @@
-"""Tier linear: the exact Gram flow linearised where every student has found its teacher, overlap by overlap.
+"""Tier linear: the exact Gram flow linearised at the optimum, at which every student equals its teacher.
 
 The squared distance D2 = sum |v_i - v*_i|^2 + |w_i - w*_i|^2 = sum (2 - 2 gamma1_ii) + (2 - 2 gamma2_ii) is linear in
-the overlaps, so that its rate 2 (c_1 - c_3) appears exactly.
+the overlaps, so that its rate 2 (c_1 - c_3) is exact.
 """
 
 from typing import Any
@@ -60,7 +60,7 @@ start["gamma1"], start["gamma2"] = 0.9 * np.eye(m), 0.8 * np.eye(m)"""
 
 
 def at_optimum(degree: int) -> dict[str, Any]:
-    """The second derivatives of K where a pair is recovered (rho = g = 1, all z = 0), as sums of S_pq(1)."""
+    """The second derivatives of K for a recovered pair (rho = g = 1, all z = 0), as sums of S_pq(1)."""
     K = pair_energy(degree)
     place = {G: 1, RHO: 1} | dict.fromkeys(OVERLAPS, 0)
 
@@ -76,7 +76,7 @@ def at_optimum(degree: int) -> dict[str, Any]:
 
 
 def apart(i: Any, j: Any, gamma: Any, overlap: Any) -> Any:
-    """Return the distance of the overlap of two students from that of the teachers that they have found."""
+    """Return the distance of the overlap of two students from that of their recovered teachers."""
     return overlap[I, J] - sp.Sum(MATCH[i, L] * gamma[j, L], L)
 
 
@@ -103,7 +103,7 @@ def rates(v: Any, w: Any, kappa: Any) -> dict[Any, Any]:
 
 
 def definitions(values: dict[str, Any], numbers: dict[str, Any]) -> list[Definition]:
-    """The derivatives of K at the optimum, and what an expert's own overlaps do to each other."""
+    """The derivatives of K at the optimum, and the interactions of an expert's overlaps."""
     found = [Definition((numbers[n],), x, "derivatives of K at the optimum") for n, x in values.items() if x != 0]
     for name, x in (("alpha", "v"), ("beta", "w")):
         first, second, third = (numbers[f"{name}_{n}"] for n in (1, 2, 3))
@@ -120,10 +120,10 @@ def statement(p: Parameters) -> Statement:
     return Statement(
         tier="linear",
         name="liao, linear",
-        title="the Gram flow linearised where every student has found its teacher",
+        title="the Gram flow linearised at the optimum, at which every student equals its teacher",
         source=f"{parts.PAPER}, Theorems 3 and 4; the linearisation of equation (10), corrected",
         clock=parts.CLOCK,
-        validity="near the optimum, where every student has found its greedily matched teacher; orthonormal teachers, "
+        validity="near the optimum, at which every student equals its greedily matched teacher; orthonormal teachers, "
         "m = m*",
         neglects="everything of second order in the distance of the Gram matrix from its value at the optimum",
         indices=[((I, J, R), "students"), ((k, L), "teachers"), ((N, S_INDEX), "degrees")],

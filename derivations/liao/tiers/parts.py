@@ -1,4 +1,4 @@
-"""Common parts of the tiers of system `liao`: symbols, state, constants, events, and what is read off a run."""
+"""Common parts of the tiers of system `liao`: symbols, state, constants, events, and results of a run."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,9 +14,9 @@ from derivations.liao.parameters import Parameters
 from derivations.statement import Base, Named, sp
 
 RECOVERED = 0.9
-"""An overlap counts as recovered from this value on (the paper's threshold, Theorem 1)."""
+"""Smallest overlap that counts as recovered (the paper's threshold, Theorem 1)."""
 ANTI_ALIGNED = -0.5
-"""Two student experts count as anti-aligned once their overlap has passed this value downwards."""
+"""Two student experts count as anti-aligned as soon as their overlap falls below this value."""
 PAPER = "Liao & Kyrillidis 2026"
 CLOCK = "one step of SGD of size eta advances `t` by eta"
 
@@ -68,7 +68,7 @@ def bind(initial: Initial) -> dict[str, Any]:
 
 
 def crossings(parameters: Parameters) -> tuple[Crossing, ...]:
-    """The hitting times kept for every run: recovery of routers and experts, anti-alignment of students."""
+    """The hitting times stored for every run: recovery of routers and experts, anti-alignment of students."""
     even = parameters.degree % 2 == 0
     return (
         Crossing("T_gamma1", "gamma1", RECOVERED, meaning=f"first time gamma1 reaches {RECOVERED}"),
@@ -90,15 +90,16 @@ def constants(initial: Initial) -> Labelled:
 
 
 def matched(initial: Initial) -> np.ndarray:
-    """The matched expert of each teacher: the race key is gamma2/b^2, the inverse of the escape time."""
+    """The matched expert of each teacher: the race is decided by gamma2/b^2, the inverse of the escape time."""
     return greedy_matching(initial.state["gamma2"] / initial.constants["norm_w"][:, None] ** 2)
 
 
 def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:
     """Return the invariants of the exact flow, measured on the saved states.
 
-    `gram_min_eigenvalue` must not fall below round-off, `overlap_excess` = max |overlap| - 1 must not exceed it,
-    `loss_increase` is the largest rise of the loss between two saved times (the flow only descends).
+    `gram_min_eigenvalue` must not be negative, and `overlap_excess` = max |overlap| - 1 not positive, by more than
+    round-off. `loss_increase` is the largest increase of the loss between two saved times (the loss of the flow
+    decreases).
     """
     gram = assemble_gram(state, initial.constants["teacher_gram"])
     return {
@@ -109,5 +110,5 @@ def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, f
 
 
 def rise(state: Mapping[str, np.ndarray]) -> float:
-    """The largest rise of the loss between two saved times."""
+    """The largest increase of the loss between two saved times."""
     return float(np.diff(state["loss"]).max(initial=0.0)) if "loss" in state else 0.0

@@ -1,4 +1,4 @@
-"""Stage prune as a statement: the loss of the experts kept, and what the removal of one more would change."""
+"""Stage prune as a statement: the loss of the remaining experts, and its change by the removal of one more."""
 
 from derivations.indexed import nested
 from derivations.liao.parameters import Parameters
@@ -9,13 +9,14 @@ from derivations.statement import Base, Definition, Named, Statement, sp
 
 KEPT, CHANGE = map(Base, ("kept", "Delta"))
 RULE = (
-    "Starting with all experts, the expert of the least change is removed as long as that change is negative; changes "
-    "are computed anew after each removal (equation (8)). The stage leaves the overlaps and norms of the experts kept."
+    "Starting with all experts, the expert of the least change is removed as long as that change is negative; "
+    "changes are computed anew after each removal (equation (8)). The stage does not change the overlaps and "
+    "norms of the remaining experts."
 )
 
 
 def statement(parameters: Parameters, tier: str) -> Statement:
-    """Greedy removal of experts while the squared error falls."""
+    """Greedy removal of experts while the squared error decreases."""
     coefficients, correlation, energy, _ = pair_kernels(parameters)
     own = KEPT[I] * KEPT[R] * K_SS[I, R]
     squared = nested(own, I, R) - 2 * nested(KEPT[I] * K_ST[I, L], I, L)

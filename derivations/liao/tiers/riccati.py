@@ -40,7 +40,7 @@ start |= {"I2": np.triu(z, 1) + np.triu(z, 1).T + np.eye(m), "I3_self": 0.03 * r
 
 
 def statement(p: Parameters, tier: str) -> Statement:
-    """The leading order; in `riccati_paper` without the student-student term, as the proof of Lemma 7 has it."""
+    """The leading order; `riccati_paper` omits the student-student term, as the proof of Lemma 7 does."""
     repelled = tier == "riccati"
     neglects = "all terms of higher order: saturation, mis-alignments, router-router overlaps"
     return Statement(

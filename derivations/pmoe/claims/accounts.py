@@ -33,7 +33,7 @@ def odd_power(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def against_delta(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
-    """How hard the task is as delta_d goes from -0.9 to 0: N_r, the delta_d of the CNN's shortest flow (with `mode`
+    """Difficulty of the task for delta_d from -0.9 to 0: N_r, the delta_d of the CNN's shortest flow (with `mode`
     another network's), or its flow where delta decreases.
     """
     what = point["what"]

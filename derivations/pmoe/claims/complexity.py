@@ -113,7 +113,7 @@ def width_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def error_order(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """How much the error at fixed flow falls when l (or k, one good expert) grows: 0 where it never does."""
+    """Decrease of the error at a fixed flow if l (or k, with one good expert) grows: 0 if it never decreases."""
     found = []
     if point["over"] == "l":
         for size in (1, 4, 16):

@@ -3,9 +3,9 @@
     f_i(x) = sum_s sum_r (a_{r,s,i}/l) sum_{j in J_s} ReLU(<w_{r,s}, x^(j)>) G_{j,s},   i = 1..c
 
 with the loss log(sum_i e^(f_i)/e^(f_y)), whose gradient in f_i is softmax_i - 1(i = y); gates, routing and labels are
-those of `derivations.pmoe.model`, but for y = 1..c.  In separate training k = c, and w_i, w_(i+1), i odd, are trained
-on the samples of classes i and i + 1 by the linear loss of two classes.
-Source: Chowdhury et al. 2023, equations (23) to (25) and Appendix M (r runs to m/k in (23)).
+those of `derivations.pmoe.model`, except that y = 1..c. In separate training k = c, and w_i, w_(i+1), i odd, are
+trained on the samples of classes i and i + 1 by the linear loss of two classes. Source: Chowdhury et al. 2023,
+equations (23) to (25) and Appendix M (r runs to m/k in (23)).
 
 The functions above `draw` use `np` with elementwise operations, products and sums only: NumPy and JAX run one source.
 """
@@ -26,9 +26,9 @@ __all__ = ["EXPERTS", "JOINT", "ROUTER", "activate", "gates", "softmax_on", "top
 
 
 def pushes(outputs, labels):
-    """1(i = y) - softmax_i (c, B), minus the gradient of the loss in the outputs; the least f_y - f_j; and the loss.
+    """1(i = y) - softmax_i (c, B), minus the gradient of the loss in the outputs; the smallest f_y - f_j; and the loss.
 
-    By differences from f_y, so that nothing cancels where the loss is small.
+    All by differences from f_y, against cancellation at a small loss.
     """
     own = np.arange(outputs.shape[0])[:, None] + 1 == labels
     mine = np.where(own, outputs, 0.0).sum(0)
@@ -51,7 +51,7 @@ def weigh_joint(route, response, counts, labels, l, gate):  # noqa: E741
 
 
 def weigh_experts(route, response, counts, labels, l, gate):  # noqa: E741
-    """The same with frozen routers."""
+    """Minus the gradient with constant routers."""
     experts, routers, margin = weigh_joint(route, response, counts, labels, l, gate)
     return experts, 0.0 * routers, margin
 
@@ -59,7 +59,7 @@ def weigh_experts(route, response, counts, labels, l, gate):  # noqa: E741
 def weigh_pairs(route, response, counts, labels, l, gate):  # noqa: E741
     """Minus the gradient of the mean over the samples of a pair of classes of -+<w_i - w_(i+1), sum_j x_j>, i odd.
 
-    Every pair averages over its own samples in the batch, and rests where there are none.
+    Every pair averages over samples of its classes in the batch, and does not move if there are none.
     """
     first = 2 * np.arange(route.shape[0] // 2)[:, None] + 1
     sign = np.where(labels == first, 1.0, np.where(labels == first + 1, -1.0, 0.0))
@@ -73,8 +73,7 @@ def draw(uniform, cumulative, classes):
     """Samples from n uniform numbers each: a class by the first, then an irrelevant pattern from each of the others.
 
     `cumulative` (n - 1, p): the distribution function of each of these patches over q_1..q_p; `classes` (blocks, 2):
-    the lowest class from which a block of n rows draws, and from how many.  The samples of all blocks follow each
-    other.
+    the lowest class of a block of n rows, and the number of its classes. The samples of all blocks follow each other.
     """
     n, blocks = cumulative.shape[0] + 1, classes.shape[0]
     uniform = uniform.reshape(blocks, n, -1)
@@ -93,7 +92,7 @@ def law_of_all(parameters: Parameters) -> tuple[Any, ...]:
 
 
 def law_of_pairs(parameters: Parameters) -> tuple[Any, ...]:
-    """As many fresh samples of every pair of classes as a batch has."""
+    """Fresh samples of every pair of classes, for each pair as many as a batch has."""
     pairs = parameters.classes // 2
     return *law(parameters), np.stack([2.0 * np.arange(pairs), np.full(pairs, 2.0)], axis=1)
 
@@ -120,7 +119,7 @@ def measure(initial: Initial, pre: np.ndarray, route: np.ndarray) -> np.ndarray:
 
 
 def observe(parameters: Parameters, saved: np.ndarray) -> Labelled:
-    """Pre-activations, responses, route values and scalars from what is saved (..., size)."""
+    """Pre-activations, responses, route values and scalars from the saved vectors (..., size)."""
     p = settle(parameters) if parameters.k == 0 else parameters
     at, found = 0, {}
     for name, shape, dims, meaning in (
@@ -142,7 +141,8 @@ PAIR_LOSS = "the linear loss -E[+-<w_i - w_(i+1), sum_j x_j>] of the two routers
 def pair_loss(route: np.ndarray) -> np.ndarray:
     """The linear losses (..., c/2) of route values (..., c, P) over the population of each pair of classes.
 
-    Source: Chowdhury et al. 2023, equation (6) and Appendix M.1; irrelevant patches have one law in all classes.
+    Source: Chowdhury et al. 2023, equation (6) and Appendix M.1; irrelevant patches have the same distribution in all
+    classes.
     """
     apart = route[..., 0::2, :] - route[..., 1::2, :]
     pair = np.arange(apart.shape[-2])
@@ -150,7 +150,7 @@ def pair_loss(route: np.ndarray) -> np.ndarray:
 
 
 def observe_routers(parameters: Parameters, saved: np.ndarray) -> Labelled:
-    """The route values alone, with their losses: the experts are not there yet."""
+    """Only the route values, with their losses, because the experts do not exist yet."""
     found = observe(parameters, saved)["route"]
     return {"route": found, "router_loss": (("pair",), pair_loss(found[1]), PAIR_LOSS)}
 

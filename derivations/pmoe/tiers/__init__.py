@@ -1,4 +1,4 @@
-"""The statements and the equations of every stage and tier of `pmoe`, above the files that hold them."""
+"""The statements and the equations of every stage and tier of `pmoe`, collected from their files."""
 
 import functools
 
@@ -11,7 +11,7 @@ from derivations.statement import Statement
 
 @functools.lru_cache(maxsize=64)
 def experts_statement(parameters: Parameters, tier: str) -> Statement:
-    """The statement of a level of the experts' training with frozen routers."""
+    """The statement of a level of the experts' training with constant routers."""
     return _by_loss(settle(parameters, "experts"), tier, "experts")
 
 
@@ -23,7 +23,7 @@ def joint_statement(parameters: Parameters, tier: str) -> Statement:
 
 @functools.lru_cache(maxsize=64)
 def routers_statement(parameters: Parameters, tier: str) -> Statement:
-    """The statement of the routers' own training, the same for every level."""
+    """The statement of the training of routers, the same for every level."""
     p = settle(parameters, "router")
     return (router_pairs if p.softmax else router).statement(p, tier)
 
@@ -35,7 +35,7 @@ def _by_loss(p: Parameters, tier: str, stage: str) -> Statement:
 
 
 def experts(parameters: Parameters, tier: str | None = None) -> Equations:
-    """The equations of the experts' training with frozen routers."""
+    """The equations of the experts' training with constant routers."""
     return equations_of(experts_statement(parameters, tier or parameters.tier))
 
 
@@ -45,5 +45,5 @@ def joint(parameters: Parameters, tier: str | None = None) -> Equations:
 
 
 def routers(parameters: Parameters, tier: str | None = None) -> Equations:
-    """The equations of the routers' own training."""
+    """The equations of the training of routers."""
     return equations_of(routers_statement(parameters, tier or parameters.tier))

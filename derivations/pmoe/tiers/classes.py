@@ -1,7 +1,7 @@
 """Levels L0, L1 and L2 with an output per class and the softmax loss.
 
-Routing and gates are those of two classes; in place of y v stands e_i = 1(y = i) - softmax_i, minus the gradient of the
-loss in f_i (the paper's v_{i,y}, equation (25)):
+Routing and gates are those of two classes; e_i = 1(y = i) - softmax_i replaces y v, minus the gradient of the loss in
+f_i (the paper's v_{i,y}, equation (25)):
 
     f_i(x) = (1/l) sum_s sum_z n_s G_s phi_{s,i}(z),   phi_{s,i}(z) = sum_r a_{r,s,i} ReLU(h_{r,s}(z))
     c_{s,i}(z) = E[e_i n_s G_s]/l,   d_s(z) = E[sum_i e_i n_s G_s (phi_{s,i}(z) - mean)]/l
@@ -9,8 +9,8 @@ loss in f_i (the paper's v_{i,y}, equation (25)):
     phi_{s,i} += (eta m) sum_j (Gam o A_{s,i,j}/m) c_{s,j}                                                          (L1)
     A_{s,i,j} = sum_r a_i a_j 1(h >= 0) 1(h' >= 0) -> (m/k) delta_ij kappa0(cosine)                                 (L2)
 
-as the weights of different outputs are independent.
-Source: Chowdhury et al. 2023, Appendix M; the reduction to pattern space is ours.
+as the weights of different outputs are independent. Source: Chowdhury et al. 2023, Appendix M; the reduction to pattern
+space is ours.
 """
 
 import dataclasses
@@ -101,7 +101,7 @@ SAMPLE = """np.array([
 def outputs(look: Look) -> list[Definition]:
     """Outputs of the network, and minus the slope of the loss in them.
 
-    By differences from the output of the own class, so that nothing cancels where the loss is small.
+    By differences from the output of the right class, against cancellation at a small loss.
     """
     at = (*look.shifts, X)
     f, own, ahead, behind, push = (look.array(n) for n in ("f", "f_y", "lead", "behind", "push"))
@@ -115,9 +115,9 @@ def outputs(look: Look) -> list[Definition]:
     return [
         Definition((f[(*look.shifts, I, X)],), output, "outputs of the network, equation (23)"),
         Definition(
-            (own[at],), sp.Sum(sp.KroneckerDelta(OWN[X], B) * f[(*look.shifts, B, X)], B), "output of the own class"
+            (own[at],), sp.Sum(sp.KroneckerDelta(OWN[X], B) * f[(*look.shifts, B, X)], B), "output of the right class"
         ),
-        Definition((ahead[at],), Largest(gap, B), "lead of the best class over the own"),
+        Definition((ahead[at],), Largest(gap, B), "lead of the best class over the right one"),
         Definition((behind[at],), sp.Sum(others, B), "the other classes in the softmax"),
         Definition(
             (push[(*look.shifts, I, X)],), value, "equation (25): minus the slope of the loss",
@@ -164,7 +164,7 @@ def moving(tier: str) -> Named:
 
 
 def motion(p: Parameters, tier: str) -> tuple[list[Any], list[Equation]]:
-    """Definitions and equations of what moves in the experts, and of the routers."""
+    """Definitions and equations of the moving variables of the experts, and of the routers."""
     first: list[Any] = []
     if tier == "L0":
         response = sp.Sum(OUT[S, R, I] * sp.Max(0, PRE[S, R, Z]), R)
@@ -186,7 +186,7 @@ def motion(p: Parameters, tier: str) -> tuple[list[Any], list[Equation]]:
 
 
 def constants(p: Parameters, tier: str) -> tuple[Named, ...]:
-    """Sizes, rates, patterns and the law of a sample as its compositions with their chances."""
+    """Sizes, rates, patterns and the distribution of a sample: its compositions with their probabilities."""
     own = {
         "out": Named(
             OUT[S, R, I], "output weights of the classes", "np.random.default_rng(2).standard_normal((k, M, classes))"
@@ -214,7 +214,7 @@ def bind(initial: Initial, tier: str) -> dict[str, Any]:
 
 
 def watched(p: Parameters) -> tuple[list[Any], tuple[Watched, ...]]:
-    """Observables beside the state, by the route values themselves, and the definitions that they need."""
+    """Observables beside the state, from the route values, and the definitions in them."""
     look = Look(p, False)
     made: list[Any] = [*routing(look), *outputs(look)] if jittered(p) else []
     f, own, push = (look.array(n) for n in ("f", "f_y", "push"))
@@ -288,7 +288,7 @@ def statement(p: Parameters, tier: str, stage: str) -> Statement:
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
-    """The responses, where neurons are followed, and the share of them whose activation has changed."""
+    """The responses, if neurons are in the state, and the share of those whose activation has changed."""
     found = levels.observe(initial, state)
     if "response" in found:
         values = found["response"][1]

@@ -91,7 +91,7 @@ def recursive(p: Parameters, tier: str) -> bool:
 
 
 def advance(p: Parameters, tier: str) -> Recursion | Smooth:
-    """The map of training steps, or a flow whose kinks are where route values change order."""
+    """The map of training steps, or a flow with kinks at which route values change their order."""
     return Recursion("step") if recursive(p, tier) else Smooth(between="interpolant", kinks=True)
 
 
@@ -145,7 +145,7 @@ def routers() -> Named:
 
 
 def motion(p: Parameters, tier: str) -> tuple[list[Any], list[Equation]]:
-    """Definitions and equations of what moves in the experts, and of the routers."""
+    """Definitions and equations of the moving variables of the experts, and of the routers."""
     at = "equations (1), (4), (7), in pattern space (corrected)"
     first: list[Any] = []
     if tier == "L0":
@@ -169,7 +169,7 @@ def motion(p: Parameters, tier: str) -> tuple[list[Any], list[Equation]]:
 
 
 def constants(p: Parameters, tier: str) -> tuple[Named, ...]:
-    """Sizes, rates, patterns and the law of a sample as its compositions with their chances."""
+    """Sizes, rates, patterns and the distribution of a sample: its compositions with their probabilities."""
     sizes = [
         Named(K, "experts", p.k),
         Named(P, "patterns", 5),
@@ -235,7 +235,7 @@ def jumps(p: Parameters, tier: str) -> tuple[str, ...]:
 
 
 def watched(p: Parameters) -> tuple[list[Any], tuple[Watched, ...]]:
-    """Observables beside the state, by the route values themselves, and the definitions that they need."""
+    """Observables beside the state, from the route values, and the definitions in them."""
     look = Look(p, False)
     made: list[Any] = [*routing(look), output(look)] if jittered(p) else []
     margin, values, finds, some = LABEL[X] * look.output, [], [], sp.Integer(1)
@@ -310,7 +310,7 @@ def start_of(tier: str) -> str:
 
 
 def told(p: Parameters) -> Observables:
-    """Return the quantities that a run reports besides its state and the watched observables."""
+    """Return the additional quantities that a run reports."""
     return Observables(
         observe=observe,
         constants=saved_constants,
@@ -320,7 +320,7 @@ def told(p: Parameters) -> Observables:
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
-    """The responses, where neurons are followed, and the share of them whose activation has changed."""
+    """The responses, if neurons are in the state, and the share of those whose activation has changed."""
     if "pre" not in state:
         return {}
     pre, out = state["pre"], initial.constants["out"]
@@ -335,7 +335,7 @@ def invariants(initial: Initial, state: Mapping[str, np.ndarray], p: Parameters)
     """Return the conserved quantities, measured on the saved states.
 
     `router_drift`: <w_s, u> for the u with <u, z> = 1 on all patterns is conserved per expert (a softmax covariance
-    sums to zero), where the patterns are independent; frozen routers do not move at all.
+    sums to zero), if the patterns are independent; frozen routers are constant.
     """
     gram, route = initial.constants["gram"], state["route"]
     found = {}

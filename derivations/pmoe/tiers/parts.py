@@ -42,7 +42,7 @@ NOTATION = {
 
 
 def infinite_width() -> tuple[Kernel, Definition]:
-    """K(z, z') = <z, z'> kappa0(cosine), the cosine of a pattern with itself being exactly 1."""
+    """K(z, z') = <z, z'> kappa0(cosine), with a cosine of exactly 1 on the diagonal."""
     cosine = GRAM[Z, W] / sp.sqrt(GRAM[Z, Z] * GRAM[W, W])
     value = sp.Piecewise((GRAM[Z, Z] / 2, sp.Eq(Z, W)), (GRAM[Z, W] * ARC["kappa0"](cosine), True))
     return ARC, Definition((METRIC[Z, W],), value, "kernel of a ReLU expert of infinite width")

@@ -1,4 +1,4 @@
-"""Training of the two routers alone, which is exact at every level: their loss is linear.
+"""Training of only the two routers, which is exact at every level: their loss is linear.
 
     dg_1/dt = Gam c,  dg_2/dt = -Gam c,  c = E[y counts]
 
@@ -64,7 +64,7 @@ def bind(initial: Initial) -> dict[str, Any]:
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
-    """The routers' linear loss -E[y <w_1 - w_2, sum_j x_j>], of the population and on the samples that train them."""
+    """The routers' linear loss -E[y <w_1 - w_2, sum_j x_j>], of the population and on the training samples."""
     route, mean = state["route"], sample_mean(initial)
     apart = route[:, 0] - route[:, 1]
     meaning = "the routers' linear loss -mean of y <w_1 - w_2, sum_j x_j> over the samples that train them"
@@ -75,8 +75,8 @@ def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
 
 
 def sample_mean(initial: Initial) -> np.ndarray:
-    """The label-weighted mean counts that train the routers: of a file's samples, of N_r drawn ones, or the
-    population's.
+    """The label-weighted mean counts of the training samples: of a file, of N_r random samples, or of the
+    population.
     """
     from derivations.pmoe import router, world
 

@@ -1,4 +1,4 @@
-"""Training of the routers alone with an output per class: by pairs of classes, each with its own linear loss.
+"""Training of only the routers with an output per class: by pairs of classes, each with a separate linear loss.
 
 Equation (6), Algorithm 1 and Appendix M.1 of Chowdhury et al. 2023.
 """
@@ -68,12 +68,14 @@ def bind(initial: Initial) -> dict[str, Any]:
 
 
 def pair_sums(route: np.ndarray) -> np.ndarray:
-    """g_i + g_(i+1) of every pair (..., c/2, P), which no step changes."""
+    """g_i + g_(i+1) of every pair (..., c/2, P), which is constant in training."""
     return route[..., 0::2, :] + route[..., 1::2, :]
 
 
 def pair_means(initial: Initial) -> np.ndarray:
-    """The label-weighted mean counts (c/2, P) that train the pairs: of a file's samples, of N_r drawn ones, or all."""
+    """The label-weighted mean counts (c/2, P) of the training samples of pairs: of a file, of N_r random samples, or
+    all.
+    """
     c, p = initial.constants, initial.parameters
     if bool(c["given"]):
         return router.pair_means_of(c["counts"], c["label"], c["weight"], p.classes)
@@ -81,7 +83,7 @@ def pair_means(initial: Initial) -> np.ndarray:
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
-    """The linear loss of every pair, over its population and over the samples that train it."""
+    """The linear loss of every pair, over its population and over its training samples."""
     route, mean = state["route"], pair_means(initial)
     apart = route[:, 0::2] - route[:, 1::2]
     return {

@@ -1,7 +1,7 @@
-"""Routing of samples as definitions: the copies that an expert takes, their gates, and what is watched of both.
+"""Routing of samples as definitions: the copies routed to an expert, their gates, and observables of both.
 
-Routing by rank is a sum of indicators: of a pattern's copies as many are routed as the l places leave after those
-ranked above it, n = min(N(z), max(0, l - copies ranked above)).  The compiled code orders the patterns instead.
+Routing by rank is a sum of indicators: the number of routed copies of a pattern is limited by the places left after
+patterns ranked above it, n = min(N(z), max(0, l - copies ranked above)). The compiled code orders the patterns instead.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ NOTE = {
 }
 PLAIN = {"taken_0": ("n^{0}", "n⁰"), "share_0": ("\\sigma^{0}", "σ⁰"), "above_0": ("above^{0}", "above⁰"),
          "lead_0": ("\\iota^{0}", "ι⁰"), "f_0": ("f^{0}", "f⁰")}  # fmt: skip
-"""Symbols of the arrays that are made without the shifts of tie_rule=jitter."""
+"""Symbols of the arrays without the shifts of tie_rule=jitter."""
 
 
 def jittered(p: Parameters) -> bool:
@@ -41,7 +41,7 @@ def fractional(p: Parameters) -> bool:
 
 
 class Look(NamedTuple):
-    """The way in which experts look at samples: by shifted route values, which have an index more, or by their own."""
+    """The route values for the routing of samples: shifted ones, with an additional index, or the plain ones."""
 
     p: Parameters
     shifted: bool
@@ -53,7 +53,7 @@ class Look(NamedTuple):
 
     @property
     def axes(self) -> tuple[Any, ...]:
-        """The indices of an expert's look at a sample."""
+        """The indices of an expert and a sample, after that of the shifts."""
         return (*self.shifts, S, X)
 
     @property
@@ -62,11 +62,13 @@ class Look(NamedTuple):
         return SHIFTED if self.shifted else ROUTE
 
     def value(self, z: Any) -> Any:
-        """The route value that an expert ranks a pattern by."""
+        """The route value for the rank of a pattern."""
         return self.values[(*self.shifts, S, z)]
 
     def array(self, name: str) -> Any:
-        """An array of this look; where drives are made by another look, its name says so."""
+        """An array of this kind of route values; a suffix marks arrays of plain values if the drives use shifted
+        ones.
+        """
         return Base(name if self.shifted == jittered(self.p) else f"{name}_0")
 
     def at(self, name: str, z: Any) -> Any:
@@ -75,12 +77,12 @@ class Look(NamedTuple):
 
     @property
     def output(self) -> Any:
-        """The output of the network for a sample; with several classes `outputs` has them."""
+        """The output of the network for a sample; for several classes see `outputs`."""
         return self.array("f")[(*self.shifts, X)]
 
 
 def look_of(p: Parameters) -> Look:
-    """The look by which the drives are made."""
+    """The kind of route values in the drives."""
     return Look(p, jittered(p))
 
 
@@ -108,7 +110,7 @@ def routing(look: Look) -> list[Any]:
 
 
 def shares(look: Look, ahead: Any) -> list[Any]:
-    """The share n_s G_s by the gate of the parameters; `ahead` says that pattern w is ranked before z."""
+    """The share n_s G_s by the gate of the parameters; `ahead` is 1 if pattern w is ranked before z."""
     gate, taken, share = look.p.gate, look.at("taken", Z), look.at("share", Z)
     if gate in ("softmax", "frozen"):
         total = sp.Sum(look.at("taken", W) * sp.exp(look.value(W)), W)
@@ -122,7 +124,7 @@ def shares(look: Look, ahead: Any) -> list[Any]:
 
 
 def missed(look: Look, pattern: Any) -> Any:
-    """1 where an expert gives a pattern that is in a sample no copy or not the largest gate, else 0."""
+    """1 if an expert gives a pattern of the sample no copy or not the largest gate, else 0."""
     taken, gate = look.at("taken", pattern), look.p.gate
     lost = sp.Le(taken, 0)
     if gate in ("softmax", "frozen"):
@@ -141,7 +143,7 @@ def routed(look: Look) -> Watched:
 
 
 def per(value: Any, mass: Any) -> Any:
-    """A sum over a class divided by its mass, 0 where there are no samples of it."""
+    """A sum over a class divided by its mass, 0 without samples of the class."""
     return sp.Piecewise((value / mass, sp.Gt(mass, 0)), (0, True))
 
 

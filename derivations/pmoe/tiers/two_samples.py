@@ -1,6 +1,6 @@
-"""Level L3: two samples (a deterministic composition), frozen routers, infinite width.
+"""Level L3: two samples (a deterministic composition), constant routers, infinite width.
 
-With one sample of each class two numbers X_a = int v(u_a) dt carry everything; `derivations.pmoe.closed` has the
+With one sample of each class two numbers X_a = int v(u_a) dt determine the state; `derivations.pmoe.closed` has the
 responses and the closed form of the margins.
 """
 
@@ -93,7 +93,7 @@ def statement(p: Parameters, stage: str) -> Statement:
 
 
 def bind(initial: Initial) -> dict[str, Any]:
-    """The numbers of the constants in a run.  Raises `UsageError` for what the level does not describe."""
+    """The numbers of the constants in a run. Raises `UsageError` for parameters outside of this level."""
     shares(initial)
     p = initial.parameters
     return {
@@ -108,7 +108,7 @@ def bind(initial: Initial) -> dict[str, Any]:
 
 
 def shares(initial: Initial) -> np.ndarray:
-    """n_s G_s of both samples, (2, k, P), class + first.  Raises `UsageError` for what the level does not describe."""
+    """n_s G_s of both samples, (2, k, P), class + first. Raises `UsageError` for parameters outside of this level."""
     p, c = initial.parameters, initial.constants
     if p.lam > 0:
         raise UsageError("tier L3 is for frozen routers: give -p lam=0, or gate=uniform, sharp or frozen")
@@ -121,7 +121,7 @@ def shares(initial: Initial) -> np.ndarray:
 
 
 def margins_at_start(initial: Initial) -> tuple[np.ndarray, np.ndarray]:
-    """(u(0) (2,), C (2, 2)): the margins at the start, and what they gain per unit of X."""
+    """(u(0) (2,), C (2, 2)): the initial margins, and their increase per unit of X."""
     p, share = initial.parameters, shares(initial)
     sign = np.array([1.0, -1.0])
     metric = kernel(initial.constants["gram"])
@@ -131,7 +131,7 @@ def margins_at_start(initial: Initial) -> tuple[np.ndarray, np.ndarray]:
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
-    """Margins, responses, route values and error from X; the margin itself is exact, no series."""
+    """Margins, responses, route values and error from X; the margin is exact, without a series."""
     p, push = initial.parameters, np.asarray(state["push"])
     start, coupling = margins_at_start(initial)
     margin = start + push @ coupling.T

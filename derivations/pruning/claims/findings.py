@@ -1,4 +1,4 @@
-"""What the experiments of section 5 rest on: accounting, numbers of classes, and when the worst case is reached."""
+"""Foundations of the experiments of section 5: accounting, numbers of classes, and the condition of the worst case."""
 
 import dataclasses
 import math

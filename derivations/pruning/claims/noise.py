@@ -90,7 +90,7 @@ def batch_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def stall(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Where the gap stops under the hinge, over the implicit equation (or itself, for the law of small gaps)."""
+    """Final gap under the hinge loss, over that of the implicit equation (the gap itself for the law of small gaps)."""
     l, m, N = 5, 10, 58
     eta_e = 1e-3
     ratio = float(point["ratio"]) if "ratio" in point else 1 / float(point["inverse"])

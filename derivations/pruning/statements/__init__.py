@@ -10,14 +10,14 @@ def tune(parameters: Parameters, tier: str) -> Statement:
 
 
 def post_tune(parameters: Parameters, tier: str) -> Statement:
-    """The statement of a tier of stage post-tune: that of tune, for the experts kept."""
+    """The statement of a tier of stage post-tune: that of tune, for the remaining experts."""
     return _statement(parameters, tier, "post-tune")
 
 
 def _statement(p: Parameters, tier: str, stage: str) -> Statement:
     from derivations.pruning.population import equations, law_of_slope
 
-    equations(p, tier)  # refuses what no tier describes
+    equations(p, tier)  # raises an error for parameters that no tier describes
     if tier == "homogeneous":
         from derivations.pruning.tiers import homogeneous
 

@@ -53,7 +53,7 @@ start["h"][0, 0] = start["h"][1, 1] = 0.5"""
 
 
 def closed_form(data: str) -> tuple[Step, ...]:
-    """How the mean is taken: 1/Z = int exp(-u Z) du makes tokens factorise, given the rank of the l-th best."""
+    """Computation of the mean: 1/Z = int exp(-u Z) du makes tokens factorise, given the rank of the l-th best."""
     u, y, z, s = sp.symbols("u y Z S")
     j = sp.Idx("j", TOKENS)
     pooled = sp.Sum(Base("sigma_t")[j] * sp.exp(Base("h_t")[j]), j) / sp.Sum(sp.exp(Base("h_t")[j]), j)

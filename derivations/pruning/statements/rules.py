@@ -48,7 +48,7 @@ def distinct(h: Any, sigma: Any, task: int, pi: Any, n: int, l: int, nodes: int)
 
 
 def potential(mean: Any, h: Any, sigma: Any, *law: Any) -> Any:
-    """Phi = (E[. | +1] - E[. | -1])/2 of every expert (s), its derivatives by h and by sigma (s, p)."""
+    """Phi = (E[. | +1] - E[. | -1])/2 of every expert (s), its derivatives with respect to h and to sigma (s, p)."""
     value, by_h, by_sigma = np.zeros(len(h)), np.zeros(h.shape), np.zeros(h.shape)
     for s in range(len(h)):
         for task, half in ((0, 0.5), (1, -0.5)):

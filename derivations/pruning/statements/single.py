@@ -46,14 +46,14 @@ STILL = """start = {"h": 0.1 * np.random.default_rng(0).standard_normal((k, d)),
 start |= {"D_min": np.zeros((k, d))}
 start["h"][0, 0] = start["h"][1, 1] = 0.5"""
 JUMPS = (
-    "The right-hand side jumps where the logits of a task token and of an irrelevant pattern are equal. A tie that the "
-    "slopes on both sides push into is held: the selection takes the weight between 0 and 1 for which it stays "
-    "(Filippov's solution); changes are located on the step."
+    "The right-hand side jumps where the logits of a task token and of an irrelevant pattern are equal. A tie "
+    "that the slopes on both sides push into is held: the selection has the weight between 0 and 1 that "
+    "preserves the tie (Filippov's solution); changes are located on the step."
 )
 
 
 def selection(p: Parameters) -> list[Any]:
-    """The gate of the task token where it is selected, and the chances of the inputs."""
+    """The gate of a selected task token, and the probabilities of the inputs."""
     x = H[S, O] - H[S, Q]
     chosen = 1 if p.n == p.l else Indicator(sp.Ge(H[S, O], H[S, Q]))
     said = "gate of the task token beside l - 1 copies of q; 0 where it is not among the top l"
@@ -82,7 +82,7 @@ def selection(p: Parameters) -> list[Any]:
 
 
 def chance(p: Parameters) -> Any:
-    """The chance of the input (o, q), as an expert sees it."""
+    """The probability of the input (o, q) for an expert."""
     if p.data == "multi_copy":
         return CHANCE[S, Q]
     return CHANCE[O, Q] if p.loss == "hinge" else HALF * PI[Q]
@@ -94,7 +94,7 @@ def pooled() -> Any:
 
 
 def slopes(p: Parameters, frozen: bool) -> list[Any]:
-    """A: the pull of an input on the routers; g: its push on the neurons."""
+    """A: the slope of the routers from an input; g: that of the neurons."""
     difference = SIGMA[S, O] - SIGMA[S, Q]
     pull = LABEL[O] * chance(p) * MASS[S, O, Q] * (1 - MASS[S, O, Q]) * difference
     found = [
@@ -117,7 +117,7 @@ def routers(frozen: bool) -> list[Equation]:
 
 
 def law_constants(p: Parameters) -> list[Named]:
-    """Sizes and the law of the irrelevant pattern."""
+    """Sizes and the distribution of the irrelevant pattern."""
     found = [
         Named(K, "experts", 2),
         Named(M, "neurons of an expert", 10),

@@ -43,7 +43,7 @@ TABLE = "np.concatenate([np.arange(n_s)[:, None] % 2, 2 + np.arange(n_s * (n - 1
 
 
 def selection() -> tuple[Definition, ...]:
-    """The l tokens of largest logit, their gates, and what they pool."""
+    """The l tokens of largest logit, their gates, and their pooled activation."""
     higher = sp.Gt(LOGIT[S, I, V], LOGIT[S, I, J])
     tied = sp.And(sp.Eq(LOGIT[S, I, V], LOGIT[S, I, J]), sp.Lt(V, J))
     rank = sp.Sum(Indicator(sp.Or(higher, tied)), V)
@@ -66,7 +66,7 @@ def bound_numbers(initial: Initial) -> dict[str, Any]:
 
 
 def masked() -> tuple[Definition, ...]:
-    """The chances of the inputs that the hinge lets through."""
+    """The probabilities of the inputs that the hinge does not mask."""
     alive = LISTED[I] * Indicator(sp.Lt(LABEL[I] * OUTPUT[I], 1))
     return (
         Definition((OUTPUT[I],), sp.Sum(SIGN[S] * POOLED[S, I], S), "output of the network"),
@@ -92,7 +92,7 @@ def constants(p: Parameters) -> tuple[Named, ...]:
 
 
 def statement(p: Parameters, stage: str) -> Statement:
-    """Population descent over the rows of a table, which under the hinge stands for every law of the tokens."""
+    """Population descent over the rows of a table, which under the hinge replaces every distribution of the tokens."""
     hinge, listed = p.loss == "hinge", p.data == "empirical"
     chance = CHANCE[I] if hinge else 1 / INPUTS
     total = sp.Sum(CHANCE[I], I) if hinge else 1

@@ -1,8 +1,8 @@
-"""Tier homogeneous: all irrelevant patterns alike, two numbers per expert, with a first integral.
+"""Tier homogeneous: all irrelevant patterns equal, two numbers per expert, with a first integral.
 
     dx/dt = (eta_r/2) (1 + 1/N) G (1 - G) (delta_0 + m_eff D),   dD/dt = (eta_e/2) G,   G = 1/(1 + (l - 1) e^-x)
 
-for every expert s.  x is the gap of the own task token over the irrelevant ones, delta_0 the initial difference of
+for every expert s. x is the gap of the expert's task token over the irrelevant ones, delta_0 the initial difference of
 activations, and m_eff = m_plus(own) + m_plus(q)/N counts active neurons.
 """
 
@@ -74,7 +74,7 @@ def statement(p: Parameters, stage: str) -> Statement:
         conserved=(Step(Base("Q")[S], kept, "along every solution"),),
         crossings=(
             Crossing("T_gap", "x", float(np.log(p.l)), meaning="first time the gap reaches log l"),
-            Crossing("T_death", "x", 0.0, -1, meaning="time at which the task token is lost for ever"),
+            Crossing("T_death", "x", 0.0, -1, meaning="time at which the task token becomes unselected for ever"),
         ),
         observables=Observables(observe=observe, constants=constants, invariants=invariants, summary=summarise),
         notation=NOTATION,
@@ -117,7 +117,7 @@ def first_integral(initial: Initial, x: np.ndarray, D: np.ndarray) -> np.ndarray
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
-    """The gate of the own task token."""
+    """The gate of the expert's task token."""
     gate = 1 / (1 + (initial.parameters.l - 1) * np.exp(-state["x"]))
     return {"gate": (("time", "expert"), gate, "gate mass of the own task token where it is selected")}
 
@@ -132,7 +132,7 @@ def constants(initial: Initial) -> Labelled:
 
 
 def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """The largest change of the first integral, where no gap has closed (the reduction ends there)."""
+    """The largest change of the first integral before any gap has closed (the reduction ends there)."""
     if initial.parameters.eta_e <= 0:
         return {}
     values = first_integral(initial, state["x"], state["D_own"])

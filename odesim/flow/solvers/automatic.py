@@ -1,6 +1,6 @@
-"""The default integrator: explicit while accuracy holds the steps down, implicit once stability does.
+"""The default integrator: explicit while accuracy limits the steps, implicit once stability does.
 
-From the first step LSODA where the right-hand side has kinks and is exact between them.
+For a right-hand side that has kinks and is exact between them, it is LSODA from the first step.
 """
 
 import collections
@@ -14,52 +14,61 @@ from odesim.flow.solvers.rest import Slope, Steps, until_rest
 from odesim.flow.solvers.step import Leg, Segment, Solver, Statistics, StepFailure
 
 WINDOW, EQUAL = 12, 2.0
-"""So many explicit steps in a row, equal up to this factor, are held down by stability; their mean says what the rest
-of the run would cost."""
+"""Number of successive explicit steps that count as limited by stability, if they are equal up to the second factor.
+Their mean gives the number of remaining steps.
+"""
 MOST_STEPS = {"CVODE": 2400.0, "NDF": 4000.0}
-"""What the whole run of an implicit method costs at a local tolerance of 1e-9, in explicit steps of a dozen
-evaluations; NDF less, but its loops take ten seconds to compile, once.  What is found is an upper estimate: liao's
-default run promises 3,000 steps where they are shortest, takes 1,700, and no longer than with NDF."""
+"""Cost of a whole implicit run at a local tolerance of 1e-9, in explicit steps of a dozen evaluations. NDF costs less,
+but its loops take ten seconds to compile, once. The number is an upper estimate: liao's default run takes 1,700 steps,
+where an explicit method would take 3,000 at its shortest steps, and no longer than with NDF.
+"""
 FEW_STEPS = 40.0
-"""That of CVODE where a right-hand side is a mean over samples, and dear: two or three evaluations a step."""
+"""The same for CVODE if a right-hand side is an expensive mean over samples, with two or three evaluations per step."""
 COST_EXPONENT = -0.18
-"""How that grows with the tolerance."""
+"""Exponent of the growth of this cost with the tolerance."""
 IMPLICIT = 1e-8
-"""Below this relative tolerance the default method stays explicit: those of low order do not reach what is asked."""
+"""Relative tolerance below which the default method stays explicit, because methods of low order do not reach it."""
 
 NEVER = 1e6
-"""So many steps of an explicit method are not waited for, whatever the accuracy."""
+"""Number of explicit steps above which the method becomes implicit at any accuracy."""
 FAR = 1e12
-"""Where the horizon is so many explicit steps away, the first implicit method is passed over for Radau: it drifts too
-far before the horizon, or finds no first step."""
+"""Number of explicit steps to the horizon above which Radau replaces the first implicit method, which drifts too far
+before such a horizon, or has no first step.
+"""
 DENSE = 200
-"""Up to so many numbers Radau's dense Jacobian and its factors are cheap; it reaches any horizon from a fixed point."""
+"""Largest number of entries at which Radau's dense Jacobian and its factors are cheap. Radau reaches any horizon from a
+fixed point.
+"""
 MANY, HOPELESS = 20_000, 100_000
-"""An implicit method that has taken `MANY` steps, and has `HOPELESS` of them left at its pace, gives up."""
+"""Numbers of steps: an implicit method gives up after `MANY` steps if `HOPELESS` steps remain at its pace."""
 ENDLESS = 1e9
-"""So many steps are left at its pace where the last method gives up: they would take hours."""
+"""Number of remaining steps at which the last method gives up. They would take hours."""
 
 SMALLEST = 64
-"""With fewer numbers than this CVODE is done in a tenth of a second, and NDF's loops take five to compile."""
+"""Number of entries below which CVODE is used. It then takes a tenth of a second, and NDF's loops take five to
+compile.
+"""
 
 MOST_EVALUATIONS = 60
-"""In one step of LSODA, which takes three or four on average until it finds the flow stiff: its Jacobian, by
-differences, then takes one for every entry of the state."""
+"""Largest number of evaluations in one step of LSODA. The average is three or four, until it detects stiffness. Then
+its Jacobian, by differences, takes one evaluation for every entry of the state.
+"""
 PACE, CREEPING = 100, 20_000
-"""LSODA creeps where as many steps as it has just taken in a row say that so many more are left; its runs over chen's
-tiers take hundreds.  At a state on a kink its estimate of the Jacobian is without bound, and holds its steps down."""
+"""LSODA gives up if `PACE` successive steps predict more than `CREEPING` remaining ones; its runs over chen's tiers
+take hundreds. On a kink its estimate of the Jacobian is unbounded and keeps the steps short.
+"""
 
 
 def automatic_steps(
     first: Steps, implicit: Sequence[tuple[str, Steps]], explicit: Steps, start: tuple[float, np.ndarray],
     until: float, most: float, statistics: Statistics,
 ) -> Iterator[Segment]:  # fmt: skip
-    """The steps of DOP853 (`first`) until they end, or `until` is more than `most` of them away, then those of the
-    `implicit` methods by name, from the second on where it is very far, and the next where one fails; after the last,
-    as at a kink, DOP853 again (`explicit`).
+    """Yield the steps of DOP853 (`first`) until they end, or more than `most` of them remain to `until`. Then yield
+    those of the `implicit` methods, from the second on if `until` is very far. If a method fails, the next one
+    continues, and after the last, DOP853 (`explicit`), as at a kink.
 
-    The explicit method is the more accurate one at equal cost until stability holds its steps down.  Whether it does
-    is measured, not guessed: its steps stop changing, and their mean says how many more it would take.
+    At equal cost the explicit method is more accurate until stability limits its steps. This is measured: the steps
+    stop changing, and their mean gives the number of remaining steps.
     """
     recent: collections.deque[float] = collections.deque(maxlen=WINDOW)
     statistics.solver = "DOP853"
@@ -82,7 +91,9 @@ def automatic_steps(
 def until_it_fails(
     methods: Sequence[tuple[str, Steps]], start: tuple[float, np.ndarray], statistics: Statistics, before: str = ""
 ) -> Iterator[Segment]:
-    """The steps of the first method, and from where one fails those of the next; `before` is told before them."""
+    """Yield the steps of the first method and, from the point where one fails, those of the next; `before` is the text
+    before them.
+    """
     t, y = start
     for k, (name, method) in enumerate(methods):
         statistics.solver = before + name
@@ -98,10 +109,10 @@ def until_it_fails(
 
 
 def patient(method: Steps, until: float, statistics: Statistics, hopeless: float = HOPELESS) -> Steps:
-    """The steps of a method, which fails where it has taken many and is as far from the horizon as before.
+    """Yield the steps of a method. It fails after many steps if the horizon is no nearer.
 
-    At a fixed point the corrector of CVODE stops at its tolerance, which over a horizon of 1e14 is a drift along
-    directions without a restoring force; its steps were then seen to shrink to what 1e11 of them would cover.
+    At a fixed point the corrector of CVODE stops at its tolerance. Over a horizon of 1e14 this is a drift along
+    directions without a restoring force. Its steps were then observed to shrink until 1e11 of them would be necessary.
     """
 
     def onward(t: float, y: np.ndarray) -> Iterator[Segment]:
@@ -111,7 +122,7 @@ def patient(method: Steps, until: float, statistics: Statistics, hopeless: float
             taken = statistics.steps - begun
             if taken > MANY and hopeless * (segment.t1 - t) < taken * (until - segment.t1):
                 left = taken * (until - segment.t1) / (segment.t1 - t)
-                raise StepFailure(f"the steps do not grow: at their pace the horizon is {left:.2g} of them away")
+                raise StepFailure(f"the steps do not grow: at their pace {left:.2g} of them remain to the horizon")
 
     return onward
 
@@ -119,12 +130,12 @@ def patient(method: Steps, until: float, statistics: Statistics, hopeless: float
 def through_kinks(
     lsoda: Steps, explicit: Steps, start: tuple[float, np.ndarray], until: float, statistics: Statistics
 ) -> Iterator[Segment]:
-    """The steps of LSODA; where it fails, becomes dear (`held_down`) or creeps, those of DOP853 from there.
+    """Yield the steps of LSODA. If it fails, becomes expensive (`held_down`) or very slow, DOP853 continues.
 
-    A step of DOP853 that a kink falls into is repeated with other lengths until its error estimate, a difference of
-    high order that knows nothing of kinks, happens to vanish: at a tolerance of 1e-10 chen's tiers were seen to be 160
-    to 730 tolerances off, and SciPy's own DOP853 up to 14,000.  LSODA comes down to a low order there: 11 at most on
-    the same runs, for fewer evaluations.
+    A step of DOP853 across a kink is repeated with other lengths until its error estimate, a difference of high order
+    for smooth functions, happens to vanish. At a tolerance of 1e-10 the errors on chen's tiers were 160 to 730
+    tolerances, and up to 14,000 with SciPy's DOP853. LSODA lowers its order at a kink. On the same runs its errors were
+    at most 11 tolerances, with fewer evaluations.
     """
 
     def onward(t: float, y: np.ndarray) -> Iterator[Segment]:
@@ -139,7 +150,7 @@ def through_kinks(
 
 
 def held_down(slope: Slope, statistics: Statistics) -> Slope:
-    """The slope for a method that fails where one step takes more than `MOST_EVALUATIONS`."""
+    """Return the slope for a method that fails if one step takes more than `MOST_EVALUATIONS`."""
     before = [statistics.steps, statistics.evaluations]
 
     def flow(t: float, y: np.ndarray) -> np.ndarray:
@@ -153,7 +164,7 @@ def held_down(slope: Slope, statistics: Statistics) -> Slope:
 
 
 def steps(leg: Leg) -> Iterator[Segment]:
-    """The steps over a leg: explicit where an implicit method gains nothing, else as `automatic_steps` finds."""
+    """Yield the steps over a leg: explicit if an implicit method gains nothing, else by `automatic_steps`."""
     problem = leg.problem
 
     def explicit(t: float, y: np.ndarray) -> Iterator[Segment]:
@@ -165,7 +176,7 @@ def steps(leg: Leg) -> Iterator[Segment]:
         return scipy.scipy_steps("LSODA", slope, span, problem.smooth.between)
 
     smooth = problem.smooth
-    # A mean over samples is known less well than what its kinks do to DOP853, which takes half the evaluations.
+    # A mean over samples is less accurate than DOP853 at its kinks, and DOP853 takes half the evaluations.
     if smooth.kinks and not smooth.rough:
         return through_kinks(lsoda, explicit, (leg.t, leg.y), leg.until, leg.statistics)
     dear = smooth.rough > 0.0 and not smooth.kinks

@@ -1,7 +1,7 @@
-"""Catalogue of integrators: those of all files of this folder with `SOLVERS`.  To add one, add a file.
+"""Catalogue of integrators: those of all files of this folder that define `SOLVERS`. To add one, add a file.
 
-A file whose name ends in `_loops` holds compiled loops of another one.  It is imported by that one alone, when a run
-comes to it: importing it compiles its loops, which takes NDF twelve seconds, or loads them, which takes one.
+A file whose name ends in `_loops` has the compiled loops of another file. Only that file imports it, when a run needs
+it, because the import compiles the loops (twelve seconds for NDF) or loads them (one second).
 """
 
 import functools
@@ -17,7 +17,7 @@ from odesim.request.parse import nearest
 
 @functools.cache
 def catalogue() -> dict[str, Solver]:
-    """Every integrator by its name for `--solver`.
+    """Return every integrator by its name for `--solver`.
 
     >>> sorted(name for name, solver in catalogue().items() if solver.default)
     ['Dopri8', 'automatic']
@@ -28,9 +28,9 @@ def catalogue() -> dict[str, Solver]:
 
 
 def choose(backend: str, name: str | None) -> Solver:
-    """The solver called `name`, or the default of the back end.  Raises `UsageError` for one that it lacks.
+    """The solver called `name`, or the default of the back end. Raises `UsageError` for one that it lacks.
 
-    The right-hand sides of JAX are taken by every solver, those of numba by the ones that are not traced.
+    Every solver supports right-hand sides of JAX. Solvers that are not traced support those of numba.
     """
     traced = backend == "jax"
     known = {solver.name: solver for solver in catalogue().values() if traced or not solver.traced}
@@ -42,7 +42,7 @@ def choose(backend: str, name: str | None) -> Solver:
 
 
 def described() -> list[dict[str, str]]:
-    """Every integrator as plain data: its name, the back ends whose equations it takes, and what is to be known of it.
+    """Return every integrator as plain data: its name, the back ends that it supports, and a description.
 
     >>> [row["backends"] for row in described() if row["name"] in ("CVODE", "Dopri8")]
     ['numba, jax', 'jax']
@@ -55,4 +55,4 @@ def described() -> list[dict[str, str]]:
         }
         for solver in sorted(catalogue().values(), key=lambda solver: (solver.traced, not solver.default, solver.name))
     ]
-    return [*rows, {"name": EULER, "backends": "numba, jax", "note": "gradient descent at a step of its own (--step)"}]
+    return [*rows, {"name": EULER, "backends": "numba, jax", "note": "gradient descent with a given step (--step)"}]

@@ -1,7 +1,7 @@
 """A preconditioner for Newton's method that keeps the derivatives between strongly coupled entries of the state.
 
 On a plateau of a Gram flow the stiff part of the Jacobian is a permuted block-diagonal matrix with small blocks: the
-entries of two clusters of vectors move together and feel the others only through overlaps that are still small.
+entries of two clusters of vectors move together and depend on other entries only through small overlaps.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,15 +12,15 @@ import numpy as np
 from odesim.flow.solvers.step import Statistics
 
 DISPLACEMENT = 1e-8
-"""Of every entry, in the difference quotients of the blocks."""
+"""Displacement of every entry in the difference quotients of the blocks."""
 
 
 class CoupledBlocks:
-    """P = I - gamma J with J_ab = df_a/dy_b where a and b carry the same label, and 0 elsewhere.
+    """Preconditioner P = I - gamma J with J_ab = df_a/dy_b if a and b have the same label, otherwise 0.
 
-    `labels(y)` are whole numbers (size,).  The blocks come from as many evaluations of the flow as the largest of them
-    has entries: the k-th displaces the k-th entry of every block at once.  `setup` and `solve` have the signatures that
-    CVODE asks of a preconditioner.
+    `labels(y)` are whole numbers (size,). The blocks come from as many evaluations of the flow as the largest of them
+    has entries: the k-th displaces the k-th entry of every block at once. `setup` and `solve` have the signatures of a
+    preconditioner of CVODE.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class CoupledBlocks:
         self.blocks: list[np.ndarray] = []
 
     def setup(self, t: float, y: np.ndarray, slope: np.ndarray, reuse: int, renewed: list[Any], gamma: float) -> None:
-        """Prepare for gamma, with blocks at (t, y) where those at hand may not be reused."""
+        """Prepare for gamma. The blocks are computed at (t, y), unless the present ones may be reused."""
         renewed[0] = 0
         if not reuse or not self.blocks:
             self.differentiate(t, y, slope)
@@ -53,11 +53,11 @@ class CoupledBlocks:
         tolerance: float,
         side: int,
     ) -> None:
-        """P solution = right."""
+        """Solve P solution = right."""
         solution[:] = self.inverse @ right
 
     def differentiate(self, t: float, y: np.ndarray, slope: np.ndarray) -> None:
-        """The blocks at (t, y), by their size."""
+        """Compute the blocks at (t, y), by their size."""
         labels = self.labels(y)
         if not np.array_equal(labels, self.current):
             self._arrange(labels)
@@ -71,7 +71,7 @@ class CoupledBlocks:
         self.blocks = [np.moveaxis(columns[: group.shape[1], group], 0, -1) for group in self.members]
 
     def _arrange(self, labels: np.ndarray) -> None:
-        """The members of the blocks, what is displaced together, and the pattern of P^-1."""
+        """Set the members of the blocks, the groups that are displaced together, and the pattern of P^-1."""
         import scipy.sparse
 
         self.current, self.members = labels, list(_members(labels))
@@ -86,7 +86,7 @@ class CoupledBlocks:
 
 
 def _members(labels: np.ndarray) -> Iterator[np.ndarray]:
-    """The entries of all blocks of one size (blocks, size), for every size that occurs."""
+    """Return the entries of all blocks of one size (blocks, size), for every size that occurs."""
     order = np.argsort(labels, kind="stable")
     sizes = np.bincount(labels)
     first = np.cumsum(sizes) - sizes

@@ -1,7 +1,7 @@
 """SUNDIALS' variable-order BDF with matrix-free Newton-Krylov, stepped one accepted step at a time.
 
-The flow relaxes at rates O(1) over times that grow like a power of d: an explicit method takes a step or two per
-unit of time whatever the accuracy, this one takes steps as long as the solution is smooth.
+The flow relaxes at rates O(1) over times that grow like a power of d: an explicit method takes one or two steps per
+unit of time at any accuracy. The steps of BDF are as long as the time over which the solution is smooth.
 """
 
 import contextlib
@@ -15,25 +15,30 @@ from odesim.flow.solvers.ndf import first_step
 from odesim.flow.solvers.step import INTERIOR, Entries, Interior, Leg, Segment, Solver, Span, StepFailure
 
 KRYLOV = 15
-"""Krylov vectors kept by GMRES: with the library's 5, the plateaus at d = 1e12 cost seven times the evaluations."""
+"""Number of Krylov vectors of GMRES. With the library's default 5, plateaus at d = 1e12 need seven times the
+evaluations.
+"""
 PERTURBATION = 1e-8
-"""Largest entry of the displacement in a difference quotient: the library's own, of the size of the tolerance, drowns
-in round-off when overlaps of 1e-6 are followed to ten digits."""
+"""Largest entry of the displacement in a difference quotient. The library's default, which is of the size of the
+tolerance, is lost in round-off when overlaps of 1e-6 are integrated to ten digits.
+"""
 TOLERANCE = (1e-3, 1e-12)
-"""The tolerance of a step relative to what is asked: the many steps of a low order add up more, and with this hitting
-times were within it; and the floor below which the cost was seen to explode."""
+"""Tolerance of a step relative to that of the result, and its lower bound. The errors of the many steps of a low order
+add up; with this factor hitting times were within the tolerance. Below the bound the cost exploded.
+"""
 LOGS = ("SUNLOGGER_WARNING_FILENAME", "SUNLOGGER_ERROR_FILENAME")
-"""The variables that say where the library logs."""
+"""Environment variables for the log files of the library."""
 COARSEST = 1e4 * float(np.finfo(float).eps)
-"""The library's first step is no shorter than a hundred times the spacing of the numbers at the horizon; so close to
-that the error test of a first step was seen to fail until it gave up."""
+"""Smallest first step of the library relative to the horizon. It is a hundred times the spacing of floats at the
+horizon. Nearer to the spacing, the error test of a first step failed until the library gave up.
+"""
 LONG = 1e8
-"""Before this horizon the library is always asked for its first step: to look for another costs two evaluations."""
+"""Horizon below which the library always chooses the first step, because another choice costs two evaluations."""
 TINY = float(np.finfo(float).tiny)
 
 
 def steps(leg: Leg) -> Iterator[Segment]:
-    """The steps over a leg, preconditioned where the equations say what is strongly coupled."""
+    """Yield the steps over a leg, preconditioned if the equations name strongly coupled entries."""
     problem, statistics = leg.problem, leg.statistics
     slope, coupled = problem.slope(), problem.smooth.coupled
     blocks = CoupledBlocks(slope, coupled(problem.initial), statistics) if coupled is not None else None
@@ -43,11 +48,10 @@ def steps(leg: Leg) -> Iterator[Segment]:
 def cvode_steps(
     flow: Callable[[float, np.ndarray], np.ndarray], span: Span, blocks: CoupledBlocks | None = None
 ) -> Iterator[Segment]:
-    """Accepted steps of CVODE's BDF on dy/dt = flow(t, y), the Jacobian applied by a difference quotient.
+    """Yield accepted steps of CVODE's BDF on dy/dt = flow(t, y); products with the Jacobian are difference quotients.
 
-    With `blocks` GMRES is preconditioned by them.  States inside a step come from the method's own polynomial, which
-    is valid until the next step is asked for.  Raises `StepFailure` when the step size has shrunk to round-off or the
-    library gives up.
+    With `blocks` GMRES is preconditioned by them. States inside a step come from the method's own polynomial, which is
+    valid until the next step. Raises `StepFailure` when the step size has shrunk to round-off or the library gives up.
     """
     from sksundae.cvode import CVODE, CVODEJacTimes, CVODEPrecond
 
@@ -75,7 +79,7 @@ def cvode_steps(
     while t < until:
         result = solver.step(until, method="onestep", tstop=until)
         if float(result.t) == t and result.success:
-            # After a state inside the step was asked for, the library first returns the end of that step again.
+            # After a state inside the step, the library first returns the end of this step again.
             result = solver.step(until, method="onestep", tstop=until)
         t1, y1 = float(result.t), np.array(result.y)
         if not result.success:
@@ -95,9 +99,9 @@ def cvode_steps(
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Context manager in which the library takes note to log nothing, as it does once for every solver.
+    """Context manager that turns the log of the library off; each solver reads this setting once.
 
-    Its warnings about vanishing steps would go to the terminal; they come back as `StepFailure` instead.
+    The log would print warnings about vanishing steps on the terminal; odesim raises `StepFailure` for them.
     """
     wanted = {name: os.devnull for name in LOGS if name not in os.environ}
     os.environ.update(wanted)
@@ -109,7 +113,9 @@ def _quiet() -> Iterator[None]:
 
 
 def _first_step(flow: Callable[[float, np.ndarray], np.ndarray], span: Span) -> float:
-    """The first step where the library cannot find one, else 0: its own is at least `COARSEST` times the horizon."""
+    """Return the first step if the library cannot choose it (its own is at least `COARSEST` times the horizon), else
+    0.
+    """
     if span.until < LONG:
         return 0.0
     slope = flow(span.t, span.y)
@@ -119,7 +125,7 @@ def _first_step(flow: Callable[[float, np.ndarray], np.ndarray], span: Span) -> 
 
 
 def _parabola(t_: float, y_: np.ndarray, t0: float, y0: np.ndarray, t1: float, y1: np.ndarray) -> Interior:
-    """States inside the step (t0, t1), from the parabola that also goes through the state before it."""
+    """Return a function for states inside the step (t0, t1): the parabola through its ends and the state before."""
     times = t0 + (t1 - t0) * INTERIOR
 
     def interior(entries: Entries) -> tuple[np.ndarray, np.ndarray]:

@@ -22,20 +22,20 @@ from odesim.flow.solvers.step import (
 )
 
 CHUNK = 64
-"""Steps in one call; bounds the memory of the dense output and how long Ctrl-C waits."""
+"""Steps in one call. They limit the memory of the dense output and the delay of Ctrl-C."""
 AHEAD: weakref.WeakSet[Any] = weakref.WeakSet()
-"""What was compiled ahead; to ask JAX again takes 0.4 ms, a third of a short run."""
+"""Functions compiled in advance. Asking JAX again takes 0.4 ms, a third of a short run."""
 
 
 def steps(leg: Leg, name: str) -> Iterator[Segment]:
-    """The steps of the method called `name` over a leg."""
+    """Yield the steps of the method called `name` over a leg."""
     return diffrax_steps(name, leg.problem.functions["flow"], leg.problem.arguments, leg.span())
 
 
 def count(statistics: Statistics, name: str, accepted: int, rejected: int) -> None:
-    """Count steps of the method called `name`: an attempt costs an explicit one its stages, the first known before it.
+    """Count steps of the method called `name`. An attempt of an explicit method costs its stages without the first.
 
-    How many evaluations the stages of an implicit one take is not told.
+    The evaluations of implicit stages are not reported.
     """
     import diffrax
 
@@ -48,7 +48,7 @@ def count(statistics: Statistics, name: str, accepted: int, rejected: int) -> No
 
 @functools.cache
 def _controller() -> Any:
-    """The class of diffrax's controller with the errors of `_measured`."""
+    """Return the class of diffrax's controller with the errors of `_measured`."""
     import diffrax
     import jax.numpy as jnp
 
@@ -79,7 +79,9 @@ def make_controller(rtol: Any, atol: Any, bounds: Bounds) -> Any:
 
 
 def diffrax_steps(name: str, flow: Callable[..., Any], arguments: tuple[Any, ...], span: Span) -> Iterator[Segment]:
-    """Accepted steps of the diffrax solver called `name` on dy/dt = flow(t, y, *arguments), `CHUNK` steps a call."""
+    """Yield accepted steps of the diffrax solver called `name` on dy/dt = flow(t, y, *arguments), `CHUNK` steps a
+    call.
+    """
     sizes, arrays = split(arguments)
     chunk, single, slope = diffrax_functions(flow, sizes, name)
     t, y, until, tolerances = span.t, span.y, span.until, (span.rtol, span.atol)
@@ -87,7 +89,7 @@ def diffrax_steps(name: str, flow: Callable[..., Any], arguments: tuple[Any, ...
     largest = float(np.abs(derivative).max(initial=0.0))
     step = min(until - t, 1e-3 / largest if largest > 0 else until - t)
     with concurrent.futures.ThreadPoolExecutor(1) as beside:
-        # XLA compiles the step that is taken by itself while it compiles the others.
+        # XLA compiles the function for single steps while it compiles the others.
         ahead = [] if single in AHEAD else [beside.submit(_compile, single, t, y, t, tolerances, arrays)]
         while t < until:
             first = min(step, until - t)
@@ -101,9 +103,9 @@ def diffrax_steps(name: str, flow: Callable[..., Any], arguments: tuple[Any, ...
                 raise StepFailure(f"{name} needs steps smaller than the spacing between numbers at time {t:g}")
             if not np.isfinite(states).all():
                 raise StepFailure("the state is no longer finite")
-            concurrent.futures.wait(ahead)  # what went wrong is raised where the step is taken
+            concurrent.futures.wait(ahead)  # the error is raised again where the step is taken
             for k in range(accepted):
-                end = float(times[k])  # of Python: for a number of NumPy JAX would compile `chunk` a second time
+                end = float(times[k])  # a Python float: for a number of NumPy JAX would compile `chunk` a second time
                 interior = cubic_interior(t, y, derivative, end, states[k], derivatives[k])
                 again = functools.partial(_step_again, single, t, y, tolerances, arrays)
                 yield Segment(t, y, end, states[k], again, interior)
@@ -111,7 +113,7 @@ def diffrax_steps(name: str, flow: Callable[..., Any], arguments: tuple[Any, ...
 
 
 def _compile(function: Any, *given: Any) -> None:
-    """Have a jitted function compiled for such arguments, without calling it."""
+    """Compile a jitted function for the types of some arguments, without calling it."""
     import jax
 
     AHEAD.add(function)
@@ -127,12 +129,12 @@ def _step_again(
     arrays: list[Any],
     t: float,
 ) -> np.ndarray:
-    """The state at t by one step of the solver from t0, which is as accurate as the accepted step itself."""
+    """Return the state at t by one step of the solver from t0, which is as accurate as the accepted step."""
     return np.asarray(single(t0, y0, float(t), tolerances, arrays))
 
 
 def make_solver(name: str, rtol: Any, atol: Any) -> Any:
-    """A diffrax solver; an implicit one solves its stages to the tolerance of the run, also in a step by itself."""
+    """Return a diffrax solver. An implicit one solves its stages to the tolerance of the run, also in a single step."""
     import diffrax
 
     if name.startswith("Kvaerno"):
@@ -144,11 +146,12 @@ def make_solver(name: str, rtol: Any, atol: Any) -> Any:
 def diffrax_functions(
     flow: Callable[..., Any], sizes: Sizes, solver: str
 ) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
-    """Jitted `chunk` (up to `CHUNK` accepted steps), `single` (one step to a time) and `slope` (dy/dt).
+    """Return the jitted functions `chunk` (up to `CHUNK` accepted steps), `single` (one step to a time) and `slope`
+    (dy/dt).
 
-    Sizes are compiled in, tolerances and arrays are arguments, so that runs of the same shape share the code.  Dense
-    output is not used: diffrax interpolates its order-8 method at a much lower order, so a state between two steps
-    is computed by a shorter step instead.
+    Sizes are compiled in, tolerances and arrays are arguments, so that runs of the same shape share the code. Dense
+    output is not used: diffrax interpolates its order-8 method at a much lower order, so a state between two steps is
+    computed by a shorter step instead.
     """
     import diffrax
     import jax

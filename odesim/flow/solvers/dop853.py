@@ -1,7 +1,8 @@
-"""DOP853, the explicit method of order 8 of Hairer, Norsett & Wanner (1993), around any right-hand side.
+"""DOP853, the explicit method of order 8 of Hairer, Norsett & Wanner (1993), for any right-hand side.
 
-It takes the steps of SciPy's, whose packages take longer to import than most runs; but errors are measured from the
-bounds of the entries, and a state between two steps comes from a shorter step where the flow asks for that.
+The steps are those of SciPy's DOP853, whose packages take longer to import than most runs. There are two differences:
+errors are measured from the bounds of the entries, and a state between two steps comes from a shorter step if the flow
+requests this.
 """
 
 import functools
@@ -26,29 +27,31 @@ if TYPE_CHECKING:
     from odesim.code.right_hand_side import RightHandSide
 
 SAFETY, LEAST, MOST = 0.9, 0.2, 10.0
-"""Of the step that the error promises this part is taken, and never less or more than so many times the last."""
+"""Safety factor of the step that the error promises, and the smallest and largest ratio to the last step."""
 ORDER = 8
 LARGEST = (4 / 7) ** 4 * (3 / 7) ** 3
-"""The largest value of x^4 (1 - x)^3, which the last coefficient of the interpolant is multiplied by."""
+"""Largest value of x^4 (1 - x)^3, the factor of the last coefficient of the interpolant."""
 TRUSTED = 20.0
-"""Tolerances that the last term of the interpolant may have."""
+"""Largest size of the last term of an accurate interpolant, in tolerances."""
 
 LARGE = 256
-"""From so many entries on steps are compiled, which takes half a second; below, a default run takes less than that."""
+"""Number of entries from which steps are compiled. This takes half a second; a default run of a smaller state takes
+less.
+"""
 Slope = Callable[[float, np.ndarray], np.ndarray]
 Dense = Callable[[float], np.ndarray]
 
 
 def steps(leg: Leg, strict: bool = False) -> Iterator[Segment]:
-    """The steps over a leg."""
+    """Yield the steps over a leg."""
     return dop853_steps(leg.problem.slope(), leg.span(), leg.problem.smooth.between, strict)
 
 
 def dop853_steps(slope: Slope, span: Span, between: str = "step", strict: bool = False) -> Iterator[Segment]:
-    """Accepted steps on dy/dt = slope(t, y), with all evaluations counted; `between` is that of `Smooth`.
+    """Yield accepted steps on dy/dt = slope(t, y), and count all evaluations; `between` is that of `Smooth`.
 
-    `strict` ones end before a step whose interpolant is not accurate, which is repeated in halves otherwise.  Raises
-    `StepFailure` where the step has shrunk to the spacing of the numbers or the state is no longer finite.
+    If the interpolant of a step is not accurate, `strict` steps end before this step; otherwise the step is repeated in
+    halves. Raises `StepFailure` if the step has shrunk to the spacing of the numbers or the state is no longer finite.
     """
     statistics = span.statistics
     method = _Method(_attempts(slope, span), span)
@@ -69,19 +72,21 @@ def dop853_steps(slope: Slope, span: Span, between: str = "step", strict: bool =
 
 
 class _Attempts:
-    """Single steps of length h from a state y of slope f at time t, whose slopes are left in K (>= 13, n)."""
+    """Single steps of length h from a state y with slope f at time t. The slopes of the stages are written to K (>= 13,
+    n).
+    """
 
     def __init__(self, slope: Slope, span: Span) -> None:
         self.slope, self.span, self.table = slope, span, dop853()
         self.bounded = bool(np.isfinite(span.bounds).any())
 
     def flow(self, t: float, y: np.ndarray) -> np.ndarray:
-        """The slope at a state, counted."""
+        """Return the slope at a state, and count the evaluation."""
         self.span.statistics.evaluations += 1
         return self.slope(t, y)
 
     def state(self, t: float, y: np.ndarray, f: np.ndarray, h: float, K: np.ndarray) -> np.ndarray:
-        """The state after the step; its slope is K[12]."""
+        """Return the state after the step; its slope is K[12]."""
         K[0] = f
         for s, (c, a) in enumerate(self.table.rows, start=1):
             K[s] = self.flow(t + c * h, y + K[:s].T.dot(a) * h)
@@ -90,13 +95,13 @@ class _Attempts:
         return new
 
     def attempt(self, t: float, y: np.ndarray, f: np.ndarray, h: float, K: np.ndarray) -> tuple[np.ndarray, float]:
-        """The state, and its error in units of the tolerance, relative to the distance from the bounds."""
+        """Return the state and its error in units of the tolerance, relative to the distance from the bounds."""
         with np.errstate(over="ignore", invalid="ignore"):  # too long a step of a stiff flow overflows and is rejected
             new = self.state(t, y, f, h, K)
             return new, self.error(y, new, h, (K[:13].T.dot(self.table.E5), K[:13].T.dot(self.table.E3)))
 
     def error(self, y: np.ndarray, new: np.ndarray, h: float, sums: tuple[np.ndarray, np.ndarray]) -> float:
-        """The error of a new state from the sums of slopes of order five and three."""
+        """Return the error of a new state from the sums of slopes of order five and three."""
         if self.bounded:
             size = np.maximum(distance(np, y, self.span.bounds), distance(np, new, self.span.bounds))
         else:
@@ -105,13 +110,14 @@ class _Attempts:
         five, three = (rates / scale for rates in sums)
         if (both := _square(five) + 0.01 * _square(three)) != 0:
             return h * _square(five) / math.sqrt(both * scale.size)
-        # Slopes of 1e-270, of a start of 1e-90, leave no square; times the step they are of the size of the entries.
+        # Squares of slopes of 1e-270, from a start of 1e-90, underflow; times the step they are of the size of the
+        # entries.
         both = _square(h * five) + 0.01 * _square(h * three)
         return _square(h * five) / math.sqrt(both * scale.size) if both != 0 else 0.0
 
 
 class _CompiledAttempts(_Attempts):
-    """The same in compiled code for a flow that the engine evaluates, which knows no time."""
+    """The same steps in compiled code, for an autonomous flow that the engine evaluates."""
 
     def __init__(self, slope: "RightHandSide", span: Span) -> None:
         from odesim.flow.solvers import dop853_loops
@@ -121,27 +127,27 @@ class _CompiledAttempts(_Attempts):
         self.sums = np.empty((3, span.y.size))
 
     def state(self, t: float, y: np.ndarray, f: np.ndarray, h: float, K: np.ndarray) -> np.ndarray:
-        """The state after the step; its slope is K[12]."""
+        """Return the state after the step; its slope is K[12]."""
         K[0] = f
         self.compiled(y, h, (weights(), K), self.sums.ravel(), *self.program)
         self.span.statistics.evaluations += 12
         return self.sums[0].copy()
 
     def attempt(self, t: float, y: np.ndarray, f: np.ndarray, h: float, K: np.ndarray) -> tuple[np.ndarray, float]:
-        """The state and its error."""
+        """Return the state and its error."""
         new = self.state(t, y, f, h, K)
         return new, self.error(y, new, h, (self.sums[2], self.sums[1]))
 
 
 def _attempts(slope: Any, span: Span) -> _Attempts:
-    """By compiled loops where the flow has an address and the state is large, else by NumPy."""
+    """Return compiled attempts if the flow has an address and the state is large, otherwise those of NumPy."""
     return (
         _CompiledAttempts(slope, span) if hasattr(slope, "program") and span.y.size >= LARGE else _Attempts(slope, span)
     )
 
 
 class _Method:
-    """The method at a state (t, y) of slope f, after a step from (t0, y0) of length h with the stages K (16, n)."""
+    """State (t, y) of the method with slope f, after a step from (t0, y0) of length h with the stages K (16, n)."""
 
     def __init__(self, attempts: _Attempts, span: Span, longest: float = np.inf) -> None:
         self.attempts, self.flow, self.span, self.longest = attempts, attempts.flow, span, longest
@@ -152,12 +158,12 @@ class _Method:
         self.t0, self.y0, self.h = self.t, self.y, 0.0
 
     def step(self) -> None:
-        """Take a step that is accurate enough; attempts that are not are repeated with a shorter one."""
+        """Take a step that is accurate enough. Other attempts are repeated with a shorter step."""
         t, y, until, statistics = self.t, self.y, self.span.until, self.span.statistics
         least = 10 * abs(np.nextafter(t, np.inf) - t)
         h, again = min(max(self.next, least), self.longest), False
         while True:
-            if not h >= least:  # nor of no length at all, from a state that is no number
+            if not h >= least:  # also not with length 0, from a state that is not finite
                 raise StepFailure("DOP853 stopped: Required step size is less than spacing between numbers.")
             end = min(t + h, until)
             h = end - t
@@ -173,11 +179,12 @@ class _Method:
         self.t, self.y, self.f = end, new, self.K[12].copy()
 
     def interpolant(self) -> tuple[Dense, bool]:
-        """States inside the last step, of order 7, and whether they are accurate; three more evaluations.
+        """Return a function for states inside the last step, of order 7, and True if it is accurate. This takes three
+        evaluations.
 
-        The polynomial is the sum of F_i x^a (1 - x)^b, a + b = i + 1, at the fraction x of the step.  Where a smooth
-        flow takes long steps it was seen to be wrong by 60 tolerances, at the ends of which the states are right; in 38
-        long steps of chen's default run the error was at most a quarter of the last term, mostly a twentieth.
+        The polynomial is the sum of F_i x^a (1 - x)^b, a + b = i + 1, at the fraction x of the step. In long steps of a
+        smooth flow its error was up to 60 tolerances, although the ends of the steps were right. In 38 long steps of
+        chen's default run the error was at most a quarter of the last term, mostly a twentieth.
         """
         table, K, h, y0 = dop853(), self.K, self.h, self.y0
         for s, (a, c) in enumerate(zip(table.more_A, table.more_C, strict=True), start=13):
@@ -197,13 +204,18 @@ class _Method:
 
 
 def _square(x: np.ndarray) -> float:
-    """|x|^2, rounded as the square of a norm."""
+    """Return |x|^2, rounded as the square of a norm.
+
+    |x|^2, rounded as the square of a norm.
+    """
     root = math.sqrt(x.dot(x))
     return root * root
 
 
 def _first_step(flow: Slope, span: Span, f: np.ndarray) -> float:
-    """A step of the first order with an error of about a hundredth of the tolerance (Hairer, Norsett & Wanner 1993)."""
+    """Return a step of first order with an error of about a hundredth of the tolerance (Hairer, Norsett & Wanner
+    1993).
+    """
     t, y, whole = span.t, span.y, span.until - span.t
     scale = span.atol + np.abs(y) * span.rtol
 
@@ -218,23 +230,25 @@ def _first_step(flow: Slope, span: Span, f: np.ndarray) -> float:
 
 
 def _shorter_step(attempts: _Attempts, t0: float, y0: np.ndarray, f0: np.ndarray) -> Dense:
-    """The state inside an accepted step by one shorter step of the same method from its start.
+    """Return a function for states inside an accepted step, by one shorter step of the same method from its start.
 
-    The interpolant is not used: where stability and not accuracy limits the step, as near a fixed point, it was seen
-    to be wrong by 3e-7 at a tolerance of 1e-11.
+    The interpolant is not used, because its error was 3e-7 at a tolerance of 1e-11 where stability limits the step, as
+    near a fixed point.
     """
     K = np.empty((13, y0.size))
     return lambda t: attempts.state(t0, y0, f0, t - t0, K)
 
 
 def _interpolant(method: _Method) -> Dense:
-    """`_between` of the last step, made when a state is first asked for: it costs three more evaluations."""
+    """Return `_between` of the last step, evaluated at the first request, because it costs three evaluations."""
     made = functools.cache(functools.partial(_between, method))
     return lambda t: made()(t)
 
 
 def _between(method: _Method) -> Dense:
-    """The interpolant of the last step, or those of its halves where it is not accurate: they leave a hundredth."""
+    """Return the interpolant of the last step, or those of its halves if it is not accurate. Halves have a hundredth of
+    the error.
+    """
     span, (dense, accurate) = method.span, method.interpolant()
     if accurate:
         return dense

@@ -1,4 +1,4 @@
-"""A step of DOP853 in compiled loops, the same for all flows: they are tables that the engine walks through.
+"""A step of DOP853 in compiled loops, the same for all flows, which are tables of the engine.
 
 All sums over the slopes of the stages are one loop with `weights` (14, 13): row s - 1 has those of stage s of the
 method, the twelfth the new state's, the last two its errors of third and fifth order (Hairer, Norsett & Wanner 1993).
@@ -16,9 +16,9 @@ pair, bounded = types.UniTuple(number, 2), types.UniTuple(numbers, 2)
 
 @compiled(types.void(numbers, number, types.UniTuple(matrix, 2), numbers, TABLES, KERNELS), **OPTIONS)
 def attempt(y, h, stages, sums, tables, kernels):
-    """The slopes K[1:13] of the stages of one step of length h from the state y, whose slope is K[0].
+    """Compute the slopes K[1:13] of the stages of one step of length h from the state y, whose slope is K[0].
 
-    stages = (weights, K).  Left in `sums` (3, n), flat, are the new state and the sums of slopes for its two errors.
+    stages = (weights, K). The new state and the sums of slopes for its two errors are written to `sums` (3, n), flat.
     """
     (weights, K), n = stages, y.size
     new, found = sums[:n], np.empty(n)

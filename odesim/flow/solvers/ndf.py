@@ -1,8 +1,9 @@
-"""Long horizons at the cost of compiled code: the loops of `ndf_loops` around a flow that the engine evaluates.
+"""Numerical differentiation formulas for long horizons: the compiled loops of `ndf_loops`, for a flow that the engine
+evaluates.
 
-CVODE spends most of its time between Python and C where a right-hand side takes ten microseconds.  Here many steps are
-one call, which comes back where an entry may have crossed its threshold, a state is to be saved, or the derivatives
-are to be renewed.
+If a right-hand side takes ten microseconds, CVODE spends most of its time between Python and C. Here one call takes
+many steps. It returns when an entry may have crossed its threshold, a state is saved, or the derivatives must be
+renewed.
 """
 
 import functools
@@ -22,21 +23,25 @@ if TYPE_CHECKING:
     from odesim.flow.problem import Problem
 
 CHUNK = 500
-"""Steps in one call; bounds how long Ctrl-C, progress and checkpoints wait."""
+"""Steps in one call. They limit the delay of Ctrl-C, progress and checkpoints."""
 NOTHING = (np.zeros(0, np.uint64), np.zeros(0), np.zeros(0))
-"""What is watched where it is not known what may cross: every step is looked at by the recorder."""
+"""Watched entries if the possible crossings are unknown: the recorder then checks every step."""
 TOLERANCE = (3e-4, 1e-11)
-"""As that of CVODE."""
+"""The same as for CVODE."""
 LOOSE, DEAR = 0.2, 100
-"""So far may the step be from that of Newton's matrix, whose inversion takes most of the time where it needs more
-multiplications than so many for every entry of the state; a twentieth more evaluations are then cheaper."""
+"""Largest relative distance of the step from that of Newton's matrix, if the inversion of this matrix is expensive:
+more than the second number of multiplications for every entry. A twentieth more evaluations are then cheaper than
+inversions.
+"""
 Labels = Callable[[np.ndarray], np.ndarray]
 SMALL = 4
-"""The status of `advance` where the step has shrunk to round-off."""
+"""Status of `advance` if the step has shrunk to round-off."""
 
 
 def objection(problem: "Problem") -> str:
-    """Why these formulas cannot take a problem: they are compiled, and must know what is strongly coupled."""
+    """Return the reason why these formulas do not support a problem, or "". They need compiled equations and the
+    coupled entries.
+    """
     if problem.smooth.coupled is not None and problem.derivative is not None:
         return ""
     return (
@@ -46,22 +51,22 @@ def objection(problem: "Problem") -> str:
 
 
 def steps(leg: Leg) -> Iterator[Segment]:
-    """The steps over a leg."""
+    """Yield the steps over a leg."""
     problem, coupled = leg.problem, leg.problem.smooth.coupled
-    assert coupled is not None and problem.derivative is not None  # as `objection` says
+    assert coupled is not None and problem.derivative is not None  # as `objection` checks
     return ndf_steps(problem.derivative, coupled(problem.initial), leg.span(TOLERANCE), leg.recorder, leg.origin)
 
 
 @functools.cache
 def formulas() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """alpha, gamma and the error constants by order (Shampine & Reichelt 1997, Table 1)."""
+    """Return alpha, gamma and the error constants by order (Shampine & Reichelt 1997, Table 1)."""
     kappa = np.array([0.0, -0.1850, -1 / 9, -0.0823, -0.0415, 0.0])
     gamma = np.append(0.0, np.cumsum(1 / np.arange(1, 6)))
     return (1 - kappa) * gamma, gamma, kappa * gamma + 1 / np.arange(1, 7)
 
 
 class Blocks:
-    """Which entries are strongly coupled, as the loops read it, and the derivatives between them."""
+    """Strongly coupled entries in the form of the loops, and the derivatives between them."""
 
     def __init__(self, labels: np.ndarray) -> None:
         _, block, count = np.unique(labels, return_inverse=True, return_counts=True)
@@ -75,18 +80,19 @@ class Blocks:
 
     @property
     def pattern(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """members, first, place."""
+        """Tuple of members, first and place."""
         return self.members, self.first, self.place
 
 
 def ndf_steps(
     flow: "RightHandSide", labels: Labels, span: Span, recorder: Recorder, origin: float = 0.0
 ) -> Iterator[Segment]:
-    """The accepted steps in which something may happen that `recorder` waits for, and the last of every `CHUNK`.
+    """Yield the accepted steps that `recorder` must see (a possible crossing or a save time), and the last of every
+    `CHUNK`.
 
-    Entries of a state y that have the same of `labels(y)` are strongly coupled; `origin` is the time of the recorder at
-    which that of the span begins.  Raises `StepFailure` when the step
-    size has shrunk to round-off, as it does where the state is no longer finite.
+    Entries of a state y with the same value of `labels(y)` are strongly coupled. `origin` is the time of the recorder
+    at the beginning of the span. Raises `StepFailure` if the step size has shrunk to round-off, as it does if the state
+    is no longer finite.
     """
     from odesim.flow.solvers import ndf_loops as loops  # which compiles them
 
@@ -122,7 +128,7 @@ def ndf_steps(
 
 
 def right_hand_sides(flow: "RightHandSide", states: np.ndarray, workers: int = 1) -> np.ndarray:
-    """dy/dt (states, size) at many flat states (states, size), shared out to `workers` threads."""
+    """Return dy/dt (states, size) at many flat states (states, size), computed by `workers` threads."""
     from odesim.flow.solvers.ndf_loops import slopes
 
     states = np.ascontiguousarray(states, float)
@@ -143,7 +149,7 @@ def right_hand_sides(flow: "RightHandSide", states: np.ndarray, workers: int = 1
 
 
 def _segment(D: np.ndarray, control: np.ndarray) -> Segment:
-    """The last step, whose states are those of the method's own polynomial."""
+    """Return the last step; states inside it come from the polynomial of the method."""
     t1, length, order = float(control[0]), float(control[8]), int(control[2])
     differences = D[: order + 1].copy()
 
@@ -158,7 +164,9 @@ def _segment(D: np.ndarray, control: np.ndarray) -> Segment:
 
 
 def _weights(s: float, order: int) -> np.ndarray:
-    """Those of the differences in the state s steps after the last: prod_{i < j} (s + i) / (i + 1), j = 0..order."""
+    """Return the weights of the differences in the state s steps after the last: prod_{i < j} (s + i) / (i + 1), j =
+    0..order.
+    """
     found = [1.0]
     for i in range(order):
         found.append(found[-1] * (s + i) / (i + 1))
@@ -167,14 +175,16 @@ def _weights(s: float, order: int) -> np.ndarray:
 
 @functools.cache
 def _inside(order: int) -> np.ndarray:
-    """`_weights` of the states inside a step that a crossing is looked for at."""
+    """Return `_weights` of the states inside a step at which crossings are searched."""
     return np.array([_weights(s - 1.0, order) for s in INTERIOR])
 
 
 def first_step(
     flow: Callable[[np.ndarray], np.ndarray], y: np.ndarray, slope: np.ndarray, most: float, rtol: float, atol: float
 ) -> float:
-    """A step of the first order with an error of about a hundredth of the tolerance (Hairer, Norsett & Wanner 1993)."""
+    """Return a step of first order with an error of about a hundredth of the tolerance (Hairer, Norsett & Wanner
+    1993).
+    """
     scale = atol + rtol * np.abs(y)
 
     def size(x: np.ndarray) -> float:

@@ -1,11 +1,11 @@
 """The numerical differentiation formulas of orders 1 to 5 as plain loops for numba, with Newton's matrix in blocks.
 
 Klopfenstein's formulas in the quasi-constant form of Shampine & Reichelt (1997): the history is a table of backward
-differences, rescaled when the step changes.  Newton's matrix I - c J is kept between strongly coupled entries only
-and inverted block by block; the entries of block b are members[first[b]:first[b + 1]], its derivatives and their
-inverse lie from place[b] on, row by row.  Blocks of one entry come first.  Members are unsigned, which spares a test
-for negative ones; `scale` holds inverses of tolerances.  The flow is `tables` of the engine, so that these loops
-are compiled once for all.
+differences, rescaled when the step changes. Newton's matrix I - c J has only the entries between strongly coupled
+entries of the state, and is inverted block by block; the entries of block b are members[first[b]:first[b + 1]], its
+derivatives and their inverse lie from place[b] on, row by row. Blocks of one entry come first. Members are unsigned, so
+that numba needs no test for negative ones. `scale` has inverses of tolerances. The flow is `tables` of the engine, so
+that these loops are compiled once for all flows.
 """
 
 import numpy as np
@@ -20,13 +20,13 @@ PATTERN = types.Tuple((members, wholes, wholes))
 WATCH = types.Tuple((members, numbers, numbers))
 FORMULAS, WORK = types.UniTuple(numbers, 3), types.UniTuple(numbers, 8)
 METHOD = types.Tuple((PATTERN, numbers, numbers, number, number, FORMULAS, WORK))
-"""The types of what the functions below take together, as `advance` describes it."""
+"""Types of the joint arguments of the functions below, which `advance` describes."""
 none = types.void
 
 
 @compiled(number(numbers, numbers), **OPTIONS)
 def weighted(x, scale):
-    """Root mean square of x in units of the tolerances."""
+    """Return the root mean square of x in units of the tolerances."""
     total = 0.0
     for i in range(x.size):
         total += (x[i] * scale[i]) ** 2
@@ -35,7 +35,7 @@ def weighted(x, scale):
 
 @compiled(whole(numbers, numbers, number, PATTERN, numbers, TABLES, KERNELS), **OPTIONS)
 def derivatives(y, f, displacement, pattern, J, tables, kernels):
-    """Fill J with df_a/dy_b inside the blocks; the k-th evaluation displaces the k-th entry of every block."""
+    """Fill J with df_a/dy_b inside the blocks. The k-th evaluation displaces the k-th entry of every block."""
     (members, first, place), largest = pattern, 0
     for b in range(first.size - 1):
         largest = max(largest, first[b + 1] - first[b])
@@ -58,7 +58,7 @@ def derivatives(y, f, displacement, pattern, J, tables, kernels):
 
 @compiled(none(matrix, whole, wholes), **OPTIONS)
 def eliminate(W, n, pivots):
-    """W[:n, :n] becomes its inverse by Gauss-Jordan elimination with row exchanges."""
+    """Replace W[:n, :n] by its inverse, by Gauss-Jordan elimination with row exchanges."""
     for k in range(n):
         best = k
         for i in range(k + 1, n):
@@ -84,7 +84,7 @@ def eliminate(W, n, pivots):
 
 @compiled(none(number, wholes, wholes, numbers, numbers), **OPTIONS)
 def invert(c, first, place, J, inverse):
-    """inverse = (I - c J)^-1, block by block."""
+    """Compute inverse = (I - c J)^-1, block by block."""
     largest = 0
     for b in range(first.size - 1):
         largest = max(largest, first[b + 1] - first[b])
@@ -105,7 +105,7 @@ def invert(c, first, place, J, inverse):
 
 @compiled(none(PATTERN, numbers, numbers, numbers), **OPTIONS)
 def apply(pattern, inverse, r, x):
-    """x = inverse r, with r in the order of `members`."""
+    """Compute x = inverse r, with r in the order of `members`."""
     (members, first, place), single = pattern, 0
     while single < first.size - 1 and first[single + 1] == single + 1:
         single += 1
@@ -123,7 +123,7 @@ def apply(pattern, inverse, r, x):
 
 @compiled(none(matrix, whole, number), **OPTIONS)
 def rescale(D, order, factor):
-    """The backward differences D for steps `factor` times as long: (R(factor) R(1))^T D."""
+    """Convert the backward differences D to steps `factor` times as long: (R(factor) R(1))^T D."""
     R, U, both = np.zeros((6, 6)), np.zeros((6, 6)), np.zeros((6, 6))
     for j in range(order + 1):
         R[0, j] = U[0, j] = 1.0
@@ -151,10 +151,10 @@ def rescale(D, order, factor):
 def newton(work, c, tolerance, rate, ratio, pattern, inverse, tables, kernels):
     """Solve d = c f(start + d) - psi; returns (evaluations, converged, rate of convergence).
 
-    `rate` is the one known from the steps before, or 1; with it one iteration may be enough.  `work` = (start, psi,
-    scale, y, d, f, r, change), `pattern` = (members, first, place) of the blocks.  The inverse is that of c / ratio:
-    corrections times 2 / (1 + ratio) leave |1 - ratio| / (1 + ratio) of what is stiff and of what is not (CVODE's
-    formula).
+    `rate` is the rate of convergence of the steps before, or 1; with it one iteration may be enough. `work` = (start,
+    psi, scale, y, d, f, r, change), `pattern` = (members, first, place) of the blocks. The inverse is that of c /
+    ratio. Corrections are multiplied by 2 / (1 + ratio); an iteration then leaves a fraction |1 - ratio| / (1 + ratio)
+    of the error, in stiff directions and in others (CVODE's formula).
     """
     (start, psi, scale, y, d, f, r, change), members = work, pattern[0]
     relaxed = 2.0 / (1.0 + ratio)
@@ -190,8 +190,8 @@ def newton(work, c, tolerance, rate, ratio, pattern, inverse, tables, kernels):
 def crossing(D, order, watch, weights):
     """Return True if a watched entry is beyond its level at the last state, or at a quarter of the step before it.
 
-    watch = (places, signs, levels).  Inside a step, s steps after its end, the state is the polynomial of the method,
-    sum_j D_j prod_{i < j} (s + i) / (i + 1); `weights` (3, 6) is room for the products.
+    watch = (places, signs, levels). Inside a step, s steps after its end, the state is the polynomial of the method,
+    sum_j D_j prod_{i < j} (s + i) / (i + 1); `weights` (3, 6) are these products.
     """
     places, signs, levels = watch
     for w in range(places.size):
@@ -215,7 +215,9 @@ def crossing(D, order, watch, weights):
 
 @compiled(types.Tuple((whole, number))(matrix, whole, number, numbers, number, numbers), **OPTIONS)
 def choose(D, order, error, scale, safety, errors):
-    """The order and the factor of the next steps: what promises the longest of orders one less, the same, one more."""
+    """Choose the order and the factor of the next steps: the longest step among the order less one, the same, plus
+    one.
+    """
     factor = error ** (-1.0 / (order + 1)) if error > 0.0 else 10.0
     best, chosen = factor, order
     if order > 1:
@@ -233,7 +235,7 @@ def choose(D, order, error, scale, safety, errors):
 
 @compiled(none(matrix, numbers, number), **OPTIONS)
 def shorten(D, control, factor):
-    """Steps `factor` times as long, of the same order."""
+    """Change to steps `factor` times as long, of the same order."""
     rescale(D, int(control[2]), factor)
     control[1] *= factor
     control[3] = 0.0
@@ -241,7 +243,7 @@ def shorten(D, control, factor):
 
 @compiled(none(matrix, whole, FORMULAS, number, number, WORK), **OPTIONS)
 def predict(D, order, formulas, rtol, atol, work):
-    """The state that the differences promise, what is known of the formula, and the tolerance of every entry."""
+    """Predict the state from the differences, the known terms of the formula, and the tolerance of every entry."""
     (alpha, gamma, _), start, psi, scale = formulas, work[0], work[1], work[2]
     for i in range(start.size):
         start[i], psi[i] = D[0, i], 0.0
@@ -256,7 +258,7 @@ def predict(D, order, formulas, rtol, atol, work):
 
 @compiled(none(matrix, whole, numbers), **OPTIONS)
 def accept(D, order, d):
-    """The differences after a step whose correction is d: D_j at the new state = D_j before + D_(j + 1) now."""
+    """Update the differences after a step with correction d: D_j at the new state = D_j before + D_(j + 1) now."""
     for i in range(d.size):
         D[order + 2, i] = d[i] - D[order + 1, i]
         D[order + 1, i] = d[i]
@@ -267,7 +269,7 @@ def accept(D, order, d):
 
 @compiled(whole(matrix, numbers, wholes, number, METHOD, TABLES, KERNELS), **OPTIONS)
 def attempt(D, control, counts, until, method, tables, kernels):
-    """One step, as short as it has to be, its correction in work[4]; returns 0, or 3 or 4 as `advance`."""
+    """Take one step, with the correction in work[4], and shorten it as necessary. Return 0, or 3 or 4 as `advance`."""
     pattern, J, inverse, rtol, atol, table, work = method
     alpha, errors, scale, y, d = table[0], table[2], work[2], work[3], work[4]
     t, order = control[0], int(control[2])
@@ -290,7 +292,7 @@ def attempt(D, control, counts, until, method, tables, kernels):
                 continue
             if control[7] > 50.0:
                 return 3
-            # Derivatives as young are not to blame, but those that are left out: so long a step would fail again.
+            # Such recent derivatives are not the reason, but the neglected ones are: so long a step would fail again.
             control[11], control[12] = 0.8 * control[1], 50.0
             shorten(D, control, 0.5)
             continue
@@ -309,14 +311,14 @@ def attempt(D, control, counts, until, method, tables, kernels):
     **OPTIONS,
 )
 def advance(D, control, counts, ends, most, watch, method, tables, kernels):
-    """Take up to `most` steps; returns 0 at the end or at `due`, 1 where an entry may have crossed in the last step,
-    2 where `most` is reached, 3 where the derivatives have to be renewed, 4 where the step has shrunk to round-off.
+    """Take up to `most` steps. Return 0 at the end or at `due`, 1 if an entry may have crossed in the last step, 2
+    after `most` steps, 3 if the derivatives must be renewed, 4 if the step has shrunk to round-off.
 
     control = (t, step, order, steps of that length, its last error, the last safety factor, rate of convergence, age of
-    the derivatives, length of the last step, the c of the inverse, 0 for none, how far from it, relatively, c may be,
-    the longest step there may be, for so many steps); counts = (steps, rejected, evaluations); ends = (until, due);
+    the derivatives, length of the last step, the c of the inverse, 0 for none, the largest relative distance of c from
+    it, the longest allowed step, for so many steps); counts = (steps, rejected, evaluations); ends = (until, due);
     method = ((members, first, place) of the blocks, their derivatives and inverses, relative and absolute tolerance,
-    the formulas, room for eight states); `tables` and `kernels` are those of the engine.
+    the formulas, work space for eight states); `tables` and `kernels` are those of the engine.
     """
     (until, due), (_, _, _, rtol, atol, table, work) = ends, method
     n, weights = D.shape[1], np.empty((3, 6))
@@ -350,7 +352,7 @@ def advance(D, control, counts, ends, most, watch, method, tables, kernels):
 
 @compiled(none(numbers, numbers, number, matrix), **OPTIONS)
 def begin(y, f, h, D):
-    """Backward differences of the first order from a state and its slope, for steps of length h."""
+    """Fill in backward differences of the first order from a state and its slope, for steps of length h."""
     D[:] = 0.0
     for i in range(y.size):
         D[0, i] = y[i]
@@ -359,6 +361,6 @@ def begin(y, f, h, D):
 
 @compiled(none(matrix, matrix, TABLES, KERNELS), **OPTIONS)
 def slopes(states, found, tables, kernels):
-    """found[k] = dy/dt at states[k]."""
+    """Compute found[k] = dy/dt at states[k]."""
     for k in range(states.shape[0]):
         flow(states[k], found[k], tables, kernels)

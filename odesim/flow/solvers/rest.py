@@ -1,4 +1,4 @@
-"""The end of a run at a stable fixed point, where nothing happens any more before a far horizon."""
+"""End of a run at a stable fixed point, where the state is constant until a far horizon."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,23 +7,25 @@ import numpy as np
 from odesim.flow.solvers.step import Segment, Statistics, cubic_interior
 
 APART = 1e-6
-"""Relative step of the central differences of the Jacobian, which are then known to about 1e-10."""
+"""Relative step of the central differences of the Jacobian, which then has a relative accuracy of about 1e-10."""
 CLEARLY = 1e-6
-"""Every eigenvalue is below minus this part of the largest: one nearer to zero may be a direction of slow escape."""
+"""Fraction of the largest eigenvalue. Every eigenvalue must be below minus this, because a smaller one may be a
+direction of slow escape.
+"""
 LOOK, AWAY = 100, 1e6
-"""Every `LOOK` steps it is asked whether the flow rests, if the horizon is more than `AWAY` such steps away."""
+"""Numbers of steps: every `LOOK` steps the flow is tested for rest, if the horizon is more than `AWAY` steps away."""
 
 Slope = Callable[[float, np.ndarray], np.ndarray]
 Steps = Callable[[float, np.ndarray], Iterator[Segment]]
-"""The steps of a method from (t, y) to the horizon."""
+"""Steps of a method from (t, y) to the horizon."""
 
 
 def at_rest(slope: Slope, t: float, y: np.ndarray, tolerance: np.ndarray) -> bool:
     """Return True if y is within `tolerance` of a fixed point to which every direction returns exponentially.
 
     With the Jacobian J of an autonomous dy/dt = F(y), all eigenvalues of J have a negative real part, and the Newton
-    step -J^{-1} F(y) is within the tolerance (n,) in every entry.  A saddle or a direction without a restoring force
-    is no rest, however small F is.
+    step -J^{-1} F(y) is within the tolerance (n,) in every entry. A saddle, or a direction without a restoring force,
+    is not a stable fixed point, however small F is.
 
     Example:
         >>> y = np.array([1.0, 1e-13])
@@ -50,7 +52,7 @@ def at_rest(slope: Slope, t: float, y: np.ndarray, tolerance: np.ndarray) -> boo
 
 
 def _rest(t: float, y: np.ndarray, until: float) -> Segment:
-    """The step in which nothing happens."""
+    """Return the last step, with a constant state."""
     still = np.zeros_like(y)
     return Segment(t, y, until, y, lambda _: y, cubic_interior(t, y, still, until, y, still))
 
@@ -58,9 +60,9 @@ def _rest(t: float, y: np.ndarray, until: float) -> Segment:
 def until_rest(
     method: Steps, slope: Slope, until: float, tolerance: Callable[[np.ndarray], np.ndarray], statistics: Statistics
 ) -> Steps:
-    """The steps of a method, and one of constant states to the horizon from where the flow is at rest.
+    """Yield the steps of a method until the flow is at rest, then one step with a constant state to the horizon.
 
-    There the rounding of the right-hand side alone decides the length of a step, which then stays where it is.
+    At rest the rounding of the right-hand side determines the length of a step, so that steps stop growing.
     """
 
     def onward(t: float, y: np.ndarray) -> Iterator[Segment]:

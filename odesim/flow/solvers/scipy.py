@@ -1,4 +1,4 @@
-"""SciPy's integrators around a compiled right-hand side; errors of Runge-Kutta steps are measured from the bounds."""
+"""SciPy's integrators for a compiled right-hand side; errors of Runge-Kutta steps are measured from the bounds."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -20,17 +20,17 @@ from odesim.flow.solvers.step import (
 
 
 def steps(leg: Leg, name: str) -> Iterator[Segment]:
-    """The steps of the method called `name` over a leg."""
+    """Yield the steps of the method called `name` over a leg."""
     return scipy_steps(name, leg.problem.slope(), leg.span(), leg.problem.smooth.between)
 
 
 def scipy_steps(
     name: str, slope: Callable[[float, np.ndarray], np.ndarray], span: Span, between: str = "step"
 ) -> Iterator[Segment]:
-    """Accepted steps of the SciPy solver called `name` on dy/dt = slope(t, y); `between` is that of `Smooth`.
+    """Yield accepted steps of the SciPy solver called `name` on dy/dt = slope(t, y); `between` is that of `Smooth`.
 
-    The errors of Runge-Kutta steps are measured against `distance`.  Evaluations are counted here: SciPy knows nothing
-    of those for states between two steps.
+    The errors of Runge-Kutta steps are measured against `distance`. Evaluations are counted here, because SciPy does
+    not count those for states between two steps.
     """
     import scipy.integrate
 
@@ -64,9 +64,9 @@ def scipy_steps(
 
 
 def _measured(method: Any, bounds: Bounds, statistics: Statistics) -> Any:
-    """A Runge-Kutta class of SciPy whose errors are relative to `distance`, not to the entries themselves.
+    """Return a Runge-Kutta class of SciPy with errors relative to `distance` instead of the entries themselves.
 
-    It asks for the error of every attempt: those above 1 it repeats with a shorter step, and tells nobody.
+    SciPy computes the error of every attempt. If it is above 1, SciPy repeats the step without reporting this.
     """
 
     class Measured(method):
@@ -83,10 +83,10 @@ def _measured(method: Any, bounds: Bounds, statistics: Statistics) -> Any:
 def _shorter_step(
     solver: Any, flow: Callable[[float, np.ndarray], np.ndarray], t0: float, y0: np.ndarray, f0: np.ndarray
 ) -> Callable[[float], np.ndarray]:
-    """The state inside an accepted Runge-Kutta step by one shorter step of the same method from its start.
+    """Return a function for states inside an accepted Runge-Kutta step, by one shorter step from its start.
 
-    Dense output is not used: where stability and not accuracy limits the step, as near a fixed point, the
-    interpolating polynomial was seen to be wrong by 3e-7 at a tolerance of 1e-11.
+    Dense output is not used, because its error was 3e-7 at a tolerance of 1e-11 where stability limits the step, as
+    near a fixed point.
     """
     stages = np.empty((len(solver.B) + 1, y0.size))
 

@@ -1,7 +1,7 @@
 """Types for integrators: legs, accepted steps, counters, and reasons for the end.
 
-An integrator is a file of this folder with `SOLVERS`, which the catalogue finds by looking.  It never clips or repairs
-a state; when it cannot go on it raises `StepFailure`, and the last segment it yielded holds the last good state.
+An integrator is a file of this folder that defines `SOLVERS`; the catalogue lists all such files. An integrator never
+clips or repairs a state. If it cannot continue, it raises `StepFailure`; the last segment then has the last good state.
 """
 
 import dataclasses
@@ -15,30 +15,31 @@ if TYPE_CHECKING:
     from odesim.flow.record import Recorder
 
 LOCAL = (0.1, 2.3e-14)
-"""The tolerance of one step: this part of what is asked of the answer, because local errors add up over the escape from
-small overlaps (with it the answer was within what was asked), but no step is asked for more than 100 ulp."""
+"""Tolerance of one step: the factor relative to the tolerance of the result, and the lower bound, 100 ulp. The factor
+is needed because local errors add up over the escape from small overlaps; with it results were within the tolerance.
+"""
 INTERIOR = np.array([0.25, 0.5, 0.75])
-"""Fractions of a step at which a crossing up and down again is searched."""
+"""Fractions of a step at which a double crossing (up and down again) is searched."""
 QUARTERS = np.array([[27, 5, 9, -3], [16, 16, 8, -8], [5, 27, 3, -9]]) / [[32.0, 32.0, 64.0, 64.0]]
-"""The cubic Hermite basis (values at both ends, slopes at both ends) there."""
+"""The cubic Hermite basis (values at both ends, slopes at both ends) at these fractions."""
 
 Bounds = tuple[Any, Any]
-"""The least and the greatest value of every entry of a flat state, infinite where it has none."""
+"""Lower and upper bound of every entry of a flat state, infinite if it has none."""
 UNBOUNDED: Bounds = (-np.inf, np.inf)
 Entries = np.ndarray | slice
 Interior = Callable[[Entries], tuple[np.ndarray, np.ndarray]]
 
 
 class StepFailure(Exception):
-    """The integrator cannot take another step; the message says why."""
+    """The integrator cannot take another step. The message has the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Segment:
     """One accepted step from (t0, y0) to (t1, y1).
 
-    `dense(t)` interpolates with the order of the method; `interior(entries)` are (times, those entries of the states)
-    inside the step, of any accuracy, in which double crossings are looked for.
+    `dense(t)` interpolates with the order of the method; `interior(entries)` returns (times, these entries of the
+    states) inside the step, of any accuracy, for the search of double crossings.
     """
 
     t0: float
@@ -64,13 +65,13 @@ class Statistics:
         return {name: value for name, value in vars(self).items() if name not in unknown or value != unknown[name]}
 
     def reject(self, steps: int) -> None:
-        """Count attempts that were given up; 0 says that they are counted at all."""
+        """Count rejected attempts. The argument 0 marks that the integrator counts them."""
         self.rejected = (self.rejected or 0) + steps
 
 
 @dataclasses.dataclass(frozen=True)
 class Span:
-    """From (t, y) to `until` at the tolerances of one step, with what is counted on the way.
+    """Interval of integration from (t, y) to `until`, with the tolerances of one step and the counters.
 
     `bounds` are those of the entries, from which Runge-Kutta methods measure their errors (`distance`).
 
@@ -91,8 +92,9 @@ class Span:
 class Leg:
     """Task of an integrator: a problem from (t, y) on, with a recorder and counters.
 
-    `recorder.due` is the next time at which a state is saved, and `recorder.watched` what may still cross.  Times of
-    the leg are counted from `origin` on the clock of the problem, those of the recorder and `end` on that clock itself.
+    `recorder.due` is the next time at which a state is saved, and `recorder.watched` are the entries that may still
+    cross. Times of the leg begin at `origin` on the clock of the problem. Times of the recorder and `end` are on the
+    clock of the problem.
     """
 
     problem: "Problem"
@@ -105,22 +107,24 @@ class Leg:
 
     @property
     def horizon(self) -> float:
-        """The end of the leg on the clock of the problem, which the last step reaches exactly."""
+        """End of the leg on the clock of the problem, which the last step reaches exactly."""
         return min(self.problem.case.until, self.end)
 
     @property
     def until(self) -> float:
-        """The end of the leg on its own clock."""
+        """End of the leg on its own clock."""
         return self.horizon - self.origin
 
     def span(self, local: tuple[float, float] = LOCAL) -> Span:
-        """The leg without its problem; `local` is the tolerance of a step as `Problem.tolerances` takes it."""
+        """Return the leg without its problem. `local` is the tolerance of a step in the form of
+        `Problem.tolerances`.
+        """
         tolerances = self.problem.tolerances(*local, y=self.y)
         return Span(self.t, self.y, self.until, *tolerances, self.statistics, self.problem.error_bounds)
 
 
 def shifted(segments: Iterator[Segment], leg: Leg) -> Iterator[Segment]:
-    """The steps of a leg on the clock of its problem."""
+    """Yield the steps of a leg on the clock of its problem."""
     if leg.origin == 0.0:
         yield from segments
         return
@@ -129,7 +133,7 @@ def shifted(segments: Iterator[Segment], leg: Leg) -> Iterator[Segment]:
 
 
 def _moved(segment: Segment, leg: Leg) -> Segment:
-    """One of them.  Times between two steps are rounded into the step again."""
+    """Return one of these steps. Rounding may move times between two steps, so they are clipped to the step."""
     origin = leg.origin
 
     def dense(t: float) -> np.ndarray:
@@ -144,18 +148,19 @@ def _moved(segment: Segment, leg: Leg) -> Segment:
 
 
 def anything(problem: "Problem") -> str:
-    """An integrator that takes every smooth flow has no objection."""
+    """Return "": an integrator that supports every smooth flow has no objection."""
     return ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Solver:
-    """An integrator of smooth flows as the catalogue offers it under `name`.
+    """Integrator of smooth flows, as listed in the catalogue under `name`.
 
-    `steps(leg)` yields the accepted steps from the leg's start to its horizon.  `traced` ones are JAX programs and take
-    its right-hand sides alone; the others take any, as NumPy arrays in and out (`Problem.slope`).  `local` is the
-    tolerance of a step, relative to what is asked, and its floor (`Problem.tolerances`).  `objection(problem)` is a
-    sentence where it cannot take a problem, else empty.  One solver of each kind is the `default`.
+    `steps(leg)` yields the accepted steps from the leg's start to its horizon. `traced` integrators are JAX programs
+    and only support right-hand sides of JAX. The others support all, as functions of NumPy arrays (`Problem.slope`).
+    `local` is the tolerance of a step, relative to that of the result, and its lower bound (`Problem.tolerances`).
+    `objection(problem)` is the reason why the integrator does not support a problem, else empty. One solver of each
+    kind is the `default`.
     """
 
     name: str
@@ -169,17 +174,19 @@ class Solver:
 def distance(xp: Any, y: Any, bounds: Bounds) -> Any:
     """Return the distance of the entries of a state from 0 or from their bounds, whichever is nearer.
 
-    A tolerance relative to it keeps what approaches a bound as accurate as what leaves 0.  Relative to the entry
-    itself, an alignment that has reached 1 may be off by the tolerance, and an explicit method whose steps are held
-    down by stability makes use of that: the loss then stays at the tolerance, of either sign, where the true one
-    falls to 0.
+    With a tolerance relative to this distance, an entry near a bound is as accurate as an entry near 0. With a
+    tolerance relative to the entry, an alignment of 1 may have an error of the size of the tolerance. An explicit
+    method whose steps are limited by stability then makes such errors: the loss stays at the tolerance, with either
+    sign, and the true loss falls to 0.
     """
     lower, upper = bounds
     return xp.minimum(xp.abs(y), xp.minimum(xp.abs(y - lower), xp.abs(upper - y)))
 
 
 def cubic_interior(t0: float, y0: np.ndarray, f0: np.ndarray, t1: float, y1: np.ndarray, f1: np.ndarray) -> Interior:
-    """Three interior points of the cubic through both ends and slopes: cheap, and enough to notice a bump."""
+    """Return three interior points of the cubic through both ends and slopes, which is cheap and accurate enough to
+    detect a bump.
+    """
     h = t1 - t0
     # With x = 1/4, 1/2, 3/4: (1 + 2x)(1 - x)^2 y0 + x^2 (3 - 2x) y1 + h x (1 - x)^2 f0 - h x^2 (1 - x) f1.
     weights = QUARTERS * np.array([1.0, 1.0, h, h])

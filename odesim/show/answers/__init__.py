@@ -1,4 +1,4 @@
-"""Pictures of answers, a module for each verb; its function `draw(answer)` gives figures by name."""
+"""Pictures of answers, with a module for each command; its function `draw(answer)` returns figures by name."""
 
 import importlib
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ def figures(answer: Answer) -> Mapping[str, Any]:
 
 
 def draw(answer: Answer, folder: Path, svg: bool = False) -> list[Path]:
-    """Draw the pictures of an answer into PNG files in `folder`, and SVG beside them; returns their paths."""
+    """Draw the pictures of an answer into PNG files in `folder`, and SVG files if requested. Return their paths."""
     endings, drawings = ("png", "svg") if svg else ("png",), figures(answer)
     for name, figure in drawings.items():
         plot.save_figure(figure, name, folder, endings)

@@ -53,7 +53,7 @@ def _classes(answer: Answer) -> Any:
                 markersize=4, label=word,
             )  # fmt: skip
     for k in range(len(loss)):
-        # Neighbours of one index carry their numbers on either side.
+        # Neighbours of one index have their numbers on opposite sides.
         side = int((index[:k] == index[k]).sum()) % 2
         place = (-5, -2) if side else (5, -2)
         if orbit[k] > 0:
@@ -104,10 +104,10 @@ def _overlaps(answer: Answer) -> tuple[np.ndarray, str]:
 
 
 def _line(axis: Any, p: np.ndarray, values: np.ndarray, stable: np.ndarray, colour: str) -> None:
-    """A branch: neighbouring points join in the style of their stability."""
+    """Draw a branch; neighbouring points are joined in the style of their stability."""
     known = np.isfinite(p)
     p, values, stable = p[known], values[known], stable[known]
-    # A segment is stable where both of its ends are, so that styles change at the special points.
+    # A segment is stable if both of its ends are, so that styles change at the special points.
     segment = stable[:-1] & stable[1:]
     edges = [0, *(np.flatnonzero(segment[1:] != segment[:-1]) + 1), len(segment)]
     for begin, end in itertools.pairwise(edges):
@@ -116,7 +116,7 @@ def _line(axis: Any, p: np.ndarray, values: np.ndarray, stable: np.ndarray, colo
 
 
 def _limits(values: np.ndarray) -> tuple[float, float]:
-    """The range of the drawn values without what runs to infinity."""
+    """Return the range of the drawn values without those that run to infinity."""
     known = values[np.isfinite(values)]
     low, high = float(known.min()), float(np.quantile(known, 0.9))
     high = min(float(known.max()), 3 * high if high > 0 else float(known.max()))
@@ -125,7 +125,7 @@ def _limits(values: np.ndarray) -> tuple[float, float]:
 
 
 def _specials(answer: Answer, axes: Any, sizes: np.ndarray) -> None:
-    """Marks at the special points; the overlaps there are those of the nearest point of the branch."""
+    """Mark the special points; the overlaps there are those of the nearest point of the branch."""
     seen: set[str] = set()
     for special in answer.numbers["special"]:
         words, mark, colour = SYMBOLS[special["kind"]]

@@ -13,7 +13,7 @@ from odesim.show.symbols import in_lines, label_of
 from odesim.study.escape import LEVELS
 
 INK = "#1f4e79"
-"""Colour of a quantity that is one number."""
+"""Colour of a scalar quantity."""
 FAINT = 0.18
 """Opacity of a band."""
 PARTS = ("_centre", "_sd", "_low", "_high", "_bent")
@@ -21,7 +21,7 @@ PARTS = ("_centre", "_sd", "_low", "_high", "_bent")
 
 
 def draw(answer: Answer) -> Mapping[str, Any]:
-    """Return the figure "bands": quantities that are one number first, then the components of the state."""
+    """Return the figure "bands": scalar quantities first, then the components of the state."""
     from matplotlib.figure import Figure
 
     names = shown(answer)
@@ -37,7 +37,7 @@ def draw(answer: Answer) -> Mapping[str, Any]:
     numbers = answer.numbers
     words = f"{answer.asked.system_name}: SGD at d = {numbers['d']:g}, {numbers['level']:.0%} band"
     if not numbers["gaussian"]:
-        words += "; no band, because a few rare samples decide the spread"
+        words += "; no band, because a few rare samples dominate the spread"
     head(figure, "\n".join(_folded(words)))
     return {"bands": figure}
 
@@ -49,7 +49,7 @@ def _folded(words: str) -> list[str]:
 
 
 def shown(answer: Answer) -> list[str]:
-    """Names of the quantities that are drawn: what is one number, without the loss beside an error, then components."""
+    """Return the names of the drawn quantities: scalars (the error, or else the loss), then components."""
     own = {"time", "entry", "covariance", "shift"}
     names = [name for name in answer.variables if name not in own and not _belongs(name, answer)]
     scalars = [name for name in names if answer.variables[name].ndim == 1]

@@ -1,4 +1,4 @@
-"""Stairs of directions: the order at which each direction of a teacher is found, by the label and by its transforms."""
+"""Stairs of directions: the order at which SGD finds each direction of a teacher, for the label and its transforms."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,13 @@ STAIRS = (("order", "label $y$", "C0", "-"), ("generative_order", "best transfor
 COSTS = {1: "$d$", 2: r"$d\,\log d$"}
 REST = "the rest of "
 LONGEST = 34
-"""Letters of a text on a tread; a longer one is cut after a whole direction."""
+"""Largest number of letters of a text on a tread; a longer one is cut after a whole direction."""
 
 
 def draw(answer: Answer) -> Mapping[str, Any]:
-    """Return the picture: a panel for every head, treads as wide as the directions that are found together."""
+    """Return the picture: a panel for every head, with treads as wide as the number of directions that are found
+    together.
+    """
     from matplotlib.figure import Figure
 
     summary = answer.summary()

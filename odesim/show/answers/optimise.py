@@ -10,7 +10,7 @@ LINES = (
     ("constant", "best constant", "0.45", (0, (1, 1.5))), ("greedy", "greedy", "#b2182b", (0, (4, 2))),
     ("polished", "continuous time", "#9ecae1", "-"),
 )  # fmt: skip
-"""The schedules beside the best one: name, words, colour, dashes."""
+"""The schedules in addition to the best one: name, words, colour, dashes."""
 BEST = "#1f4e79"
 
 

@@ -1,4 +1,4 @@
-"""Checks as people read and keep them: the record, one self-contained page, and the folder of both."""
+"""Output of checks: the record, one self-contained page, and the folder of both."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ def made(asked: Request, found: Findings) -> Check:
 
 
 def load(folder: Path) -> Check:
-    """Return the check that a folder holds, its files verified.  Raises `UsageError` where it holds none."""
+    """Return the check in a folder, after verifying its files. Raises `UsageError` if there is none."""
     content = checks.stored(folder)
     run = checks.comparison_of(folder)
     verdicts = records.stored(folder / JUDGED)["verdicts"]
@@ -41,7 +41,7 @@ def save_comparison(asked: Request, found: Any, folder: Path, seconds: float) ->
 def write(check: Check, folder: Path, comparison: Run | None = None) -> Path:
     """Write a check whose folder is prepared: verdicts, comparison, record, page, and the manifest last.
 
-    `comparison` is the stored one, where the folder has it already.
+    `comparison` is the stored one, if the folder already has it.
     """
     asked, found = check.asked, check.findings
     assert asked is not None and found is not None

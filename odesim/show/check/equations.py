@@ -26,7 +26,7 @@ def formulas(fragment: str) -> list[str]:
 
 
 def rows(display: str) -> Iterator[str]:
-    r"""Yield the rows of a display, those of environments inside of it kept together.
+    r"""Yield the rows of a display, without splitting environments inside of it.
 
     Example:
         >>> list(rows(r"a \\ \begin{cases} 1 \\ 2 \end{cases} \\ c"))
@@ -45,7 +45,7 @@ def rows(display: str) -> Iterator[str]:
 
 
 def _unaligned(row: str) -> str:
-    """A row without its marks of alignment; those of environments inside of it stay."""
+    """Remove the alignment marks of a row, except those of environments inside of it."""
     parts, depth = [], 0
     for piece in re.split(r"(\\begin\{|\\end\{|(?<!\\)&)", row):
         depth += {"\\begin{": 1, "\\end{": -1}.get(piece, 0)

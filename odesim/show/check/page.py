@@ -1,4 +1,4 @@
-"""The page of a check: one file without requests, readable on a phone, in the dark and on paper."""
+"""Page of a check: one file without network requests, for small screens, dark mode and print."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,11 +19,11 @@ from odesim.show.report.words import shown
 from odesim.store.files import BESIDE, JUDGED, MANIFEST
 
 FIRST = 3
-"""Lines of refuted and open claims on the first screen."""
+"""Number of lines of refuted and open claims on the first screen."""
 
 
 def page(record: Mapping[str, Any], folder: Path) -> str:
-    """Return the page of a check as HTML; verdicts with their evidence and the picture are read from its folder."""
+    """Return the page of a check as HTML; verdicts, their evidence and the picture come from its folder."""
     from markupsafe import Markup
 
     environment = writing.environment()

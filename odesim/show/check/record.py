@@ -1,4 +1,4 @@
-"""Everything that a check says, as plain data in the form of the published schema."""
+"""Content of a check as plain data, in the form of the published schema."""
 
 import datetime
 import json
@@ -30,7 +30,7 @@ FORMAT, VERSION = "odesim-check", 1
 HEADS = re.compile(
     r"^(Loss|Derivation|Equations of motion|Recursion|Rates|Kernels|Observables|where)\b.*$", re.MULTILINE
 )
-"""Titles of the parts of a derivation page that are equations; what stands before them is the model."""
+"""Titles of the parts of a derivation page that are equations; the parts before them describe the model."""
 KEPT = (
     "claim", "variant", "statement", "claim_statement", "source", "published", "reproduces", "law", "predicted",
     "bound", "margin", "refutation", "answer", "expected", "estimate", "interval", "reason", "slack", "identity",
@@ -51,7 +51,7 @@ def schema() -> dict[str, Any]:
 
 
 def record(asked: Request, found: Findings) -> dict[str, Any]:
-    """Return what a check says, of its request and findings."""
+    """Return the record of a check, from its request and results."""
     whole, system = overall(found.verdicts), asked.of
     counts = {answer: sum(v["answer"] == answer for v in found.verdicts) for answer in ANSWERS}
     content = {
@@ -102,7 +102,7 @@ def _system(system: System) -> dict[str, Any]:
 
 
 def _request(asked: Request) -> dict[str, Any]:
-    """The request without paths of this machine: the record may be read by others."""
+    """Return the request without paths of this machine, because others may read the record."""
     of = asked.judged
     compared = asked.pair.request() if asked.pair is not None else None
     return {
@@ -115,7 +115,7 @@ def _request(asked: Request) -> dict[str, Any]:
 
 
 def _without_paths(content: Any) -> Any:
-    """Plain data in which every system is called by its name."""
+    """Return plain data in which every system is replaced by its name."""
     if isinstance(content, Mapping):
         return {
             name: last_name(str(value)) if name == "system" else _without_paths(value)
@@ -125,7 +125,9 @@ def _without_paths(content: Any) -> Any:
 
 
 def _model(system: System) -> dict[str, Any]:
-    """The page of the first stage with a clock: the model with its conventions, its equations, and why they close."""
+    """Return the page of the first stage with a clock: the model with its conventions, its equations, and why they
+    close.
+    """
     try:
         case = Case.build(system, {})
         text = render(system, case.parameters, "text", case.stage)
@@ -148,7 +150,7 @@ def _model(system: System) -> dict[str, Any]:
 
 
 def _optional(system: System, case: Case, format: str) -> str:
-    """A format that a model may not have; then nothing."""
+    """Return the page in a format, or nothing if the model does not have this format."""
     try:
         if format == "explanation":
             return explain(system, case.parameters, case.stage)
@@ -182,18 +184,18 @@ def _comparison(system: System, run: Trajectory | None, missing: str) -> dict[st
 
 
 def step_in_words(system: System, run: Trajectory) -> str:
-    """Return the step of SGD under the symbol that the conventions of its stage have for it: eta, or eta/d online."""
+    """Return the step of SGD with the symbol in the conventions of its stage: eta, or eta/d online."""
     size, stage = run.origin.options.get("step_size"), system.stage(run.origin.stage)
     symbol = getattr(stage, "step_symbol", "eta")
     if size is None or not symbol:
-        return "a step that changes"
+        return "a time-dependent step"
     said = f"{symbol} = {shown(size)}"
     d = run.origin.parameters.get("d")
     return f"{said} (eta = {shown(size * d)})" if symbol == "eta/d" and d else said
 
 
 def _errata(system: System, verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The errata that the claims point to, with the claims that show them."""
+    """Return the errata in the places of the claims, with the claims that show them."""
     import derivations
 
     used: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""One self-contained interactive page of runs, a sweep or a comparison: curves to choose, to zoom and to hover over."""
+"""Self-contained interactive page of runs, a sweep or a comparison: curves with choice, zoom and hover."""
 
 import os
 from pathlib import Path
@@ -14,16 +14,16 @@ __all__ = ["Content", "content", "page", "write"]
 
 
 def write(what: Any, out: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """Write the page of what `content` takes to the file `out`, at once or not at all; returns its path.
+    """Write the page of `what` (see `content`) to the file `out`, atomically. Return its path.
 
-    Raises `UsageError` for anything else and for an `out` that is there without `overwrite`, and `MissingError` where
-    plotly is not installed.
+    Raises `UsageError` for anything else and for an existing `out` without `overwrite`, and `MissingError` if plotly is
+    not installed.
     """
     return writing.write(lambda: page(what), out, overwrite, "page")
 
 
 def page(what: Any) -> str:
-    """The page as HTML: the library that draws, the data, and what lets a reader choose."""
+    """Return the page as HTML: the plotting library, the data, and the controls."""
     from odesim.store.files import jsonable
     from odesim.version import __version__
 
@@ -38,7 +38,7 @@ def page(what: Any) -> str:
 
 
 def _library() -> Any:
-    """The text of plotly.js.  Raises `MissingError` where the package plotly is not installed."""
+    """Return the text of plotly.js. Raises `MissingError` if the package plotly is not installed."""
     from markupsafe import Markup
 
     try:

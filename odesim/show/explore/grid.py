@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def of_sweep(data: "xarray.Dataset") -> Content:
-    """The page of a sweep: a run for every cell; its curves are there where the sweep kept them."""
+    """Return the page of a sweep: a run for every cell, with its curves if the sweep stored them."""
     over = tuple(map(str, data["outcome"].dims))
     names = swept.headlines(data)
     runs = []

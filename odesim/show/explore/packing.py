@@ -1,4 +1,4 @@
-"""The data of an interactive page: arrays as base64, thinned until a browser likes its size."""
+"""Data of an interactive page: arrays as base64, thinned to a size that browsers handle."""
 
 import base64
 from collections.abc import Sequence
@@ -16,19 +16,21 @@ if TYPE_CHECKING:
     import xarray
 
 MOST = 700_000
-"""Numbers of all curves of a page; they take 6 to 11 bytes each beside the 5 MB of the library that draws them."""
+"""Largest number of values in all curves of a page. Each takes 6 to 11 bytes, in addition to 5 MB of the plotting
+library.
+"""
 KEPT = (
     *((times, 10**9) for times in (2001, 1001, 501, 251)),
     *((251, entries) for entries in (1000, 500, 250)),
     *((126, entries) for entries in (250, 120, 60, 30, 15, 8, 4, 2, 1)),
     *((times, 1) for times in (60, 30, 15, 5)),
 )
-"""Saved times of a run and entries of a variable that are kept: the first of these pairs that fits."""
+"""Numbers of saved times of a run and entries of a variable: the first of these pairs that fits is used."""
 REPLICA = "replica"
 
 
 def packed(content: Content) -> tuple[dict[str, Any], list[str]]:
-    """The data of a page as plain data, and what was left out of it, in sentences."""
+    """Return the data of a page as plain data, and sentences on omitted data."""
     times, entries, said = _limits(content.runs)
     runs = [_run(run, times, entries) for run in content.runs]
     variables: dict[str, Any] = {}
@@ -47,12 +49,12 @@ def packed(content: Content) -> tuple[dict[str, Any], list[str]]:
 
 
 def moving(curves: "xarray.Dataset") -> list[str]:
-    """The variables of a run that are numbers against time."""
+    """Return the variables of a run that are numbers against time."""
     return [str(name) for name in curves if "time" in curves[name].dims and curves[name].dtype.kind in "biuf"]
 
 
 def encoded(values: Any) -> dict[str, str]:
-    """An array as base64, in single precision where that loses no more than seven digits."""
+    """Return an array as base64, in single precision if that loses no more than seven digits."""
     exact = np.ascontiguousarray(values, "<f8")
     with np.errstate(over="ignore", under="ignore"):
         single = exact.astype("<f4")
@@ -62,7 +64,7 @@ def encoded(values: Any) -> dict[str, str]:
 
 
 def liveliest(values: np.ndarray, most: int) -> np.ndarray:
-    """At most `most` of the rows of an array, in order: those that move most.
+    """Return at most `most` rows of an array, in order: those with the largest changes.
 
     >>> liveliest(np.array([[0.0, 1.0], [2.0, 2.0], [1.0, 3.0]]), 2).tolist()
     [0, 2]
@@ -110,7 +112,7 @@ def _theory(reference: Any) -> dict[str, Any]:
 
 
 def _limits(runs: Sequence[Shown]) -> tuple[int, int, list[str]]:
-    """Return the numbers of times and entries that keep the page small, and sentences on what is left out."""
+    """Return the numbers of times and entries that keep the page small, and sentences on omitted data."""
     sizes = [
         (run.curves.sizes["time"], run.curves[name].size // run.curves.sizes["time"])
         for run in runs

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 TAKEN = "a run, a list of runs, a comparison, a sweep, bands, or the folder of one of them"
 CURVES = {"_centre": "mean of SGD", "_low": "band of SGD, lower end", "_high": "band of SGD, upper end"}
-"""Endings of the arrays of an answer that are curves beside the flow, and what the page calls them."""
+"""Endings of the arrays of an answer that are further curves, and their names on the page."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """A run of the page: a short name, what its title says, the data set of its curves, theory, and headline numbers.
+    """Run of the page: a short name, a title, the data set of its curves, theory, and headline numbers.
 
     A cell of a sweep has a `place` in its grid, and may have no curves.
     """
@@ -43,9 +43,9 @@ class Shown:
 
 @dataclasses.dataclass(frozen=True)
 class Content:
-    """All that a page shows: its system, the runs, and of a sweep the names that span its grid.
+    """Content of a page: its system, the runs, and for a sweep the names that span its grid.
 
-    `meanings` are those of headline numbers which the system does not know.
+    `meanings` are those of headline numbers that the system does not define.
     """
 
     system: str
@@ -106,7 +106,7 @@ def _is_sweep(what: Any) -> bool:
 
 
 def _runs(what: Any) -> list[Shown]:
-    """The runs of one result: itself, its stages, or the two of a comparison with how far they differ."""
+    """Return the runs of one result: itself, its stages, or the two runs of a comparison with their differences."""
     if isinstance(what, Run):
         return [run for stage in what.stages or (what,) for run in _of_trajectory(stage.trajectory)]
     if isinstance(what, Comparison):
@@ -120,7 +120,7 @@ def _runs(what: Any) -> list[Shown]:
 
 
 def _of_answer(answer: Answer) -> list[Shown]:
-    """The flow, the mean of SGD and both ends of its band, of an answer that has them."""
+    """Return the flow, the mean of SGD and both ends of its band from an answer with bands."""
     dataset = answer.dataset()
     followed = [str(name).removesuffix("_centre") for name in dataset if str(name).endswith("_centre")]
     if not followed:
@@ -152,7 +152,9 @@ def _shown(name: str, dataset: "xarray.Dataset", numbers: Mapping[str, Any], out
 
 
 def _halves(run: Trajectory) -> list[Shown]:
-    """The two runs of a stored comparison: of every component the entry that moves most, which is what is stored."""
+    """Return the two runs of a stored comparison. Of every component only the entry with the largest change is
+    stored.
+    """
     dataset = run.dataset()
     halves = []
     for which in ("first", "second"):
@@ -180,7 +182,7 @@ def _said(dataset: "xarray.Dataset") -> str:
 
 
 def _distinct(runs: Sequence[Shown]) -> list[Shown]:
-    """The runs, those of one name numbered."""
+    """Return the runs; runs with equal names are numbered."""
     names = [run.name for run in runs]
     return [
         dataclasses.replace(run, name=f"{run.name} ({names[: k + 1].count(run.name)})") if names.count(run.name) > 1

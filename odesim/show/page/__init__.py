@@ -1,1 +1,1 @@
-"""A derivation page: what reads a `derivations.statement.Statement` (evaluator, text, LaTeX, Python)."""
+"""Derivation pages: printers of a `derivations.statement.Statement` (evaluator, text, LaTeX, Python)."""

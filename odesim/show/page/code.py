@@ -1,4 +1,4 @@
-"""Expressions of a statement as NumPy code: sums as `einsum` in the statement's own letters."""
+"""Expressions of a statement as NumPy code: sums as `einsum` with the letters of the statement."""
 
 import re
 import string
@@ -26,7 +26,7 @@ Axes = tuple[Any, ...]
 
 
 class Code:
-    """NumPy code of expressions; a value broadcasts over the axes that it is asked for."""
+    """NumPy code of expressions. A value broadcasts over the requested axes."""
 
     def __init__(self, statement: Statement) -> None:
         self.statement, self.text = statement, Text(statement)
@@ -39,7 +39,9 @@ class Code:
 
     # -- arrays
     def laid(self, name: str, letters: Sequence[Any], axes: Axes) -> str:
-        """An array of given indices as it broadcasts over `axes`: diagonal taken, transposed, axes put in."""
+        """Return an array with given indices in a form that broadcasts over `axes`: diagonal, transposition, new
+        axes.
+        """
         letters = list(letters)
         if len(set(letters)) < len(letters):
             unique = list(dict.fromkeys(letters))
@@ -54,13 +56,13 @@ class Code:
         return name if len(used) == len(order) else f"{name}[{', '.join(':' if i in order else 'None' for i in used)}]"
 
     def entry(self, e: Any) -> tuple[str, list[Any]]:
-        """The array of an entry, cut to the ranges of its indices, and the indices that are left as axes."""
+        """Return the array of an entry, cut to the ranges of its indices, and the remaining indices, which are axes."""
         name = key_of(e)
         indices, made = self.declared.get(name, ((), False))
         cuts: list[str] = []
         letters: list[Any] = []
         gathered = [i for i in e.indices if not isinstance(i, sp.Idx) and i.atoms(sp.Idx)]
-        # Several subscripts that are arrays broadcast over all their indices; NumPy would take them in pairs.
+        # Several subscripts that are arrays broadcast over all their indices, because NumPy would pair them.
         joint = tuple(dict.fromkeys(x for i in gathered for x in sorted(i.atoms(sp.Idx), key=str)))
         for place, i in enumerate(e.indices):
             own = indices[place] if place < len(indices) else None
@@ -79,13 +81,13 @@ class Code:
         return (name if plain else f"{name}[{', '.join(cuts)}]"), letters
 
     def cut(self, index: Any, start: Any, own: Any) -> str:
-        """The slice of an index whose range is not the whole of the array's."""
+        """Return the slice of an index whose range is a part of the array."""
         low, high = self.number(index.lower - start), self.number(index.upper - start + 1)
         low = "" if low == "0" else low
         return f"{low}:" if own is not None and index.upper == own.upper else f"{low}:{high}"
 
     def free(self, e: Any, axes: Axes) -> list[Any]:
-        """The indices of an expression in the order of `axes`; summed ones are not free."""
+        """The indices of an expression in the order of `axes`; summation indices are not free."""
         bound = {limit[0] for total in e.atoms(sp.Sum, sp.Product) for limit in total.limits}
         bound |= {largest.args[1] for largest in e.atoms(Largest)}
         free = e.atoms(sp.Idx) - bound
@@ -93,7 +95,7 @@ class Code:
 
     # -- expressions
     def expr(self, e: Any, axes: Axes = (), tight: bool = False) -> str:
-        """Code whose value broadcasts over `axes`; in brackets where it is `tight` and needs them."""
+        """Return code whose value broadcasts over `axes`; with `tight`, in brackets if it needs them."""
         e = sp.sympify(e)
         if e.is_number and not e.args:
             return self.number(e) if not tight or (e.is_Integer and e >= 0) else f"({self.number(e)})"
@@ -119,7 +121,7 @@ class Code:
         return self.call(e, axes)
 
     def number(self, e: Any) -> str:
-        """A number, or a size."""
+        """Return the code of a number or a size."""
         if e.is_Rational and not e.is_Integer:
             return f"{e.p} / {e.q}"
         if e.is_Float:
@@ -129,7 +131,7 @@ class Code:
     def mul(self, e: Any, axes: Axes) -> str:
         """A product."""
         number, rest = e.as_coeff_Mul()
-        if self.text.negative(e) and not number.is_negative:  # a bracket that opens with a minus
+        if self.text.negative(e) and not number.is_negative:  # a bracket that begins with a minus
             opposite = (sp.Add(*(-t for t in f.args)) if isinstance(f, sp.Add) else f for f in sp.Mul.make_args(e))
             return "-" + self.mul(sp.Mul(*opposite, evaluate=False), axes)
         if number.is_negative:
@@ -146,7 +148,7 @@ class Code:
         return f"{code} / {bracketed(bottoms[0])}" if bottoms else code
 
     def divisor(self, e: Any, axes: Axes) -> str:
-        """What is divided by, as one factor: a sum whose constant factors stand before it is a product."""
+        """Return the denominator as one factor; a sum after constant factors is a product."""
         return bracketed(self.expr(e, axes, True))
 
     def power(self, e: Any, axes: Axes) -> str:
@@ -199,7 +201,7 @@ class Code:
             return f"1.0 * ({shown[0]} == {shown[1]})"
         kernel = self.statement.kernel_of(name)
         for place in range(kernel.orders if kernel else len(e.args), len(e.args)):
-            if e.args[place].is_Integer:  # a real number: whole ones have no negative powers in NumPy
+            if e.args[place].is_Integer:  # a real number, because integers have no negative powers in NumPy
                 shown[place] += ".0"
         if isinstance(e, Special):
             name = type(e).code.__name__
@@ -208,7 +210,7 @@ class Code:
 
     # -- sums
     def sum(self, e: Any, axes: Axes, tight: bool) -> str:
-        """A sum over indices: in a kernel a series, among arrays an `einsum` of every term."""
+        """Return a sum over indices: in a kernel a series, among arrays an `einsum` of every term."""
         if self.in_kernel:
             return self.series(e)
         body = sp.expand(e.function, deep=False)
@@ -259,7 +261,8 @@ class Code:
 
 
 def subscripts(operands: Sequence[Sequence[Any]], result: Sequence[Any]) -> str:
-    """The subscripts of an einsum: indices by their own letters, those of longer names by others.
+    """Return the subscripts of an einsum: one-letter indices by their letters, indices with longer names by other
+    letters.
 
     >>> import sympy
     >>> i, j = sympy.Idx("i", 2), sympy.Idx("row", 3)
@@ -274,7 +277,7 @@ def subscripts(operands: Sequence[Sequence[Any]], result: Sequence[Any]) -> str:
 
 
 def bracketed(code: str) -> str:
-    """Code in brackets where a product or a quotient stands outside of all its own.
+    """Return code in brackets if it has a product or a quotient outside of all brackets.
 
     >>> bracketed("2 * np.sum(a * b)"), bracketed("np.sum(a * b)"), bracketed("(a * b)[0]")
     ('(2 * np.sum(a * b))', 'np.sum(a * b)', '(a * b)[0]')

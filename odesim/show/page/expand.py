@@ -1,4 +1,4 @@
-"""One entry of a right-hand side with its sums carried out, its definitions inserted and its constants as numbers."""
+"""One entry of a right-hand side with explicit sums, inserted definitions and numbers for constants."""
 
 import dataclasses
 import itertools
@@ -14,7 +14,7 @@ from odesim.errors import UsageError
 
 sp: Any = sympy
 REFUSED, INSTEAD = "an entry cannot be written out", "lambdify() evaluates these equations"
-"""Both ends of the sentence on equations that have no such form."""
+"""Beginning and end of the message on equations without such a form."""
 Values = Mapping[Any, Any]
 
 
@@ -62,11 +62,11 @@ class Expansion:
             raise UsageError(f"{REFUSED}: {e.func.__name__} is computed by NumPy; {INSTEAD}")
         try:
             return e.func(*arguments)
-        except ValueError:  # the largest of what has no order, such as ranks of a state
+        except ValueError:  # the largest of values without an order, such as ranks of a state
             raise UsageError(f"{REFUSED}: {e.func.__name__} of a state is not a formula; {INSTEAD}") from None
 
     def _sum(self, e: Any, indices: Values) -> Any:
-        """A sum with every term written out; later limits may not depend on earlier indices."""
+        """Return a sum with every term written out; later limits must not depend on earlier indices."""
         names = [limit[0] for limit in e.limits]
         ends = [[_whole(self.expand(end, indices)) for end in limit[1:]] for limit in e.limits]
         ranges = [range(low, high + 1) for low, high in ends]
@@ -74,13 +74,13 @@ class Expansion:
         return sp.Add(*(self.expand(e.function, {**indices, **term}) for term in terms))
 
     def _largest(self, e: Any, indices: Values) -> Any:
-        """The largest of a value over an index."""
+        """Return the largest value over an index."""
         value, index = e.args
         places = map(sp.Integer, range(_whole(self.expand(index.upper, {})) + 1))
         return sp.Max(*(self.expand(value, {**indices, index: place}) for place in places))
 
     def _entry(self, base: Any, places: tuple[int, ...]) -> Any:
-        """An entry of an array: its definition, its number, or a symbol of the state."""
+        """Return an entry of an array: its definition, its number, or a symbol of the state."""
         name = str(base)
         if name in self._named:
             if (name, places) not in self._entries:
@@ -99,7 +99,7 @@ class Expansion:
         return _number(self.constants[e.name]) if e.name in self.constants else e
 
     def _piecewise(self, e: Any, indices: Values) -> Any:
-        """The first branch whose condition holds; branches that cannot be told apart stay."""
+        """Return the first branch whose condition holds; undecided branches are kept."""
         left = []
         for value, condition in e.args:
             holds = self.expand(condition, indices)
@@ -117,7 +117,7 @@ def _named(target: Any) -> str:
 
 
 def _whole(value: Any) -> int:
-    """A size or an index as a number.  Raises `UsageError` for a sum without an end and an index that is computed."""
+    """Return a size or an index as a number. Raises `UsageError` for an infinite sum or a computed index."""
     if not sp.sympify(value).is_Integer:
         what = "a kernel is an infinite series" if value == sp.oo else f"{value} has no number"
         raise UsageError(f"{REFUSED}: {what}; {INSTEAD}")
@@ -125,6 +125,8 @@ def _whole(value: Any) -> int:
 
 
 def _number(value: Any) -> Any:
-    """A constant as SymPy has it: whole numbers exact, so that a factor 1.0 disappears; symbols as they are."""
+    """Return a constant as a SymPy number: integers are exact, so that a factor 1.0 disappears; symbols are
+    unchanged.
+    """
     value = value.item() if isinstance(value, np.generic | np.ndarray) else value
     return sp.Integer(int(value)) if isinstance(value, float) and value.is_integer() else sp.sympify(value)

@@ -1,4 +1,4 @@
-"""Why the equations of a tier close, as text: methods and errors of a declared model, or what a paper's tier states."""
+"""Explanation of why the equations of a tier close: methods and errors of a declared model, or of a paper's tier."""
 
 import textwrap
 from collections.abc import Iterable
@@ -11,7 +11,9 @@ WIDTH = 110
 
 
 def page(system: System, stage: Stage, parameters: Any, tier: str, stated: Statement | Page) -> str:
-    """The explanation of a tier, then the other tiers of its stage with what they neglect, or why they do not exist."""
+    """Return the explanation of a tier, then the other tiers of its stage with their neglected terms, or why they do
+    not exist.
+    """
     if isinstance(stated, Page):
         head, lines = f"{system.name}: {system.title}", stated.why.splitlines()
     else:
@@ -23,7 +25,9 @@ def page(system: System, stage: Stage, parameters: Any, tier: str, stated: State
 
 
 def _of_statement(stated: Statement) -> list[str]:
-    """Where a stated tier holds, what it neglects, and the mean behind every kernel with the form that closes it."""
+    """Return the validity of a stated tier, its neglected terms, and the mean behind every kernel with its closed
+    form.
+    """
     lines = [f"valid: {stated.validity}", f"neglects: {stated.neglects}"]
     for kernel in stated.kernels:
         what = "an expectation" if kernel.means else "a function"
@@ -48,12 +52,12 @@ def _method(value: Any) -> str:
     if e.has(sp.Integral):
         return "a one-dimensional integral"
     if any(limit[-1] == sp.oo for s in e.atoms(sp.Sum) for limit in s.limits):
-        return "a series, cut as stated"
+        return "a truncated series"
     return "a mean at Gauss-Legendre nodes" if e.has(Mean) else "a closed form"
 
 
 def _others(stage: Any, parameters: Any, tier: str) -> list[str]:
-    """A line for every other tier of a stage."""
+    """Return a line for every other tier of a stage."""
     lines = []
     for name in stage.tiers:
         if name in (tier, stage.tier(parameters) if tier == "auto" else tier):

@@ -1,4 +1,4 @@
-"""A statement as a LaTeX document (amsmath): every equation broken to the width of the page, constants exact."""
+"""A statement as a LaTeX document (amsmath): equations are broken to the width of the page, and constants are exact."""
 
 import re
 from typing import Any, ClassVar
@@ -27,7 +27,7 @@ def flat(text: str) -> str:
 
 
 def runs(numbers: list[int]) -> str:
-    """Numbers of equations, those that follow each other as a range."""
+    """Return numbers of equations, with consecutive ones as a range."""
     found: list[list[int]] = []
     for n in numbers:
         if found and found[-1][-1] == n - 1:
@@ -51,7 +51,7 @@ class Latex(Text):
     dot_sign = r"{\cdot}"
 
     def usual(self, name: str) -> str:
-        """SymPy's symbol of a name."""
+        """Return SymPy's symbol of a name."""
         shown = sp.latex(sp.Symbol(name))
         return re.sub(r"^[A-Za-z]{2,}", lambda word: rf"\mathrm{{{word[0]}}}", shown)
 
@@ -69,7 +69,7 @@ class Latex(Text):
         return sp.latex(e).replace(r"\frac", r"\tfrac")
 
     def crowded(self, base: str) -> bool:
-        """Return True if the base of a power carries a superscript already."""
+        """Return True if the base of a power already has a superscript."""
         return "^" in base and not base.startswith(("(", r"\bigl("))
 
     def paren(self, text: str) -> str:
@@ -97,7 +97,7 @@ class Latex(Text):
         return self.subscript(base, indices)
 
     def sum_sign(self, limit: Any) -> str:
-        """The sign of a sum over an index, with its range where it does not start with the array."""
+        """Return the sign of a sum over an index, with its range unless it starts with the array."""
         return self._ranged(r"\sum", limit)
 
     def product_sign(self, limit: Any) -> str:
@@ -139,11 +139,11 @@ class Latex(Text):
         return rf"\begin{{cases}}{body}\end{{cases}}"
 
     def indicator(self, condition: str) -> str:
-        """1 where a condition holds, else 0."""
+        """Return a function that is 1 if a condition holds, else 0."""
         return unmarked(rf"\mathbf{{1}}[{condition}]")
 
     def floor(self, text: str) -> str:
-        """The largest whole number below."""
+        """Return the largest integer below."""
         return rf"\lfloor {flat(text)}\rfloor"
 
     def bars(self, text: str) -> str:
@@ -178,7 +178,7 @@ class Latex(Text):
         return re.sub(r"\^(\([^()]*\))", r"$^{\1}$", words)
 
     def prose(self, words: str) -> str:
-        """A sentence; what is left of underscores and hats outside formulas is text."""
+        """Return a sentence; other underscores and hats outside of formulas are escaped."""
         parts = super().prose(words).split("$")
         parts[::2] = [re.sub(r"([_^])", r"\\\1{}", x).replace(r"\_{}", r"\_") for x in parts[::2]]
         return "$".join(parts)
@@ -230,7 +230,7 @@ class Latex(Text):
         return unmarked("\n".join([*out, r"\end{document}"]) + "\n")
 
     def fragment(self) -> str:
-        """All equations in one `align`, without words."""
+        """Return all equations in one `align`, without words."""
         rows = [row for _, rows in self.blocks() for row in rows]
         return unmarked("\n".join([r"\begin{align}", "\\\\\n".join(self.lines(rows)), r"\end{align}"]) + "\n")
 
@@ -247,7 +247,7 @@ class Latex(Text):
         return body
 
     def displayed(self, heading: str, rows: list[Row], number: int) -> list[str]:
-        """One `align` of numbered equations, with what is said of them after the heading."""
+        """Return one `align` of numbered equations, with the remarks after the heading."""
         said: dict[str, list[int]] = {}
         for place, row in enumerate(rows, number + 1):
             if row.remark:
@@ -263,7 +263,7 @@ class Latex(Text):
 
 
 def fragment(statement: Statement) -> str:
-    """The equations of a statement as one `align` without a preamble, which an article with amsmath includes."""
+    """The equations of a statement as one `align` without a preamble, for articles with amsmath."""
     return Latex(statement).fragment()
 
 

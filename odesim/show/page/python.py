@@ -1,4 +1,4 @@
-"""A statement as a Python file that runs alone with NumPy and SciPy: parameters, right-hand side, an example."""
+"""A statement as a stand-alone Python file with NumPy and SciPy: parameters, right-hand side, an example."""
 
 import dataclasses
 import inspect
@@ -14,7 +14,7 @@ WIDTH = 118
 
 
 def wrapped(line: str, indent: str = "    ") -> str:
-    """A statement broken to the width of a file, inside the brackets that it has or gets."""
+    """Return a line of code broken to the width of a file, inside its brackets or new ones."""
     if len(indent + line) <= WIDTH:
         return indent + line
     if line.startswith('"""'):
@@ -68,7 +68,7 @@ class Python:
         return [templates.INTEGRAL] * integrals + [templates.MEAN] * bool(self.statement.laws) + sources
 
     def module_array(self, d: Definition) -> str:
-        """An array that depends on nothing: the coefficients of a series."""
+        """Return an array without dependencies: the coefficients of a series."""
         (index,) = indices_of(d.targets[0])
         lines = [f"{index.name} = np.arange({self.statement.terms[index.name]})"]
         lines.append('with np.errstate(divide="ignore", invalid="ignore"):  # in branches that are not taken')
@@ -82,7 +82,7 @@ class Python:
 
     # -- kernels
     def local(self, kernel: Kernel) -> bool:
-        """Return True if a kernel reads constants, and therefore stands inside the right-hand side."""
+        """Return True if a kernel uses constants, and is therefore defined inside the right-hand side."""
         made = {key_of(d.targets[0]) for d in self.fixed}
         known = {*self.names, *(key_of(t) for d in self.statement.arrays for t in d.targets)} - made
         atoms = {key_of(a) for v in kernel.values.values() for a in v.atoms(sp.Indexed, sp.Symbol)}
@@ -91,10 +91,10 @@ class Python:
         return bool((atoms - {a.name for a in kernel.arguments}) & known) or any(map(self.local, called))
 
     def kernel(self, kernel: Kernel, indent: str) -> str:
-        """One function for all the functions of a kernel, common parts named."""
+        """Return one function for all functions of a kernel, with common parts named."""
         names, values = list(kernel.values), list(kernel.values.values())
         calls = {c for v in values for c in v.atoms(sp.Function) if self.statement.kernel_of(type(c).__name__)}
-        # Of an integral or a mean the variable is known inside alone.
+        # The variable of an integral or a mean is known only inside.
         calls = {c for c in calls if any(a.is_Integer for a in c.args) or c.free_symbols <= set(kernel.arguments)}
         short = {c: sp.Symbol(self.shortened(c)) for c in sorted(calls, key=str) if c not in values}
         self.code.in_kernel = self.code.text.by_power = True
@@ -111,12 +111,14 @@ class Python:
         return "\n".join([indent + head, *body])
 
     def shortened(self, call: Any) -> str:
-        """A name for the value of a kernel at its arguments: with its orders behind, if it has any."""
+        """Return a name for the value of a kernel at its arguments, followed by its orders if it has any."""
         orders = "".join(str(a) for a in call.args if a.is_Integer)
         return type(call).__name__ + (orders or "_value")
 
     def missing(self, kernel: Kernel, value: Any) -> str:
-        """What gives a value the shape of arguments that it does not read: its orders, and of a constant the last."""
+        """Return factors that give a value the shape of unused arguments: its orders, and for a constant the last
+        argument.
+        """
         orders = [a for a in kernel.arguments[: kernel.orders] if a not in value.free_symbols]
         names = orders if value.free_symbols else [*orders, kernel.arguments[-1]]
         return "".join(f" + 0 * {a.name}" for a in dict.fromkeys(names))
@@ -157,7 +159,11 @@ class Python:
     def rates(self) -> str:
         """The right-hand side."""
         s = self.statement
-        what = "the change of every array in a step, over the step" if s.kind == "recursion" else "d/dt of every array"
+        what = (
+            "the change of every array in a step, divided by the step"
+            if s.kind == "recursion"
+            else "d/dt of every array"
+        )
         out = [
             templates.QUIET,
             "def rates(state, p):",
@@ -178,7 +184,7 @@ class Python:
         return "\n".join([*out, wrapped("return {" + ", ".join(f'"{n}": d_{n}' for n in states) + "}")])
 
     def definition(self, d: Definition) -> str:
-        """The line that makes one named array, or several."""
+        """Return the line that defines one named array, or several."""
         axes = tuple(indices_of(d.targets[0]))
         names = ", ".join(key_of(t) for t in d.targets)
         if d.rule is not None:
@@ -189,7 +195,7 @@ class Python:
         return f"{names} = {self.spread(d.targets[0], self.code.expr(d.value, axes), d.value)}"
 
     def broadcast(self, d: Definition, code: str) -> str:
-        """Code of the values of a kernel, with all axes where one of them does not depend on all."""
+        """Return code of the values of a kernel, with all axes if one of them does not depend on all."""
         assert d.kernel is not None
         axes, full = indices_of(d.targets[0]), True
         for value in d.kernel.values.values():
@@ -201,7 +207,7 @@ class Python:
         return f"{code} + {zeros}" if len(d.targets) == 1 else f"(value + {zeros} for value in {code})"
 
     def spread(self, target: Any, code: str, value: Any) -> str:
-        """Code of the shape of its target, where an index of the target is missing in the value."""
+        """Return code with the shape of its target, if an index of the target is missing in the value."""
         indices = indices_of(target)
         missing = [i for i in indices if i not in self.code.free(sp.sympify(value), tuple(indices))]
         if not missing:
@@ -210,7 +216,7 @@ class Python:
         return f"{code} + np.zeros(({sizes},))"
 
     def moved(self, name: str) -> list[str]:
-        """The lines that make the slope of one variable, part by part where its equations are several."""
+        """Return the lines that compute the slope of one variable, part by part if it has several equations."""
         parts = [e for e in self.statement.equations if key_of(e.target) == name]
         if len(parts) == 1 and all(i.lower == 0 for i in indices_of(parts[0].target)):
             code = self.code.expr(parts[0].rate, tuple(indices_of(parts[0].target)))
@@ -222,7 +228,7 @@ class Python:
         return lines
 
     def bare(self) -> list[Any]:
-        """Indices that stand as numbers in a formula, not only as places of an array."""
+        """Return indices that occur as numbers in a formula, not only as places of an array."""
         found: set[Any] = set()
 
         def visit(x: Any) -> None:
@@ -250,7 +256,9 @@ class Python:
 
     # -- example
     def example(self) -> str:
-        """Integrate (or iterate) from an initial state and say when entries of the watched variable pass a level."""
+        """Return code that integrates (or iterates) from an initial state and prints when watched entries pass a
+        level.
+        """
         e = self.statement.example
         if e is None:
             return ""
@@ -263,7 +271,7 @@ class Python:
 
 
 def of_rates(statement: Statement) -> Statement:
-    """The statement without observables, and without arrays that its kernels and right-hand side do not read."""
+    """Return the statement without observables, and without arrays that its kernels and right-hand side do not use."""
     values = [*(e.rate for e in statement.equations), *(v for k in statement.kernels for v in k.values.values())]
     names = frozenset().union(*(names_in(sp.sympify(v)) for v in values))
     read: list[Any] = []

@@ -14,12 +14,11 @@ FORMATS = ("text", "latex", "latex-fragment", "python", "kernels", "program")
 
 
 def render(system: System, parameters: Any, format: str = "text", stage: str | None = None) -> str:
-    """The page of the tier that `parameters` select, of a stage (by default that of a run that names none).
+    """Return the page of the tier in `parameters`, for a stage (by default that of a run without a stage).
 
-    `format` is text, latex (a document), latex-fragment (its equations, which an article includes), python (a file that
-    runs alone with NumPy and SciPy), kernels (the module that numba compiles), or program (what the equations become,
-    pass by pass, before they are compiled).  Raises `UsageError` for another format, and for a stage without equations
-    of motion.
+    `format` is text, latex (a document), latex-fragment (the equations, for inclusion in an article), python (a
+    stand-alone file with NumPy and SciPy), kernels (the module that numba compiles), or program (the equations after
+    every pass of the compiler). Raises `UsageError` for another format, and for a stage without equations of motion.
     """
     if format not in FORMATS:
         raise UsageError(f"--format must be one of {', '.join(FORMATS)}, but is {format!r}")
@@ -59,7 +58,7 @@ def _kernels(equations: Equations) -> str:
 
 
 def symbolic(case: "Case") -> "SymbolicEquations":
-    """The equations of the tier of a case as SymPy expressions, with the numbers of its constants.
+    """Return the equations of the tier of a case as SymPy expressions, with the values of its constants.
 
     Raises `UsageError` for a stage without equations of motion, and for equations that are not written in SymPy.
     """
@@ -76,13 +75,14 @@ def symbolic(case: "Case") -> "SymbolicEquations":
         stated = stated.stated()
     try:
         constants = stated.numbers(initial_condition(case))
-    except UsageError:  # a stage that only an earlier one can begin: its constants are given to `lambdify`
+    except UsageError:  # a stage that only follows an earlier one: `lambdify` takes its constants as arguments
         constants = {}
     return SymbolicEquations(case.system.name, chosen.name, tier, stated, constants)
 
 
 def explain(system: System, parameters: Any, stage: str | None = None) -> str:
-    """Why the equations of a tier close: which method serves which term, with what error, and what else there is.
+    """Return the explanation of a tier: why its equations close, the method and error of every term, and the other
+    tiers.
 
     Raises `UsageError` for a stage without equations of motion.
     """
@@ -117,7 +117,7 @@ def _printer(format: str) -> Callable[[Any], str]:
 
 
 def _without_equations(system: System, stage: Stage) -> str:
-    """Why a stage has no page, and which stages have one."""
+    """Return the message on a stage without a page, with the stages that have one."""
     others = ", ".join(s.name for s in system.stages if s.statement)
     if isinstance(stage, Map):
         return (

@@ -6,7 +6,9 @@ from typing import Any, ClassVar
 from derivations.statement import Statement, sp
 
 MARK, INNER, WEAK = "\x01", "\x02", "\x03"
-"""Where a line may break: before a sign outside brackets, inside them if it must, between factors if nothing else."""
+"""Marks of possible line breaks: before a sign outside of brackets, inside of them if necessary, between factors as the
+last choice.
+"""
 GREEK = (
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "kappa", "lambda", "nu", "xi", "pi", "rho",
     "sigma", "tau", "phi", "psi",
@@ -16,7 +18,7 @@ SUBSCRIPTS = dict(zip("0123456789ijklmnprstauehox", "₀₁₂₃₄₅₆₇₈
 
 
 def unmarked(text: str) -> str:
-    """Without the places where a line may break."""
+    """Return a text without the marks of line breaks."""
     return text.replace(MARK, "").replace(INNER, "").replace(WEAK, "")
 
 
@@ -25,7 +27,7 @@ class Style:
 
     minus, plus, times, thin = "− ", "+ ", " " + WEAK, " "
     side = 1
-    """Which of a name's two forms is used: 0 LaTeX, 1 text."""
+    """Form of names in use: 0 for LaTeX, 1 for text."""
     words: ClassVar[dict[str, str]] = {"asin": "arcsin", "oo": "∞", "L": "L", "log": "ln"}
     dot_sign = "·"
 
@@ -33,11 +35,11 @@ class Style:
         self.statement = statement
         letters = {self.letter(i) for group, _ in statement.indices for i in group}
         self.bracketed = not letters <= set(SUBSCRIPTS)
-        """Whether one index letter of the page has no subscript: then all stand in brackets."""
+        """True if an index letter of the page has no subscript; then all indices are in brackets."""
 
     # -- names
     def letter(self, index: Any) -> str:
-        """The letter of an index."""
+        """Return the letter of an index."""
         return self.name(index.name) if index.name in self.statement.notation else index.name
 
     def name(self, name: str) -> str:
@@ -67,7 +69,7 @@ class Style:
 
     # -- scripts and brackets
     def crowded(self, base: str) -> bool:
-        """Return True if the base of a power carries a superscript already."""
+        """Return True if the base of a power already has a superscript."""
         return any(x in base for x in "¹²³⁴⁵⁶⁷⁸⁹⁺")
 
     def paren(self, text: str) -> str:
@@ -115,7 +117,7 @@ class Style:
         return f"{word}_{index} {text}"
 
     def fraction(self, top: str, below: str, many: bool) -> str:
-        """top/below; `many` where the denominator is a product."""
+        """Return top/below; `many` if the denominator is a product."""
         return f"{top}/({below})" if many else f"{top}/{below}"
 
     def beside(self, fraction: str) -> str:
@@ -135,11 +137,11 @@ class Style:
         return (" " + MARK).join(f"{value}  {condition};" for value, condition in rows)[:-1]
 
     def indicator(self, condition: str) -> str:
-        """1 where a condition holds, else 0."""
+        """Return a function that is 1 if a condition holds, else 0."""
         return f"1[{condition}]"
 
     def floor(self, text: str) -> str:
-        """The largest whole number below."""
+        """Return the largest integer below."""
         return f"⌊{text}⌋"
 
     def bars(self, text: str) -> str:

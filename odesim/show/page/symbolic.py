@@ -14,7 +14,7 @@ from derivations.statement import Definition, Kernel, Statement, function, key_o
 class SymbolicEquations:
     """Equations of motion of one tier in SymPy's index notation: `Idx`, `Indexed`, and `Sum` over an `Idx`.
 
-    `constants` are the numbers of this request: sizes, fixed overlaps, readouts, by name.
+    `constants` are the values of this request: sizes, fixed overlaps, readouts, by name.
     """
 
     system: str
@@ -30,14 +30,15 @@ class SymbolicEquations:
 
     @property
     def rhs(self) -> dict[Any, Any]:
-        """The right-hand sides d/dt by indexed symbol; of a recursion, the change in a step over the step."""
+        """Right-hand sides d/dt by indexed symbol; for a recursion, the change in a step divided by the step."""
         return {equation.target: equation.rate for equation in self.statement.equations}
 
     @property
     def definitions(self) -> dict[Any, Any]:
         """The expressions of all named arrays and kernels that the right-hand sides use, by indexed symbol or function.
 
-        An array that is made by a rule in NumPy (a root, the law of a largest value) is an undefined function here.
+        An array that a rule in NumPy computes (a root, the distribution of a largest value) is an undefined function
+        here.
         """
         found: dict[Any, Any] = {}
         for definition in self.statement.definitions:
@@ -49,11 +50,11 @@ class SymbolicEquations:
 
     @property
     def loss(self) -> Any:
-        """The population loss as an expression, or None where the equations do not state it."""
+        """Population loss as an expression, or None if the equations do not state it."""
         return self.statement.loss
 
     def entry(self, name: Any, *index: int, **constants: Any) -> Any:
-        """Return d/dt of one entry as an expression in entries of the state alone.
+        """Return d/dt of one entry as an expression in entries of the state.
 
         Sums are written out, definitions are inserted, and constants are numbers.
 
@@ -67,8 +68,8 @@ class SymbolicEquations:
             state["M_ww"].base` puts numbers in.
 
         Raises:
-            UsageError: A name or a place that the state does not have, a name that is no constant, or equations with
-                an infinite series or a computation in NumPy (tiers of the five papers have them).
+            UsageError: The state does not have the name or the place, a name is not that of a constant, or the
+                equations have an infinite series or a computation in NumPy (as tiers of the five papers do).
 
         Example:
             >>> import odesim
@@ -90,9 +91,7 @@ class SymbolicEquations:
         sizes = [int(expansion.expand(place.upper, {})) + 1 for place in places]
         for place, size in zip(index, sizes, strict=True):
             if not 0 <= place < size:
-                raise UsageError(
-                    f"{target} has the sizes {sizes}, counted from 0, but the entry {list(index)} was asked"
-                )
+                raise UsageError(f"{REFUSED}: {e.func.__name__} is computed by NumPy; {INSTEAD}")
         for other, rate in self.rhs.items():
             own = getattr(other, "indices", ())
             ends = [[int(expansion.expand(end, {})) for end in (i.lower, i.upper)] for i in own]
@@ -101,7 +100,7 @@ class SymbolicEquations:
         return sympy.Integer(0)
 
     def _constants(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The constants of the request, those that are given in their place.  Raises `UsageError` for other names."""
+        """Return the constants of the request, with the given ones replaced. Raises `UsageError` for other names."""
         known = [key_of(constant.target) for constant in self.statement.constants]
         unknown = [name for name in given if name not in known]
         if unknown:
@@ -109,17 +108,17 @@ class SymbolicEquations:
         return {**self.constants, **given}
 
     def lambdify(self, **constants: Any) -> Callable[[Mapping[Any, Any]], dict[str, Any]]:
-        """Return the right-hand side as a function of arrays, with NumPy and SciPy alone.
+        """Return the right-hand side as a function of arrays, using only NumPy and SciPy.
 
         Arguments:
             constants: Numbers that replace those of the request, by name.
 
         Returns:
             A function of a mapping from names (or symbols) of the state to arrays, which returns d/dt of each by name.
-            Other names in the mapping are left alone, so that `run(t)` is a state.
+            Other names in the mapping are ignored, so that `run(t)` is a valid state.
 
         Raises:
-            UsageError: A name that is no constant, or one without a number.
+            UsageError: A name is not that of a constant, or a constant has no number.
         """
         known = [key_of(constant.target) for constant in self.statement.constants]
         values = self._constants(constants)
@@ -167,6 +166,6 @@ def _expressions(definition: Definition) -> dict[Any, Any]:
 
 
 def _short(rate: Any, most: int = 100) -> str:
-    """An expression in one line, cut."""
+    """Return an expression in one line, shortened."""
     text = str(rate)
     return text if len(text) <= most else f"{text[: most - 2]}.."

@@ -1,4 +1,4 @@
-"""The parts of a printed Python file that are the same for every statement."""
+"""Parts of a printed Python file that are the same for every statement."""
 
 from derivations.equations.interpreter import REACH, STEP
 

@@ -17,7 +17,7 @@ class Row(NamedTuple):
     remark: str
 
 
-HEADINGS = {"flow": "Equations of motion", "recursion": "Recursion", "map": "What the stage does"}
+HEADINGS = {"flow": "Equations of motion", "recursion": "Recursion", "map": "The step of this stage"}
 
 
 class Text(Walk):
@@ -27,7 +27,7 @@ class Text(Walk):
 
     # -- blocks
     def blocks(self, without: tuple[str, ...] = ()) -> list[tuple[str, list[Row]]]:
-        """The page's mathematics, by heading; those that a page goes `without` are not made."""
+        """Return the page's mathematics, by heading; the headings in `without` are left out."""
         s = self.statement
         made: dict[str, Callable[[], list[Row]]] = {
             "Loss": lambda: [Row(self.name("L"), [self.show(s.loss)], "")] if s.loss is not None else [],
@@ -42,7 +42,7 @@ class Text(Walk):
         return [(heading, rows) for heading, rows in found if rows]
 
     def line(self, step: Any) -> Row:
-        """A shown step."""
+        """Return the line of a shown step."""
         return Row(self.show(step.left), [self.show(step.right)], step.meaning)
 
     def motion(self, e: Any) -> Row:
@@ -77,11 +77,11 @@ class Text(Walk):
         return rows
 
     def is_series(self, d: Definition) -> bool:
-        """Return True if an array is a series of numbers, without end."""
+        """Return True if an array is an infinite series of numbers."""
         return any(i.upper == sp.oo for t in d.targets for i in indices_of(t))
 
     def kernel_rows(self, kernel: Kernel) -> list[Row]:
-        """A kernel's functions: what each means and the form that is evaluated."""
+        """Return a kernel's functions: the meaning of each and its closed form."""
         rows = []
         self.by_power = True
         for name, value in kernel.values.items():
@@ -116,7 +116,7 @@ class Text(Walk):
         return len(unmarked(text))
 
     def broken(self, text: str, room: float) -> list[str]:
-        """The lines of a right-hand side: as full as they can be, broken outside brackets where that is possible."""
+        """Return the lines of a right-hand side, as full as possible, broken outside of brackets if possible."""
         lines: list[str] = []
         current = ""
         for piece in text.split(MARK):
@@ -131,7 +131,7 @@ class Text(Walk):
 
     # -- the page
     def facts(self) -> list[tuple[str, str]]:
-        """What is said in words, by heading."""
+        """Return the description in words, by heading."""
         s = self.statement
         found = [("source", s.source), ("clock", s.clock), ("valid", s.validity), ("neglects", s.neglects)]
         return [(label, self.prose(words)) for label, words in found if words]
@@ -144,7 +144,7 @@ class Text(Walk):
         ]
 
     def range_of(self, index: Any) -> str:
-        """The values of an index, counted from 1 where the array is."""
+        """Return the values of an index, counted from 1 if the array is."""
         low, high = sp.sympify(index.lower), sp.sympify(index.upper)
         if high == sp.oo:
             return f"{low}, {low + 1}, …"
@@ -153,7 +153,7 @@ class Text(Walk):
         return f"{self.show(low + 1)}, …, {self.show(high + 1)}"
 
     def unit(self, variable: Any) -> str:
-        """What is known of the diagonal."""
+        """Return the known values of the diagonal."""
         if not variable.unit:
             return ""
         i = variable.target.indices[0]
@@ -177,7 +177,7 @@ class Text(Walk):
         return unmarked("\n".join(out) + "\n")
 
     def laid(self, rows: list[Row]) -> list[str]:
-        """Rows one below the other, equal remarks said once."""
+        """Return rows one below the other, with equal remarks printed once."""
         out, wide = [], min(max(len(row.left) for row in rows), 24)
         for n, (left, rights, remark) in enumerate(rows):
             for right in rights:

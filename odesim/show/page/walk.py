@@ -1,7 +1,7 @@
-"""The walk over an expression that every printer shares: the order of terms, signs, fractions, brackets.
+"""Traversal of expressions, shared by all printers: the order of terms, signs, fractions, brackets.
 
 SymPy's own printers are not used: they sort terms by their internal order, put the range of an `Idx` into every
-subscript, and cannot break a line.  Here terms follow the order of declaration, and a line breaks where a mark allows.
+subscript, and cannot break a line. Here terms follow the order of declaration, and lines break at marks.
 """
 
 import functools
@@ -14,8 +14,9 @@ LAST = 999
 
 
 def remembered(method: Any) -> Any:
-    """A method of one expression whose answers a printer keeps, by powers and otherwise: terms are sorted again at
-    every level that holds them."""
+    """Decorator that caches the results of a method of one expression, because terms are sorted again at every level
+    that contains them.
+    """
 
     @functools.wraps(method)
     def answer(self: Any, e: Any, *more: Any) -> Any:
@@ -49,7 +50,7 @@ class Walk(Style):
     # -- order: that of declaration
     @remembered
     def first(self, e: Any) -> int:
-        """The earliest declared name in an expression."""
+        """Return the earliest declared name in an expression."""
         if isinstance(e, (sp.Indexed, sp.Symbol)) and not isinstance(e, sp.Idx):
             return self.place.get(key_of(e), LAST)
         own = self.place.get(type(e).__name__, LAST) if isinstance(e, sp.Function) else LAST
@@ -60,19 +61,19 @@ class Walk(Style):
 
     @remembered
     def factor_key(self, e: Any) -> Any:
-        """Atoms before sums and brackets, each in the order of declaration."""
+        """Return the sort key of factors: atoms before sums and brackets, each in the order of declaration."""
         base, power = e.as_base_exp()
         composite = isinstance(base, (sp.Add, sp.Sum, sp.Integral, sp.Product))
         return (composite, self.first(e), "" if composite else str(base), -power if power.is_number else 0)
 
     @remembered
     def terms(self, e: Any) -> list[Any]:
-        """The terms of a sum: sums first, short before long (but a kernel's by powers), then by declaration."""
+        """Return the terms of a sum: sums first, short before long (but a kernel's by powers), then by declaration."""
         degrees = all(t.is_number or (t.atoms(sp.Idx) and not t.atoms(sp.Indexed)) or self.is_order(t) for t in e.args)
         return sorted(sp.Add.make_args(e), key=functools.partial(self.term_key, degrees=degrees))
 
     def term_key(self, term: Any, degrees: bool) -> Any:
-        """Where a term stands in a sum; numbers come last in one of `degrees`."""
+        """Return the sort key of a term in a sum; in a variable of `degrees` numbers come last."""
         number, _ = term.as_coeff_Mul()
         factors = [f for f in sp.Mul.make_args(term) if not f.is_number]
         powers = [(self.first(f), -f.as_base_exp()[1] if f.as_base_exp()[1].is_number else 0) for f in factors]
@@ -82,13 +83,13 @@ class Walk(Style):
         return (late, not term.has(sp.Sum), size, order, bool(number.is_negative))
 
     def is_order(self, e: Any) -> bool:
-        """Return True if a symbol is a kernel's whole number."""
+        """Return True if a symbol is an integer argument of a kernel."""
         return any(e in k.arguments[: k.orders] for k in self.statement.kernels)
 
     # -- the walk
     @remembered
     def show(self, e: Any, tight: int = 0) -> str:
-        """The expression; `tight` 1 inside a product, 2 as the base of a power."""
+        """Return the text of an expression; `tight` is 1 inside a product, 2 as the base of a power."""
         e = sp.sympify(e)
         if isinstance(e, sp.Add):
             return self.paren(self.add(e)) if tight else self.add(e)
@@ -104,7 +105,7 @@ class Walk(Style):
         return self.atom(e, tight)
 
     def atom(self, e: Any, tight: int) -> str:
-        """What is neither sum, product nor power."""
+        """Return the text of an expression that is neither sum, product nor power."""
         if isinstance(e, sp.Idx):
             return self.index_name(e)
         if isinstance(e, sp.Indexed):
@@ -129,7 +130,7 @@ class Walk(Style):
         return self.name(getattr(e, "name", str(e)))
 
     def add(self, e: Any) -> str:
-        """A sum, with a mark before each sign but the first; it opens with a plus where it can."""
+        """Return a sum, with a mark before each sign but the first. It begins with a plus if possible."""
         text, terms = "", self.terms(e)
         plus = next((k for k, term in enumerate(terms) if not self.negative(term)), 0)
         for term in [terms[plus], *terms[:plus], *terms[plus + 1 :]]:
@@ -140,18 +141,18 @@ class Walk(Style):
 
     @remembered
     def negative(self, term: Any) -> bool:
-        """Return True if a term is shown with a minus: its number is negative, or the first term of its bracket is."""
+        """Return True if a term has a minus sign: its number is negative, or the first term of its bracket is."""
         brackets = [f for f in sp.Mul.make_args(term) if isinstance(f, sp.Add)] if isinstance(term, sp.Mul) else []
         inside = len(brackets) == 1 and self.negative(self.terms(brackets[0])[0])
         return bool(term.as_coeff_Mul()[0].is_negative) != inside
 
     def mul(self, e: Any) -> str:
-        """A product: number, fraction, atoms, sums; SymPy never sees the sign that is taken out of a bracket."""
+        """Return a product: number, fraction, atoms, sums; SymPy never sees the extracted sign."""
         if self.negative(e):
             return self.minus.strip() + self.mul(-e)
         number, rest = e.as_coeff_Mul()
         factors = sp.Mul.make_args(rest)
-        if number.is_negative:  # together with a bracket that opens with a minus
+        if number.is_negative:  # together with a bracket that begins with a minus
             number, factors = -number, [sp.Add(*(-t for t in f.args)) if isinstance(f, sp.Add) else f for f in factors]
         above, below = ([x] if x != 1 else [] for x in number.as_numer_denom())
         for f in sorted((f for f in factors if f != 1), key=self.factor_key):
@@ -176,7 +177,7 @@ class Walk(Style):
         )
 
     def call(self, name: str, arguments: Any) -> str:
-        """A function of its arguments; one of a kernel's own arguments is shown without them."""
+        """Return a function of its arguments; a kernel's own arguments are left out."""
         kernel, shown = self.statement.kernel_of(name), [self.show(a) for a in arguments]
         if kernel is None:
             return self.known(name, shown, arguments)
@@ -186,7 +187,7 @@ class Walk(Style):
         return text if own and many else text + self.round(", ".join(shown[kernel.orders :]))
 
     def known(self, name: str, shown: list[str], arguments: Any) -> str:
-        """A function that has a form of its own, or is written by its name."""
+        """Return a function with its own notation, or by its name."""
         forms: dict[str, Any] = {
             "E": lambda: self.mean(self.thin.join(shown)),
             "Mean": lambda: self.mean(*shown),
@@ -219,19 +220,19 @@ class Walk(Style):
         return f" {word} ".join(map(self.condition, sorted(c.args, key=lambda x: isinstance(x, sp.And))))
 
     def zero_based(self, left: Any, right: Any) -> tuple[Any, Any]:
-        """Both sides of a relation whose indices count from 0, for a page that counts them from 1."""
+        """Return both sides of a relation whose indices count from 0, for a page that counts them from 1."""
         if isinstance(left, sp.Idx) and getattr(right, "is_Integer", False):
             return left, right + 1 if self.from_one(left) else right
         return self.lowered(left), self.lowered(right)
 
     def lowered(self, e: Any) -> Any:
-        """An expression with i - 1 for every index i that the page counts from 1 and that is no subscript."""
+        """Return an expression with i - 1 for every index i that is not a subscript, if the page counts i from 1."""
         if isinstance(e, sp.Idx):
             return e - 1 if self.from_one(e) else e
         return e.func(*map(self.lowered, e.args)) if isinstance(e, (sp.Add, sp.Mul)) else e
 
     def case(self, c: Any) -> str:
-        """When a branch of a definition by cases holds."""
+        """Return the condition of a branch of a definition by cases."""
         if c == sp.true:
             return "otherwise"
         if isinstance(c, sp.Eq) and isinstance(c.lhs, sp.Mod):
@@ -239,20 +240,20 @@ class Walk(Style):
         return f"for {self.inline(self.condition(c))}"
 
     def counted(self, e: Any) -> list[str]:
-        """The indices of an entry; a whole number counts from 1 where the page does."""
+        """Return the indices of an entry; integers count from 1 if the page does."""
         own: Any = self.declared.get(key_of(e), e.indices)
         pairs = zip(e.indices, own, strict=True)
         return [self.show(i + 1 if i.is_Integer and self.from_one(o) else i) for i, o in pairs]
 
     def from_one(self, index: Any) -> bool:
-        """Return True if the page counts an index from 1: not where its values are numbers of their own."""
+        """Return True if the page counts an index from 1, which is not so if its values are numbers by themselves."""
         return isinstance(index, sp.Idx) and index.upper != sp.oo and index.name not in self.degrees
 
     @functools.cached_property
     def degrees(self) -> set[str]:
-        """Indices that are numbers themselves: they stand in a formula outside a subscript.
+        """Indices that are numbers by themselves: they occur in a formula outside of subscripts.
 
-        An index that reads an axis of such numbers, as a sum over a table of powers does, is one too.
+        An index of an axis of such numbers, such as that of a sum over a table of powers, also belongs to them.
         """
         found: set[str] = set()
         entries: set[Any] = set()
@@ -291,17 +292,17 @@ class Walk(Style):
 
 
 def _inverse(f: Any) -> bool:
-    """Return True if a factor belongs into a denominator."""
+    """Return True if a factor belongs to a denominator."""
     return isinstance(f, sp.Pow) and bool(f.exp.is_number and f.exp.is_negative)
 
 
 def turned(f: Any) -> Any:
-    """A factor of a denominator; SymPy would take the square root of a product apart."""
+    """Return a factor of a denominator; SymPy would split the square root of a product."""
     return sp.Pow(f.base, sp.S.Half, evaluate=False) if f.exp == -sp.S.Half else f.base**-f.exp
 
 
 def _tall(f: Any) -> bool:
-    """Return True if a factor stands beside a fraction instead of on it."""
+    """Return True if a factor is written next to a fraction instead of on it."""
     return isinstance(f, (sp.Add, sp.Sum, sp.Product, sp.Integral, sp.Function)) and not isinstance(f, sp.exp)
 
 

@@ -1,4 +1,4 @@
-"""One self-contained HTML page of verdicts, figures and runs: no network, no other file, readable without script."""
+"""Self-contained HTML page of verdicts, figures and runs, without network, other files or scripts."""
 
 import datetime
 import os
@@ -24,7 +24,7 @@ __all__ = ["errata", "page", "read", "read_answer", "read_figures", "read_run", 
 
 
 def write(folders: Sequence[str], out: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """Write the report of verify, figure and run folders to the file `out`, at once or not at all; returns its path.
+    """Write the report of verify, figure and run folders to the file `out`, atomically. Return its path.
 
     Raises `UsageError` for a folder that is none of these, and for an `out` that exists without `overwrite`.
     """
@@ -77,7 +77,7 @@ def read(folder: str, number: int = 0) -> Section:
     kind = kind_of(path)
     if kind == "figures":
         return read_figures(folder)
-    if kind == "check":  # which has a page of its own; beside others its verdicts are shown
+    if kind == "check":  # which has its own page; among other folders its verdicts are shown
         return read_verdicts(str(path / JUDGED), number)
     readers = {"verdicts": read_verdicts, "sweep": read_sweep, "answer": read_answer}
     return readers.get(kind, read_run)(folder, number)

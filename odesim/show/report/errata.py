@@ -1,4 +1,4 @@
-"""The errata of a system as its README tells them, and their Markdown as HTML with the formulas as MathML."""
+"""The errata of a system from its README, and their Markdown as HTML with the formulas as MathML."""
 
 import re
 from typing import Any
@@ -6,13 +6,17 @@ from typing import Any
 from odesim.show.report import tex
 
 HELD = re.compile(r"(?P<code>`+[^`]*`+)|\$\$(?P<display>.+?)\$\$|\$(?P<inline>[^$\n]+(?:\n[^$\n]+)?)\$", re.DOTALL)
-"""Code, which is left alone, and formulas, which Markdown must not read: an underscore there is no emphasis."""
+"""Pattern of code, which is unchanged, and of formulas, which Markdown must not read (an underscore there is no
+emphasis).
+"""
 PLACE = "\ue000{}\ue001"
-"""Where a formula stands while Markdown is read: letters of the private use area occur in no text."""
+"""Placeholder of a formula while Markdown is read; letters of the private use area occur in no text."""
 
 
 def errata(system: str) -> dict[str, tuple[str, str]]:
-    """(title, text) of every `### NAME: TITLE` in the README of a system, by its name; the text keeps its mark-up."""
+    """Return (title, text) of every `### NAME: TITLE` in the README of a system, by its name; the text keeps its
+    markup.
+    """
     from odesim.code.sources import home
 
     place = home(system)

@@ -29,11 +29,11 @@ class Evidence:
     tables: tuple[Table, ...]
 
     def links(self, verdict: Mapping[str, Any]) -> tuple[Run, ...]:
-        """The runs of a verdict, each with the row that tells what was asked of it."""
+        """Return the runs of a verdict, each with the row of its request."""
         return tuple(Run(str(digest), self.anchors.get(str(digest), "")) for digest in verdict["evidence"])
 
     def picture(self, verdict: Mapping[str, Any]) -> Picture | None:
-        """The picture of a verdict, drawn from its samples; none where nothing was measured more than once."""
+        """Return the picture of a verdict, drawn from its samples; none if nothing was measured more than once."""
         samples = self.samples.get((str(verdict["claim"]), str(verdict["variant"])), [])
         if len(samples) < LEAST:
             return None
@@ -41,7 +41,9 @@ class Evidence:
 
 
 def drawn(verdict: Mapping[str, Any]) -> Picture:
-    """The picture of a verdict as small SVG: text stays text, on no ground, so that it follows the page's colours."""
+    """Return the picture of a verdict as a small SVG with text and without background, so that it has the page's
+    colours.
+    """
     import matplotlib
 
     from odesim.show import alt, verdict_pictures
@@ -55,7 +57,7 @@ def drawn(verdict: Mapping[str, Any]) -> Picture:
 
 
 def evidence_of(folder: Path, prefix: str) -> Evidence:
-    """The evidence in a verify folder, whose hash its manifest holds; none in a folder without it."""
+    """Return the evidence in a verify folder, whose hash is in the manifest; none in a folder without it."""
     path = folder / EVIDENCE
     if not path.is_file():
         return Evidence({}, {}, ())
@@ -64,14 +66,16 @@ def evidence_of(folder: Path, prefix: str) -> Evidence:
         samples = {(str(one["claim"]), str(one["variant"])): list(one["samples"]) for one in content["samples"]}
         runs = {str(digest): dict(request) for digest, request in content["runs"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, OSError):
-        raise UsageError(f"{path} is damaged: it does not hold evidence as `odesim verify` writes it") from None
+        raise UsageError(f"{path} is damaged: it does not have the evidence that `odesim verify` writes") from None
     tables = _tables(runs, prefix)
     anchors = {digest: f"{prefix}-{digest}" for table in tables for digest, _ in table.rows}
     return Evidence(samples, anchors, tables)
 
 
 def _tables(runs: Mapping[str, Mapping[str, Any]], prefix: str) -> tuple[Table, ...]:
-    """A table for every stage and method: what its runs share once, and what differs in a row for each."""
+    """Return a table for every stage and method: the common values of its runs once, and the different ones in a row
+    for each.
+    """
     grouped: dict[str, dict[str, dict[str, str]]] = {}
     for digest, request in runs.items():
         parts = [str(request.get(name) or "") for name in ("stage", "method")]
@@ -95,9 +99,9 @@ def _table(title: str, prefix: str, number: int, runs: Mapping[str, Mapping[str,
 
 
 def flat(content: Mapping[str, Any]) -> dict[str, str]:
-    """Names and shown values, what is nested with dotted names; a long list by its length.
+    """Return names and values as text: nested names with dots, a long list by its length.
 
-    A system is told by its name: the page may be read by others, and its reference may be a path of this machine.
+    A system is given by its name, because others may read the page and its reference may be a path of this machine.
     """
     told = {n: last_name(value) if n.rpartition(".")[2] == "system" else value for n, value in rows_of(content)}
     # A request states its tier, and its parameters state it again.
@@ -106,7 +110,7 @@ def flat(content: Mapping[str, Any]) -> dict[str, str]:
 
 
 def parted(runs: Sequence[Mapping[str, str]]) -> tuple[dict[str, str], list[str]]:
-    """What all runs have in common, and the names in which they differ, in their order.
+    """Return the values that all runs have in common, and the names in which they differ, in order.
 
     Example:
         >>> parted([{"d": "10", "seed": "0"}, {"d": "10", "seed": "1"}])

@@ -12,7 +12,7 @@ from odesim.store.files import FIGURES, read_json
 
 
 def read_figures(folder: str) -> FigureSection:
-    """The figures that `odesim figures` left in a folder; a smaller version only where there is no other."""
+    """Return the figures that `odesim figures` wrote into a folder; a smaller version only if there is no other."""
     path = Path(folder)
     by_claim: dict[str, tuple[Picture, ...]] = {}
     pictures = []
@@ -21,7 +21,7 @@ def read_figures(folder: str) -> FigureSection:
         files = {entry["file"] for entry in content["figures"]}
         for entry in content["figures"]:
             if entry["file"].replace("-quick.", ".") in files - {entry["file"]}:
-                continue  # the published size is there too
+                continue  # the published size also exists
             picture = picture_of(path, entry["file"], entry, entry["caption"])
             pictures.append(picture)
             for claim in entry["claims"]:
@@ -34,7 +34,7 @@ def read_figures(folder: str) -> FigureSection:
 
 
 def place_figures(sections: Sequence[Section]) -> list[Section]:
-    """The sections with every figure put to the first claim it belongs to; the rest stay where they were."""
+    """Return the sections with every figure at its first claim; the other figures stay in their section."""
     placed: set[str] = set()
     found: list[Section] = []
     for section in sections:
@@ -55,7 +55,7 @@ def place_figures(sections: Sequence[Section]) -> list[Section]:
 
 
 def _with_figures(claim: ClaimSection, figures: Sequence[FigureSection], placed: set[str]) -> ClaimSection:
-    """A claim with its figures that no earlier claim has; they are added to `placed`."""
+    """Return a claim with those of its figures that no earlier claim has; they are added to `placed`."""
     own = [p for section in figures for p in section.by_claim.get(claim.id, ()) if p.address not in placed]
     placed.update(picture.address for picture in own)
     return dataclasses.replace(claim, pictures=tuple(own))

@@ -11,7 +11,7 @@ ANSWERED = {
 }
 LAWS = {
     "Vanishes": "a discrepancy that vanishes within a numerical tolerance, in every case",
-    "Proven": "a fact that holds or does not, in every case",
+    "Proven": "a fact that is true or false, in every case",
     "Agrees": "z-scores of a Monte Carlo mean, in every case",
     "Equals": "a value: every case if exact, otherwise the t interval of the runs at every point",
     "Bounded": "a bound, a sign or an order, in every case; confirmed where one comes close",
@@ -34,7 +34,7 @@ RUNGS = {
     8: ("law", "a measured dependence on a size has the claimed form"),
     9: ("control", "a false version of the claim is refuted by the same code"),
 }
-"""The rungs of the ladder of evidence by number: name and meaning."""
+"""Rungs of the ladder of evidence by number: name and meaning."""
 FIELDS = {
     "claimed": "the predicted value or bound, with the margin that still confirms it; the margin comes from the "
     "statement, the next order or the numerical error, never from the result",

@@ -17,12 +17,12 @@ def _drawn(name: str) -> bool:
 
 
 def is_shown(name: str, files: Mapping[str, Any]) -> bool:
-    """Return True if the page shows a picture of a run; of a picture in both forms it shows the SVG."""
+    """Return True if the page shows a picture of a run; if a picture has both forms, the page shows the SVG."""
     return _drawn(name) and not (name.endswith(".png") and f"{name.removesuffix('.png')}.svg" in files)
 
 
 def picture_of(folder: Path, name: str, entry: Mapping[str, Any], caption: str = "") -> Picture:
-    """A picture of a folder as a data address.  Raises `UsageError` where it is missing, changed or elsewhere."""
+    """Return a picture of a folder as a data address. Raises `UsageError` if it is missing, changed or elsewhere."""
     path = folder / name
     inside = not Path(name).is_absolute() and ".." not in Path(name).parts
     if not (inside and _drawn(name) and path.is_file()) or sha256(path) != entry["sha256"]:

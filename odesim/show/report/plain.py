@@ -1,4 +1,4 @@
-"""The formulas in a sentence of a claim as MathML: `m^2`, `delta_P`, `E[He_{k_i}(x)]`; the sentence stays text."""
+"""The formulas in a sentence of a claim as MathML: `m^2`, `delta_P`, `E[He_{k_i}(x)]`; the words stay text."""
 
 import html
 import re
@@ -13,14 +13,14 @@ UNDER = rf"_(?:{CURLY}|\w+|[-+](?!\w))"
 OVER = rf"\^(?:{CURLY}|{ROUND}|\*|[-+]?(?:\d+(?:\.\d+)?(?:/\d+)?|[A-Za-z]\w*))"
 BASE = r"(?<!\w)[A-Za-z][A-Za-z]*\d*\*?|(?<![\w.])(?:\d+(?:\.\d+)?|\.\d+)|[\])|](?=\^)"
 FORMULA = re.compile(rf"(?P<base>{BASE})(?P<under>{UNDER})?(?P<prime>'+)?(?P<over>{OVER})?")
-"""A name, number or closing bracket, with what stands below and above it."""
+"""Pattern of a name, number or closing bracket, with its scripts."""
 WORD = re.compile(rf"\b({'|'.join(sorted(GREEKS - {'-'}, key=len, reverse=True))})(\d?)\b")
 PRODUCT = re.compile(r"\bprod\b")
 SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠", "+-": "±", "->": "→", "sqrt(": "√(", "sqrt ": "√"}
 JOINED = "&#8288;"
-"""No line ends here: a closing bracket with its power stays with what it closes."""
+"""Pattern without a line break: a closing bracket with its power stays on the line of the bracket."""
 EXPONENT = re.compile(r"(?<!\w)[-+]?\d+(?:\.\d+)?e[-+]\d+")
-"""A number that a line could end in, after the sign of its exponent."""
+"""Pattern of a number at which a line could break, after the sign of its exponent."""
 BIG = {"sum": "∑", "prod": "∏"}
 
 
@@ -45,7 +45,7 @@ def typeset(text: str) -> Any:
 
 
 def _words(text: str) -> str:
-    """Text between formulas: signs and Greek letters as the characters they stand for."""
+    """Return text between formulas, with signs and Greek letters as characters."""
     for written, shown in SIGNS.items():
         text = text.replace(written, shown)
     shown = html.escape(WORD.sub(lambda found: letter(found[0]), PRODUCT.sub("∏", text)), quote=False)
@@ -74,14 +74,14 @@ def _atom(text: str) -> str:
 
 
 def _indices(text: str) -> str:
-    """The atom of a script: two small letters that are no name are two indices."""
+    """Return the atom of a script; two small letters that are not a name are two indices."""
     if len(text) == 2 and text.isalpha() and text.islower() and letter(text) == text:
         return f"<mrow>{identifier(text[0])}{identifier(text[1])}</mrow>"
     return _atom(text)
 
 
 def _row(text: str) -> str:
-    """A script as one element; its own scripts are read too."""
+    """Return a script as one element, including its own scripts."""
     if text[0] == "{" or (text[0] == "(" and not re.fullmatch(r"\(\w+\)", text)):  # f^(l) is a derivative
         text = text[1:-1]
     parts, at = [], 0

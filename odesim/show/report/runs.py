@@ -1,4 +1,4 @@
-"""Runs and sweeps of a page: what the runs of a stage share once, and what differs side by side."""
+"""Runs and sweeps of a page: the common values of the runs of a stage once, and the different ones in a table."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from odesim.store.read import read_headline
 
 
 def read_run(folder: str, number: int = 0) -> RunSection:
-    """A finished run: its headline and pictures, whose hashes are those of the manifest."""
+    """Read a finished run: its headline and pictures, whose hashes are in the manifest."""
     path = Path(folder)
     manifest, summary = read_headline(path)
     try:
@@ -47,7 +47,7 @@ def _pictures(folder: Path, files: Mapping[str, Any]) -> tuple[Picture, ...]:
 
 
 def read_sweep(folder: str, number: int = 0) -> RunSection:
-    """A finished sweep: how its cells ended, and its headline numbers."""
+    """Read a finished sweep: the outcomes of its cells, and its headline numbers."""
     from odesim.sweeps import swept
 
     manifest, data = swept.read(Path(folder))
@@ -73,7 +73,7 @@ def read_sweep(folder: str, number: int = 0) -> RunSection:
 
 
 def read_answer(folder: str, number: int = 0) -> RunSection:
-    """A finished answer: its sentences, headline numbers, question and pictures."""
+    """Read a finished answer: its sentences, headline numbers, question and pictures."""
     path = Path(folder)
     result, manifest = answers.load(path), manifest_of(path)
     blocks = [("Answer", rows_of({str(k): text for k, text in enumerate(result.sentences, 1)}))]
@@ -93,7 +93,7 @@ def read_answer(folder: str, number: int = 0) -> RunSection:
 
 
 def by_stage(runs: Sequence[RunSection]) -> list[StageSection]:
-    """The runs with those of one title together, in the order in which the titles occur."""
+    """Return the runs grouped by title, in the order of the first occurrence of each title."""
     grouped: dict[str, list[RunSection]] = {}
     for run in runs:
         grouped.setdefault(run.title, []).append(run)

@@ -11,9 +11,9 @@ from odesim.show.report.words import Rows
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """A picture inside the page: its name and caption, the whole file as a data address, and what is seen in it.
+    """Picture inside the page: its name and caption, the file as a data address, and its alternative text.
 
-    One that is `broad` has many panels and needs the whole width.
+    A `broad` picture has many panels and needs the whole width.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Picture:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run behind a verdict: its digest, and the place in the page that says what was asked of it, if one does."""
+    """Run behind a verdict: its digest, and the place of its request in the page, if there is one."""
 
     digest: str
     anchor: str
@@ -33,7 +33,9 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class FormSection:
-    """A verdict on one form of a claim: what decided it as pairs, the parts of the reason, its runs and its picture."""
+    """Verdict on one form of a claim: its deciding values as pairs, the parts of the reason, its runs and its
+    picture.
+    """
 
     verdict: Mapping[str, Any]
     expected: bool
@@ -50,7 +52,7 @@ class FormSection:
 
 @dataclasses.dataclass(frozen=True)
 class ClaimSection:
-    """A claim with its verdicts, one for each form, and everything a reader needs to judge and repeat them."""
+    """Claim with its verdicts, one for each form, and everything that a reader needs to judge and repeat them."""
 
     id: str
     anchor: str
@@ -65,7 +67,7 @@ class ClaimSection:
 
     @property
     def answers(self) -> list[str]:
-        """The answers that occur, for the filter."""
+        """Answers that occur, for the filter."""
         return sorted({form.verdict["answer"] for form in self.forms})
 
 
@@ -123,7 +125,7 @@ class VerdictSection:
 
 @dataclasses.dataclass(frozen=True)
 class RunSection:
-    """A stored run or sweep: where it is, how it ended, what was asked and found, and its pictures."""
+    """Stored run or sweep: its folder, its outcome, its request and results, and its pictures."""
 
     folder: str
     title: str
@@ -138,7 +140,7 @@ class RunSection:
 
 @dataclasses.dataclass(frozen=True)
 class StageSection:
-    """The runs of one stage: what they have in common once, what differs as a table with a column for each run."""
+    """Runs of one stage: common values once, different ones in a table with a column for each run."""
 
     title: str
     anchor: str
@@ -150,7 +152,7 @@ class StageSection:
 
 @dataclasses.dataclass(frozen=True)
 class FigureSection:
-    """A folder of figures: those that belong to no claim of the page; `by_claim` holds the others too."""
+    """Folder of figures: those that belong to no claim of the page; `by_claim` has the others too."""
 
     folder: str
     system: str
@@ -159,7 +161,7 @@ class FigureSection:
 
     @property
     def every(self) -> tuple[Picture, ...]:
-        """All figures of the folder, whether or not a claim has them."""
+        """All figures of the folder, including those at claims."""
         return tuple(dict.fromkeys([*self.pictures, *(p for group in self.by_claim.values() for p in group)]))
 
 

@@ -1,4 +1,4 @@
-"""The LaTeX of formulas in running text as MathML: scripts, fractions, accents, Greek, and the usual signs."""
+"""LaTeX of formulas in running text as MathML: scripts, fractions, accents, Greek, and common signs."""
 
 import html
 import re
@@ -34,19 +34,19 @@ LIMITS = ("∑", "∏")
 BRACKETS = ("left", "right", *(size + side for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r")))
 """Commands that set the size of the bracket after them."""
 SCRIPT = {"B": "ℬ", "E": "ℰ", "F": "ℱ", "H": "ℋ", "I": "ℐ", "L": "ℒ", "M": "ℳ", "R": "ℛ"}
-"""The script capitals that Unicode had before the others got a block of their own."""
+"""Script capitals that Unicode had before the block of script letters."""
 DOUBLE = {"C": "ℂ", "H": "ℍ", "N": "ℕ", "P": "ℙ", "Q": "ℚ", "R": "ℝ", "Z": "ℤ"}
-"""The double-struck capitals that Unicode had before the others."""
+"""Double-struck capitals that Unicode had before their block."""
 BEFORE_A_SIGN = re.compile(r"[=<>≤≥≠∼≈≲≳→∈,(\[{⋅×]</mo>$")
 """Tokens after which a minus is the sign of a number and not a difference."""
 ESCAPED = re.compile(r"\\(?:(?P<sign>[_%&#{}])|(?P<hat>\^)\{\}|textasciitilde\{\})")
-"""Signs in words that mean something to TeX."""
+"""Characters in words that have a meaning in TeX."""
 BELOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 TOKEN = re.compile(r"\\text\{(?:[^{}]|\{[^{}]*\})*\}|\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\.\d+|'+|\S", re.DOTALL)
 
 
 def mathml(source: str, *, display: bool = False) -> str:
-    """A formula as MathML; a command that is not known here is shown as it is written.
+    """Return a formula as MathML; an unknown command is shown as text.
 
     Example:
         >>> mathml(r"\\frac{a_1}{2} \\le \\bar v")
@@ -57,32 +57,34 @@ def mathml(source: str, *, display: bool = False) -> str:
 
 
 def letter(name: str) -> str:
-    """The Greek letter of a name, digits after a letter as its index; any other name as it is."""
+    """Return the Greek letter of a name, with digits after a letter as its index; any other name is unchanged."""
     word = name.rstrip("0123456789")
     greek = GREEK.get({"eps": "varepsilon", "epsilon": "varepsilon"}.get(word, word), word)
     return greek + name[len(word) :].translate(BELOW) if len(greek) == 1 else name
 
 
 def identifier(text: str) -> str:
-    """A name as MathML: a single letter leans, a word stands upright."""
+    """Return a name as MathML: a single letter in italics, a word upright."""
     return f"<mi>{html.escape(text)}</mi>"
 
 
 def sign(text: str) -> str:
-    """An operator; brackets and bars keep the size of their line, and stand close whatever is beside them."""
+    """Return an operator; brackets and bars have the size of their line and normal spacing."""
     attributes = ' stretchy="false" lspace="0" rspace="0"' if text in "()[]{}⟨⟩|‖∣/!" else ""
     return f"<mo{attributes}>{html.escape({'-': '−', '*': '∗'}.get(text, text))}</mo>"
 
 
 class _Reader:
-    """Reads the tokens of a formula from left to right; every method returns the MathML of what it has read."""
+    """Reader of the tokens of a formula from left to right. Every method returns the MathML of the tokens that it
+    reads.
+    """
 
     def __init__(self, source: str) -> None:
         self.tokens: list[str] = TOKEN.findall(source)
         self.at = 0
 
     def row(self, closing: str = "") -> str:
-        """Everything up to the closing token, which is taken too, or to the end."""
+        """Read everything up to and including the closing token, or to the end."""
         parts: list[str] = []
         while self.at < len(self.tokens):
             if self.tokens[self.at] == closing:
@@ -96,7 +98,7 @@ class _Reader:
         return "".join(parts)
 
     def scripted(self) -> str:
-        """An atom with what is below and above it."""
+        """Read an atom with its scripts."""
         base = self.atom()
         under = over = ""
         while self.at < len(self.tokens) and (self.tokens[self.at] in "_^" or self.tokens[self.at][0] == "'"):
@@ -119,14 +121,14 @@ class _Reader:
         return f"<{tag}>{base}{under}{over}</{tag}>"
 
     def argument(self) -> str:
-        r"""What a command or script applies to: a single digit of a number, as in \frac12."""
+        r"""Read the argument of a command or script: a single digit of a number, as in \frac12."""
         token = self.peek()
         if token[:1].isdigit() and len(token) > 1:
             self.tokens[self.at : self.at + 1] = [token[0], token[1:]]
         return self.atom()
 
     def atom(self) -> str:
-        """One letter, number, sign, group or command, as one element."""
+        """Read one letter, number, sign, group or command, as one element."""
         if self.at >= len(self.tokens):
             return "<mrow></mrow>"
         token = self.tokens[self.at]
@@ -167,7 +169,7 @@ class _Reader:
         return _named(name)
 
     def cases(self) -> str:
-        """The environment `cases` (or another): rows of cells, with a brace before those of `cases`."""
+        """Read the environment `cases` (or another): rows of cells, with a brace before those of `cases`."""
         environment = self.name_of_environment()
         rows: list[list[str]] = [[""]]
         while self.at < len(self.tokens):
@@ -191,36 +193,36 @@ class _Reader:
         return f'<mrow>{brace}<mtable columnalign="left">{table}</mtable></mrow>'
 
     def name_of_environment(self) -> str:
-        """The name in braces after the begin or the end of an environment, which is passed."""
+        """Read the name in braces after the begin or the end of an environment."""
         self.take()
         word = self.upright()
         self.at += 1
         return word
 
     def skip_length(self) -> None:
-        """Pass the optional distance after the end of a row, as in [2pt]."""
+        """Skip the optional distance after the end of a row, as in [2pt]."""
         if self.peek() == "[":
             while self.peek() and self.take() != "]":
                 pass
 
     def peek(self) -> str:
-        """The next token, or nothing."""
+        """Return the next token, or nothing."""
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
 
     def take(self) -> str:
-        """The next token, which is passed."""
+        """Return the next token, and advance."""
         self.at += 1
         return self.tokens[self.at - 1]
 
     def upright(self) -> str:
-        r"""The letters up to the end of the group, after \rm; the closing brace stays."""
+        r"""Read the letters up to the end of the group, after \rm; the closing brace is not read."""
         found = ""
         while self.at < len(self.tokens) and self.tokens[self.at] != "}":
             found += self.take()
         return found
 
     def letters(self, name: str) -> str:
-        """A group of letters that is one word."""
+        """Read a group of letters that is one word."""
         if self.peek() == "{":
             self.take()
             word = self.upright()
@@ -237,7 +239,7 @@ class _Reader:
 
 
 def _words(text: str) -> str:
-    """Words within a formula, with the formulas between dollar signs in them."""
+    """Return words within a formula, with the formulas between dollar signs in them."""
     parts = [
         _Reader(part).row() if k % 2 else f"<mtext>{html.escape(_unescaped(part)).replace(' ', '&#160;')}</mtext>"
         for k, part in enumerate(text.split("$"))
@@ -247,7 +249,7 @@ def _words(text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Words with the signs that TeX reads as something else."""
+    """Return words with TeX's escaped characters replaced."""
     return ESCAPED.sub(lambda found: found["sign"] or found["hat"] or "~", text)
 
 
@@ -267,6 +269,6 @@ def _named(name: str) -> str:
 
 
 def _one(body: str) -> str:
-    """Some elements as one: a script or an argument is a single element in MathML."""
+    """Return some elements as one, because a script or an argument is a single element in MathML."""
     single = re.fullmatch(r"<(m(?:[ion]|sub|sup|subsup|frac))\b(?:(?!</?\1\b).)*</\1>", body)
     return body if single else f"<mrow>{body}</mrow>"

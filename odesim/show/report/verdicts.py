@@ -26,7 +26,7 @@ LEMMAS = re.compile(r"\b(Lemma|Claim|Fact)s?\b")
 
 
 def read_verdicts(folder: str, number: int = 0) -> VerdictSection:
-    """The verdicts of a folder, grouped by claim.  Raises `UsageError` where they are damaged."""
+    """Return the verdicts of a folder, grouped by claim. Raises `UsageError` if they are damaged."""
     path = Path(folder) / VERDICTS
     manifest = manifest_of(path.parent) if (path.parent / MANIFEST).is_file() else {}
     try:
@@ -35,7 +35,7 @@ def read_verdicts(folder: str, number: int = 0) -> VerdictSection:
         if not all(map(_sound, verdicts)):
             raise ValueError
     except (ValueError, KeyError, TypeError, OSError):
-        raise UsageError(f"{path} is damaged: it does not hold verdicts as `odesim verify` writes them") from None
+        raise UsageError(f"{path} is damaged: it does not have the verdicts that `odesim verify` writes") from None
     system = short_name(reference, str(manifest.get("declaration", "")))
     evidence = evidence_of(path.parent, _anchor(number, system, "run"))
     grouped: dict[str, list[Mapping[str, Any]]] = {}
@@ -60,7 +60,7 @@ def read_verdicts(folder: str, number: int = 0) -> VerdictSection:
 
 
 def _sound(verdict: Mapping[str, Any]) -> bool:
-    """Return True if a verdict has what the page shows, in the shapes it needs."""
+    """Return True if a verdict has the data of the page, in the right shapes."""
     lists = all(isinstance(verdict[name], list) for name in ("rungs", "evidence"))
     return lists and verdict["answer"] in ANSWERS and all(name in verdict for name in NEEDED)
 
@@ -68,7 +68,7 @@ def _sound(verdict: Mapping[str, Any]) -> bool:
 def _groups(
     claims: Sequence[ClaimSection], number: int, system: str
 ) -> tuple[tuple[str, str, tuple[ClaimSection, ...]], ...]:
-    """(title, anchor, claims): what has a refuted form first, itself by weight, then the others by weight."""
+    """Return (title, anchor, claims): claims with a refuted form first, by weight, then the others by weight."""
     found: dict[str, list[ClaimSection]] = {name: [] for name in TITLES}
     for claim in sorted(claims, key=lambda claim: WEIGHTS.index(claim.weight)):
         found["refuted" if "refuted" in claim.answers else claim.weight].append(claim)
@@ -107,7 +107,7 @@ def _claim(
     for verdict in group:
         statements.setdefault(str(verdict.get("statement") or ""), []).append(str(verdict["variant"]))
     general = str(group[0].get("claim_statement") or "")
-    if general and general not in statements:  # forms that only say what they change need it
+    if general and general not in statements:  # forms that only state their change need it
         statements = {general: ["claim"], **statements}
     labelled = tuple((", ".join(forms) if len(statements) > 1 else "", text) for text, forms in statements.items())
     first, name = group[0], str(group[0]["claim"])
@@ -148,13 +148,13 @@ def _facts(verdict: Mapping[str, Any]) -> Rows:
         ("sensitivity", "; ".join(seen["sentence"] for seen in sensitivity)),
         ("rivals", verdict.get("rejected") and f"rejected: {', '.join(verdict['rejected'])}"),
         ("expected", verdict.get("expected")),
-        ("identity", verdict.get("identity") and f"of the construction, which confirms nothing: {verdict['identity']}"),
+        ("identity", verdict.get("identity") and f"of the construction; it confirms nothing: {verdict['identity']}"),
     ]
     return tuple((name, str(value)) for name, value in rows if value)
 
 
 def claimed(verdict: Mapping[str, Any]) -> str:
-    """The prediction with its operator and margin; nothing where there is none.
+    """Return the prediction with its operator and margin; empty if there is none.
 
     Example:
         >>> claimed({"predicted": [None, 1.0], "margin": 0.0}), claimed({"predicted": 0.5, "margin": 0.02})
@@ -178,7 +178,7 @@ def claimed(verdict: Mapping[str, Any]) -> str:
 
 
 def found(verdict: Mapping[str, Any]) -> str:
-    """The estimate with its interval; nothing where none could be made.
+    """Return the estimate with its interval; empty if there is none.
 
     Example:
         >>> found({"estimate": 0.5, "interval": [0.4, 0.6]}), found({"estimate": 1.0, "law": "Proven"})

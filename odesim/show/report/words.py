@@ -1,4 +1,4 @@
-"""Values, times and lists of pairs as a reader wants them."""
+"""Values, times and lists of pairs as text for readers."""
 
 import datetime
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ Rows = tuple[tuple[str, str], ...]
 
 
 def shown(value: Any) -> str:
-    """A number, interval, list or mapping as a reader wants it: six digits, a dash for nothing."""
+    """Return a number, interval, list or mapping as text: six digits, a dash for nothing."""
     if value is None or value == "":
         return "–"
     if isinstance(value, bool | str | int):
@@ -23,7 +23,7 @@ def shown(value: Any) -> str:
 
 
 def rows_of(content: Mapping[str, Any], prefix: str = "") -> Rows:
-    """Names and shown values, nested mappings with dotted names."""
+    """Return names and values as text, with dotted names for nested mappings."""
     rows: list[tuple[str, str]] = []
     for name, value in content.items():
         if isinstance(value, Mapping):
@@ -34,5 +34,5 @@ def rows_of(content: Mapping[str, Any], prefix: str = "") -> Rows:
 
 
 def instant(seconds: float) -> str:
-    """A time of day as it stands in the page."""
+    """Return a time of day in the form of the page."""
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")

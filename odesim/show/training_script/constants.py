@@ -41,7 +41,7 @@ def conventions(declared: Declaration, parameters: Any) -> Iterator[str]:
     time = "steps / d" if declared.limit == "online" else "steps x eta"
     yield f"step:     a learning rate of {rate} with eta = `step`; time = {time}"
     if declared.weights == "sphere":
-        yield "weights:  on spheres: the tangential part of the gradient, then the norm is put back"
+        yield "weights:  on spheres: the tangential part of the gradient, then the norm is restored"
     if declared.weights == "normalised":
         yield "weights:  the network divides every vector by its norm"
 
@@ -61,7 +61,7 @@ def _inputs(declared: Declaration) -> str:
 
 
 def constants(case: Case, start: Start) -> Iterator[tuple[str, Any, str]]:
-    """The constants: name, value, comment."""
+    """Return the constants: name, value, comment."""
     parameters = case.parameters
     declared: Declaration = parameters.declaration
     named = {name: value for name, value in case.by_name.items() if value is not None}

@@ -1,7 +1,7 @@
-"""A training script as data: the one description from which the scripts of all back ends are written.
+"""A training script as data, from which the scripts of all back ends are written.
 
-Expressions are SymPy's, in the names that a script uses: fields are called like their slot, squared norms `norm2_SLOT`,
-the share of a unit `share`, and numbers of the model like in the declaration.
+Expressions are SymPy's, with the names of a script: fields have the names of their slots, squared norms are
+`norm2_SLOT`, the share of a unit is `share`, and numbers of the model have their names in the declaration.
 """
 
 import dataclasses
@@ -25,12 +25,12 @@ from odesim.show.training_script.starts import Start
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
-    """A group of units as a script has it.
+    """Group of units in a script.
 
-    `function` names the unit's function, `size` the number of units.  `weights` are (field, name of the array) by slot,
-    `squares` the fields whose squared norm the unit reads, and `scalars` (argument, name of the array).  `gate` is the
-    argument of the share "softmax" or "top1", if there is one.  `readout` is the name of the array of readouts, empty
-    where these are fixed numbers, and `output` how the units are added up: "sum", "mean", "root" or a list of numbers.
+    `function` names the unit's function, `size` the number of units. `weights` are (field, name of the array) by slot,
+    `squares` the fields whose squared norm the unit uses, and `scalars` (argument, name of the array). `gate` is the
+    argument of the share "softmax" or "top1", if there is one. `readout` is the name of the array of readouts, empty if
+    these are fixed numbers, and `output` the combination of the units: "sum", "mean", "root" or a list of numbers.
     """
 
     size: str
@@ -59,12 +59,12 @@ class Part:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Script:
-    """Everything that a training script says, in no language.
+    """Content of a training script, independent of its back end.
 
     `lines` are the conventions for its first comment, `constants` (name, value, comment), of which `counts` are numbers
-    of units; `held` are (name, value) of numbers that are written out where they act.  `vectors` are the arrays of
-    trained weight vectors.  `loss` is an expression in f and y, `law` one of the noise in xi.  With `damped` momentum
-    a velocity takes the part 1 - momentum of a gradient.
+    of units; `held` are (name, value) of numbers that appear as literals. `vectors` are the arrays of trained weight
+    vectors. `loss` is an expression in f and y, `law` an expression of the noise in xi. With `damped` momentum a
+    velocity has the part 1 - momentum of a gradient.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Script:
 
 
 def describe(case: Case) -> Script:
-    """Describe the training script of a case.  Raises `UsageError` for what a script cannot say (`refusals`)."""
+    """Describe the training script of a case. Raises `UsageError` for unsupported features (`refusals`)."""
     parameters, system = case.parameters, case.system
     refusals.require(system, parameters)
     declared = noise.in_force(parameters)
@@ -131,13 +131,13 @@ def describe(case: Case) -> Script:
 
 
 def positive(parameters: Any, name: str) -> bool:
-    """True where a number of training is above 0, or changes in time."""
+    """Return True if a number of training is above 0, or time-dependent."""
     value = getattr(parameters, name)
     return value is None or value > 0
 
 
 def renamed(expression: Any, slots: tuple[str, ...] = ()) -> Any:
-    """An expression with the names of a script: fields like their slots, squared norms, and no name that is taken."""
+    """Return an expression with the names of a script: fields by their slots, squared norms, and no reserved names."""
     import sympy
 
     places = {}
@@ -179,7 +179,7 @@ def _part(at: Rows, initial: Initial, number: int) -> Part:
 
 
 def _shared(parts: list[Part]) -> list[Part]:
-    """The groups with one function for all that have the same unit."""
+    """Return the groups, with one function for all groups that have the same unit."""
     found: dict[Any, str] = {}
     made = []
     for part in parts:
@@ -189,20 +189,20 @@ def _shared(parts: list[Part]) -> list[Part]:
 
 
 def _blocks(parameters: Any) -> tuple[tuple[str, Any], ...]:
-    """The coordinates of every block of the inputs, which a script writes out."""
+    """Return the coordinates of every block of the inputs, which a script contains as literals."""
     blocks = spectra.blocks(parameters)
     several = blocks is not None and len(blocks.dimension) > 1
     return (("coordinates of the blocks", blocks.dimension.tolist()),) if several else ()  # type: ignore[union-attr]
 
 
 def _trained(declared: Declaration) -> dict[str, str]:
-    """Every array that moves, with the parameter that is the factor of its step ("" for none)."""
+    """Return every trained array, with the parameter that is the factor of its step ("" for none)."""
     every = ((group, one) for group in declared.students for one in (*group.slots, *group.own))
     return {group.named(one): declared.rate(group, one) for group, one in every if declared.moves(group, one)}
 
 
 def _momentum(declared: Declaration) -> str:
-    """The part of the velocity that a step keeps, as an expression of a script; empty without momentum."""
+    """Return the part of the velocity that a step keeps, as an expression of a script; empty without momentum."""
     if declared.momentum is None:
         return ""
     return "1 - tick / momentum_time" if declared.timed else "momentum"

@@ -11,7 +11,7 @@ from derivations.declare.declaration import Declaration
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inputs:
-    """Inputs x = mean_c + scale_c * N(0, I) of cluster c: the lines that define the arrays, and which there are."""
+    """Inputs x = mean_c + scale_c * N(0, I) of cluster c: the lines that define the arrays, and their names."""
 
     lines: tuple[str, ...] = ()
     scaled: bool = False
@@ -21,7 +21,7 @@ class Inputs:
 
     @classmethod
     def build(cls, parameters: Any) -> "Inputs":
-        """Return the inputs of a declaration at its numbers."""
+        """Return the inputs of a declaration at its parameters."""
         declared: Declaration = parameters.declaration
         blocks, law = spectra.blocks(parameters), mixture.mixture(parameters)
         if declared.inputs is None or blocks is None or law is None:
@@ -38,7 +38,7 @@ class Inputs:
         about = "standard deviation of every coordinate" + (", by cluster" if clusters else "")
         lines = [f"scale = {text}  # {about}"]
         if clusters and not declared.inputs.varied and len(dimensions) > 1:
-            lines.append(f"scale = np.tile(scale, ({len(law.probability)}, 1))  # alike in all clusters")
+            lines.append(f"scale = np.tile(scale, ({len(law.probability)}, 1))  # equal in all clusters")
         if clusters:
             lines.append(f"probability = np.array({law.probability.tolist()})  # of the clusters")
         moved = bool(np.any(law.mean))

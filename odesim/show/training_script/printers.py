@@ -1,7 +1,8 @@
 """SymPy's printers for NumPy, PyTorch and JAX, with the functions of a declaration and constants that need no array.
 
-The printers of SymPy print sqrt(2) as a function of an array, which PyTorch refuses, and erf for JAX as one of the
-module `math`.  Both are replaced here, as SymPy's documentation extends printers: by methods `_print_NAME`.
+The printers of SymPy print sqrt(2) as a function of an array, which PyTorch does not accept, and erf for JAX as a
+function of the module `math`. Both are replaced here by methods `_print_NAME`, the documented way to extend SymPy's
+printers.
 """
 
 import functools
@@ -34,9 +35,9 @@ FUNCTIONS: Mapping[str, Mapping[str, str]] = {
         "sin": "jnp.sin({0})", "cos": "jnp.cos({0})",
     },
 }  # fmt: skip
-"""Every function of an expression as a call of the back end; {0} and {1} are its arguments."""
+"""Call of the back end for every function of an expression; {0} and {1} are its arguments."""
 ARRAYS = {"numpy": "np", "torch": "torch", "jax": "jnp"}
-"""The name of the module of arrays in a script."""
+"""Name of the module of arrays in a script."""
 
 
 def code(expression: Any, backend: str) -> str:
@@ -51,7 +52,7 @@ def code(expression: Any, backend: str) -> str:
 
 
 def imported(text: str, names: tuple[str, ...]) -> list[str]:
-    """Return those of some names that a text calls by their plain name."""
+    """Return those of some names that a text calls without a module."""
     return [name for name in names if re.search(rf"(?<![\w.]){name}\(", text)]
 
 

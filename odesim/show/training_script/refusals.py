@@ -1,4 +1,4 @@
-"""Features that training scripts do not support, each refused with one sentence."""
+"""Features that training scripts do not support, each with the sentence of its error."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from derivations.declare.system import rows
 
 
 def require(system: System, parameters: Any) -> None:
-    """Raise `UsageError` for a system that is no declaration, and for the first feature that cannot be exported."""
+    """Raise `UsageError` for a system that is not declared, and for the first feature that cannot be exported."""
     declared = getattr(parameters, "declaration", None)
     if not isinstance(declared, Declaration):
         raise UsageError(
@@ -22,19 +22,19 @@ def require(system: System, parameters: Any) -> None:
 
 
 def features(declared: Declaration, parameters: Any) -> Iterator[str]:
-    """The features of a declaration that no script has."""
+    """Return the unsupported features of a declaration."""
     if declared.stages or declared.stage:
-        yield "it is trained in several stages, and a script has one"
+        yield "it is trained in several stages, but a script has one"
     if declared.limit == "batch":
-        yield "its steps are giant (limit = 'batch'), and a script has steps of the flow and the online limit"
+        yield "its steps are giant (limit = 'batch'), but a script has steps of the flow and the online limit"
     if declared.rules:
-        yield f"{declared.rules[0].name} moves by a rule that is no gradient; `odesim simulate` trains it"
+        yield f"{declared.rules[0].name} is trained by a rule that is not a gradient; `odesim simulate` trains it"
     if declared.episode is not None:
         yield "it learns by rewards of episodes"
     if declared.look is not None:
-        yield "it looks at a sample more than once"
+        yield "it uses a sample more than once"
     if declared.memories:
-        yield f"it remembers a number while it trains (memory {declared.memories[0].name})"
+        yield f"it updates a memory while it trains (memory {declared.memories[0].name})"
     if declared.several:
         yield "its network has several heads"
     if declared.predicted:
@@ -50,9 +50,9 @@ def _changing(parameters: Any) -> Iterator[str]:
         if schedule.seen:
             yield f"its {schedule.name} depends on the order parameters ({schedule.seen[0]})"
         if schedule.name in parameters.declaration.names:
-            yield f"its number {schedule.name} changes in time"
+            yield f"its number {schedule.name} is time-dependent"
         if schedule.name == "batch":
-            yield "its batch changes in time"
+            yield "its batch is time-dependent"
 
 
 def _inputs(declared: Declaration, parameters: Any) -> Iterator[str]:

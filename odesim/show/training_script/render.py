@@ -1,4 +1,4 @@
-"""A described training script as the text of a back end: its template, and the words that differ between back ends."""
+"""Text of a described training script for a back end: its template, and the differences between back ends."""
 
 import dataclasses
 import re
@@ -12,7 +12,7 @@ from odesim.show.training_script.printers import BACKENDS, code, imported
 from odesim.show.writing import plain_environment
 
 SPECIAL = ("erf", "expit", "ndtr")
-"""Functions that a NumPy script takes from SciPy."""
+"""Functions of SciPy that a NumPy script uses."""
 WHO = {"torch": " in PyTorch", "numpy": " in NumPy", "jax": " in JAX"}
 COPIED = {"torch": "p[name].detach().numpy().copy()", "numpy": "p[name].copy()", "jax": "np.array(p[name])"}
 
@@ -20,7 +20,7 @@ COPIED = {"torch": "p[name].detach().numpy().copy()", "numpy": "p[name].copy()",
 def training_script(case: Case, backend: str) -> str:
     """Return the training script of a case for "torch", "numpy" or "jax".
 
-    Raises `UsageError` for another word, a model that is not declared, and a feature that a script does not have.
+    Raises `UsageError` for another back end, a model that is not declared, and an unsupported feature.
     """
     if backend not in BACKENDS:
         raise UsageError(f"--to must be one of {', '.join(BACKENDS)}, but {backend!r} was given")
@@ -30,7 +30,7 @@ def training_script(case: Case, backend: str) -> str:
     def written(described: Script) -> str:
         return _spaced(template.render(s=described, b=Words(backend), who=WHO[backend], copied=COPIED[backend]))
 
-    # A constant that nothing reads would be one that a user changes in vain.
+    # A constant without use would be changed by a user in vain.
     text = written(script)
     read = [one for one in script.constants if len(re.findall(rf"\b{one[0]}\b", _code(text))) > 1]
     fixed = [(name, value) for name, value, _ in script.constants if name not in {one[0] for one in read}]
@@ -39,7 +39,7 @@ def training_script(case: Case, backend: str) -> str:
 
 
 def _code(text: str) -> str:
-    """A script without texts in three quotes and the comments at the ends of lines."""
+    """Return a script without texts in triple quotes and without comments at the ends of lines."""
     return re.sub(r"  # .*$", "", re.sub(r'""".*?"""', "", text, flags=re.DOTALL), flags=re.MULTILINE)
 
 
@@ -53,18 +53,18 @@ class Words:
         return code(expression, self.backend)
 
     def distinct(self, script: Script) -> list[Part]:
-        """The groups whose unit is a function of its own: not those whose unit another group has already."""
+        """Return the groups whose unit has its own function, without those whose unit another group has."""
         found: dict[str, Part] = {}
         for part in (*script.students, *script.teachers):
             found.setdefault(part.function, part)
         return list(found.values())
 
     def called(self, part: Part) -> str:
-        """The unit's function at the fields of the samples."""
+        """Return the unit's function at the fields of the samples."""
         return f"{part.function}({', '.join(part.arguments)})"
 
     def share(self, part: Part) -> str:
-        """The share (batch, unit) of every unit."""
+        """Return the share (batch, unit) of every unit."""
         gate = f"{part.function}_gate({', '.join(part.gate_arguments)})"
         softmax = {
             "torch": f"torch.softmax({gate}, dim=1)",
@@ -97,7 +97,7 @@ class Words:
         return "(" + "".join(f'"{name}", ' for name in names).rstrip() + ")"
 
     def rate(self, script: Script, factor: str, step: str) -> str:
-        """The learning rate of an array in a step, where `factor` is that of its rate."""
+        """Return the learning rate of an array in a step; `factor` is the factor of its rate."""
         eta = script.values.at["step"].replace("[k]", f"[{step}]")
         parts = [*([factor.replace("[k]", f"[{step}]")] if factor else []), eta]
         parts += ["(1 - momentum)"] if script.damped else []
@@ -121,13 +121,13 @@ class Words:
         return "(g[name] + momentum * velocity[name])" if script.nesterov else "velocity[name]"
 
     def tensors(self, script: Script) -> list[str]:
-        """The arrays of the inputs, which a script of PyTorch makes tensors."""
+        """Return the arrays of the inputs that a script of PyTorch converts to tensors."""
         inputs = script.inputs
         flags = (("scale", inputs.scaled), ("probability", inputs.clusters), ("mean", inputs.moved))
         return [name for name, there in (*flags, ("label", inputs.labelled)) if there]
 
     def uses_functional(self, script: Script) -> bool:
-        """Return True if some expression calls torch.nn.functional."""
+        """Return True if an expression calls torch.nn.functional."""
         return any("functional." in self.code(one) for one in _expressions(script))
 
     def special(self, script: Script) -> list[str]:
@@ -139,7 +139,7 @@ class Words:
         return [*imported(text, SPECIAL), *mixed]
 
     def slopes(self, expression: Any, arguments: Sequence[str]) -> str:
-        """The derivatives of an expression in its arguments, as a tuple."""
+        """Return the derivatives of an expression with respect to its arguments, as a tuple."""
         import sympy
 
         known = {one.name: one for one in expression.free_symbols}
@@ -147,7 +147,9 @@ class Words:
         return ", ".join(map(self.code, found)) + ("," if len(found) == 1 else "")
 
     def slope_of_loss(self, script: Script) -> str:
-        """The derivative of the loss in f; of a loss without f a zero for every sample."""
+        """Return the derivative of the loss with respect to f; zero for every sample if the loss does not depend on
+        f.
+        """
         import sympy
 
         f = sympy.Symbol("f", real=True)
@@ -166,7 +168,7 @@ class Words:
         return ", ".join(f"{prefix}_{name}" for name in arguments) + ("," if len(arguments) == 1 else "")
 
     def chain(self, part: Part, name: str) -> str:
-        """The derivative of the mean loss in an argument of every unit and sample."""
+        """Return the derivative of the mean loss with respect to an argument of every unit and sample."""
         own = f"weight * by_{name}"
         return f"{own} + mixed * gate_{name}" if part.share == "softmax" else own
 
@@ -178,7 +180,7 @@ def _expressions(script: Script) -> list[Any]:
 
 
 def _spaced(text: str) -> str:
-    """The text with two empty lines around functions, and at most these anywhere."""
+    """Return the text with two empty lines around functions, and at most two anywhere."""
     text = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
     head, mark, body = text.partition("\ntick = ")
     body = re.sub(r"(\n(?: {4}|\}|\]).*\n)\n*(?=[A-Za-z#@])", r"\1\n\n", body)

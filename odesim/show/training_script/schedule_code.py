@@ -1,4 +1,4 @@
-"""Step, noise, decay and rates of a script: constants, or arrays over the steps where a declaration changes them."""
+"""Step, noise, decay and rates of a script: constants, or arrays over the steps if they are time-dependent."""
 
 import dataclasses
 import math
@@ -11,14 +11,14 @@ from odesim.show.training_script.names import word
 from odesim.show.training_script.printers import code
 
 ROUNDING = 1e-9
-"""A value is switched at the first step that is not more than this before its time."""
+"""Part of a step by which the first step with a value may be before the time of this value."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Values:
     """Texts of a script: `lines` that make the arrays, and for every trained array the factor of its learning rate.
 
-    `at` maps "step", "decay" and "noise" to what stands for them in the loop over the steps k.
+    `at` maps "step", "decay" and "noise" to their expressions in the loop over the steps k.
     """
 
     lines: tuple[str, ...]
@@ -27,7 +27,7 @@ class Values:
 
     @property
     def changing(self) -> bool:
-        """True where a value depends on the step."""
+        """True if a value depends on the step."""
         return bool(self.lines)
 
 
@@ -60,7 +60,7 @@ def _array(schedule: Schedule, parameters: Any) -> list[str]:
 
 
 def _named(expression: Any) -> Any:
-    """An expression with the names that the user's numbers have in a script; the time stays t."""
+    """Return an expression with the names of the user's numbers in a script; the time stays t."""
     import sympy
 
     return expression.xreplace({

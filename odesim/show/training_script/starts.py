@@ -1,8 +1,8 @@
 """The start of a training script, in NumPy for every back end: fixed vectors, student vectors, and their numbers.
 
-Fixed vectors (teachers, named means) lie along the first axes, of every block of the inputs where there are several.
-Students are random directions, have their overlap with a teacher and lie outside of all others for the rest, or are
-vectors with the overlaps that the declaration states: the law of `derivations.declare.initial.draw`.
+Fixed vectors (teachers, named means) lie along the first axes of every block of the inputs. Students have the
+distribution of `derivations.declare.initial.draw`: random directions, vectors with an overlap with one teacher and
+orthogonal to all other vectors, or vectors with the declared overlaps.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from derivations.declare.rows import Rows
 from derivations.declare.system import rows
 
 MOST_NUMBERS = 2000
-"""Overlaps that a script still writes out."""
+"""Largest number of overlaps that a script contains as literals."""
 VECTORS = '''
 def vectors(grams):
     """Vectors with these overlaps in every block of the inputs, along the first axes of each block."""
@@ -47,7 +47,7 @@ class Start:
 
     @classmethod
     def build(cls, initial: Initial) -> "Start":
-        """Return the start that an initial condition of a declaration stands for."""
+        """Return the start for an initial condition of a declaration."""
         parameters = initial.parameters
         at, blocks = rows(parameters), spectra.blocks(parameters)
         shares = np.ones(1) if blocks is None else blocks.share
@@ -83,7 +83,7 @@ def _function(body: list[str], texts: Mapping[str, str]) -> str:
 
 
 def _states_overlaps(at: Rows) -> bool:
-    """True where the declaration states the overlaps of the students outright."""
+    """Return True if the declaration gives the overlaps of the students directly."""
     stated = {name for name, _ in at.declaration.start.arrays}
     return any(block.name in stated for block in at.moving)
 
@@ -95,21 +95,23 @@ def _scalars(at: Rows) -> list[tuple[str, str]]:
 
 
 def _rows(at: Rows, number: int, slot: str, drawn: int) -> str:
-    """The rows of a slot among those that are written, as a slice; "" for all of them."""
+    """Return the rows of a slot among the written rows, as a slice; "" for all of them."""
     own = at.of(number, slot)
     begin, end = own.start - drawn, own.stop - drawn
     return "" if end - begin == at.total - drawn else f"[{begin}:{end}]"
 
 
 def _count(at: Rows) -> str:
-    """The name of the number of fixed vectors, where these are of one slot of one group of teachers; else ""."""
+    """Return the name of the number of fixed vectors, if these are one slot of one group of teachers; else ""."""
     fixed = [number for _, number, _ in weight_names(at) if not at.is_student(number)]
     plain = len(fixed) == 1 and fixed[0] < len(at.declaration.groups)
     return at.declaration.groups[fixed[0]].named("teachers") if plain else ""
 
 
 def _vectors(grams: np.ndarray, shares: np.ndarray, firsts: list[int], count: str) -> str:
-    """Lines that make `rows`, vectors with the given overlaps in the blocks; `count` names their number."""
+    """Return lines that make `rows`, vectors with the given overlaps in the blocks; `count` is the name of their
+    number.
+    """
     n = grams.shape[-1]
     whole = grams.sum(0)
     if n == 0:
@@ -126,7 +128,7 @@ def _vectors(grams: np.ndarray, shares: np.ndarray, firsts: list[int], count: st
 
 
 def _text(gram: np.ndarray) -> str:
-    """A matrix, or several, as text of Python; equal overlaps as a formula."""
+    """Return one or several matrices as Python text; equal overlaps become a formula."""
     n = gram.shape[-1]
     if gram.ndim == 2 and n > 1:
         one, rest = float(gram[0, 0]), float(gram[0, 1])
@@ -134,19 +136,19 @@ def _text(gram: np.ndarray) -> str:
             same = f"{one!r} * np.eye({n})" if rest == 0 else f"np.where(np.eye({n}) > 0, {one!r}, {rest!r})"
             return same
     if gram.size > MOST_NUMBERS:
-        raise UsageError(f"the start has {gram.size} overlaps, and a script writes out at most {MOST_NUMBERS}")
+        raise UsageError(f"the start has {gram.size} overlaps, but a script can contain at most {MOST_NUMBERS}")
     return (
         f"np.array([{_lines(gram)}])" if gram.ndim == 2 else "[" + ", ".join(f"[{_lines(one)}]" for one in gram) + "]"
     )
 
 
 def _lines(gram: np.ndarray) -> str:
-    """The rows of a matrix, a line each."""
+    """Return the rows of a matrix, one line each."""
     return "".join(f"\n    {row}," for row in gram.tolist()) + "\n"
 
 
 def _students(at: Rows, aligned: bool, shares: np.ndarray, firsts: list[int]) -> tuple[list[str], dict[str, str]]:
-    """Lines of `start` before what it returns, and the text of every array of student vectors."""
+    """Return the lines of `start` before its return statement, and the text of every array of student vectors."""
     body, texts, fixed = [], {}, at.total - at.students
     stated = [one for one in weight_names(at) if at.is_student(one[1])]
     count, partner = _count(at), partners(at)

@@ -18,12 +18,12 @@ from odesim.study.symmetry import Symmetries, symmetries
 from odesim.study.vector_field import VectorField
 
 STARTS = 400
-"""Random starts of a search, of which half have a symmetry; slow points of flows and neighbours come on top."""
+"""Number of random starts of a search, of which half have a symmetry. Slow points of flows and neighbours are added."""
 MOST_STARTS = 1_000_000
 FEWER = 150
-"""Random starts of a search at an end of a range."""
+"""Number of random starts of a search at an end of a range."""
 ROUND = 1e-13
-"""Losses below this are zero to rounding."""
+"""Losses below this are zero up to rounding."""
 CLASS, BRANCH, POINT, SPECIAL = "class", "branch", "point", "special"
 
 
@@ -54,7 +54,9 @@ class Atlas(Answer):
         return tables
 
     def _classes(self) -> Table:
-        """The table of classes: those of a flow have directions within and out of the span of the teachers."""
+        """Return the table of classes; those of a flow have directions within and outside of the span of the
+        teachers.
+        """
         outside = "index_outside" in self.variables
         header = ["loss", "index", "null", *(["index outside", "null outside"] if outside else []), "orbit", "found"]
         rows = []
@@ -83,7 +85,7 @@ def atlas(
 ) -> Atlas:  # fmt: skip
     """The stationary points of a case, and their branches over one parameter (`over`) and bifurcations over two.
 
-    Raises `UsageError` for a model whose stationary points are no points of vectors, and for a range that is none.
+    Raises `UsageError` for a model without stationary points of vectors, and for an invalid range.
     """
     if not 1 <= starts <= MOST_STARTS:
         raise UsageError(f"--starts must be a number from 1 to {MOST_STARTS}, but {starts} was given")
@@ -145,7 +147,7 @@ def _spans(field: VectorField, over: Any, map: Any) -> list[Span]:
 
 
 def _inside(field: VectorField, span: Span) -> float:
-    """The parameter's own value, or the end of the range that is nearest to it."""
+    """Return the value of the parameter, or the nearest end of the range."""
     value = getattr(field.case.parameters, span.name)
     return min(max(float(span.low if value is None else value), span.low), span.high)
 
@@ -189,7 +191,7 @@ def _of_classes(
         "frequencies": Variable((CLASS, "direction"), eigenvalues.imag, "imaginary parts of the eigenvalues"),
     }  # fmt: skip
     if outside:
-        each = "for every dimension out of the span of the teachers"
+        each = "for every dimension outside of the span of the teachers"
         variables |= {
             "index_outside": Variable((CLASS,), np.array([p.index_outside for p in points], int),
                                       f"number of growing directions {each}"),
@@ -245,7 +247,7 @@ def _of_branches(
         ("special_parameter", [s.p for s in special], f"{span.name} at a special point"),
         ("special_loss", [s.loss for s in special], "loss L at a special point"),
         ("special_multiplicity", [s.multiplicity for s in special], "eigenvalues that cross"),
-        ("special_branch", [s.branch + 1 for s in special], "branch on which it was met"),
+        ("special_branch", [s.branch + 1 for s in special], "branch on which it was found"),
     ):
         variables[name] = Variable((SPECIAL,), np.array(values, float), meaning)
     numbers = {
@@ -276,7 +278,7 @@ def _of_curves(
 
 
 def _distinct(curves: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The curves without those that have the ends of an earlier one: points of several branches lie on one curve."""
+    """Remove curves with the ends of an earlier one, because points of several branches lie on one curve."""
     kept: list[np.ndarray] = []
     for curve in curves:
         ends = curve[np.lexsort((curve[:, 0], curve[:, 1]))][[0, -1]]
@@ -295,8 +297,8 @@ def _sentence(
     space = "of the vectors in the span of the teachers" if not field.online else "of the overlaps"
     classes = "class" if len(points) == 1 else "classes"
     return (
-        f"{len(points)} {classes} of stationary points {space}{where}, {stable} stable; "
-        f"{search.arrived} of {search.starts} starts arrived, which proves no completeness"
+        f"{len(points)} {classes} of stationary points {space}{where}, {stable} stable; {search.arrived} of "
+        f"{search.starts} starts converged; the list may be incomplete"
     )
 
 
@@ -310,7 +312,7 @@ def _special_sentences(continuation: Continuation, span: Span) -> list[str]:
 
 
 def _curve_sentence(curves: np.ndarray, spans: Sequence[Span]) -> str:
-    """The number of curves and where they go."""
+    """Return the number of curves and their ranges in words."""
     if not len(curves):
         return f"no bifurcation could be followed over {spans[1].name}"
     parts = []

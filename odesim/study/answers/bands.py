@@ -1,4 +1,4 @@
-"""Answer of `odesim bands`: where SGD of a given dimension is around the flow, and when it passes a level."""
+"""Answer of `odesim bands`: distribution of SGD around the flow at a given dimension, and of its hitting times."""
 
 import dataclasses
 import re
@@ -55,7 +55,7 @@ class Bands(Answer):
         return name if name in self.variables else bare
 
     def tables(self) -> dict[str, Table]:
-        """Return the table "hitting" of quantiles of hitting times, where these were asked for."""
+        """Return the table "hitting" of quantiles of hitting times, if these were requested."""
         hitting = self.numbers.get("hitting", [])
         if not hitting:
             return {}
@@ -74,15 +74,15 @@ def answer(
     simulation: Simulation, *, level: Any = 0.9, of: Sequence[str] = (),
     progress: Callable[[float, float], object] | None = None,
 ) -> Bands:  # fmt: skip
-    """Return the bands of compressed or explicit SGD as a simulation has it.
+    """Return the bands of compressed or explicit SGD with the setting of a simulation.
 
     Arguments:
         simulation: Step size, batch, dimension, start (`fresh_initial`) and times of SGD.
         level: Probability of the bands, between 0 and 1.
-        of: Measures, "final R" or "first time R >= c"; bands of R are added, and the law of the time.
-        progress: Called with the part that is done and 1.
+        of: Measures, "final R" or "first time R >= c"; bands of R are added, and the distribution of the time.
+        progress: Function called with the finished part and 1.
 
-    Raises `UsageError` for a model whose increments are not known by sample, and for measures that cannot be read.
+    Raises `UsageError` for a model whose increments are not known by sample, and for invalid measures.
     """
     asked = question(simulation, level=level, of=of)
     level = float(asked.details["level"])
@@ -106,7 +106,7 @@ def answer(
 
 @dataclasses.dataclass(frozen=True)
 class _Result:
-    """Everything that arrays, headline numbers and sentences are made of, on the clock of the equations."""
+    """Data for arrays, headline numbers and sentences, on the clock of the equations."""
 
     simulation: Simulation
     ready: band_question.Asked
@@ -121,7 +121,7 @@ class _Result:
 
 
 def question(simulation: Simulation, *, level: Any = 0.9, of: Sequence[str] = ()) -> Question:
-    """Return the question that `answer` answers.  Raises `UsageError` for a level that is no probability."""
+    """Return the question that `answer` answers. Raises `UsageError` for a level that is not a probability."""
     level = real_number(level, "--level") if isinstance(level, str) else float(level)
     if not 0 < level < 1:
         raise UsageError(f"--level must be between 0 and 1, but {level:g} was given")
@@ -129,13 +129,13 @@ def question(simulation: Simulation, *, level: Any = 0.9, of: Sequence[str] = ()
 
 
 def _details(simulation: Simulation) -> dict[str, Any]:
-    """The request of the simulation without what belongs to random numbers."""
+    """Return the request of the simulation without the entries for random numbers."""
     left_out = ("system", "declaration", "seeds", "stream", "precision", "method", "backend")
     return {name: value for name, value in simulation.request().items() if name not in left_out}
 
 
 def _usual(problem: Problem) -> list[Quantity]:
-    """The quantities that every answer has: the loss, and what the flow watches."""
+    """Return the quantities of every answer: the loss, and the observables of the flow."""
     return [
         quantities.of_measure(problem, quantities.read(f"final {name}")) for name in quantities.scalars(problem)
     ]  # fmt: skip
@@ -155,7 +155,7 @@ def _variables(result: _Result) -> dict[str, Variable]:
             ("centre", band.centre, "its mean over runs of SGD"), ("sd", band.deviation, "its standard deviation"),
             ("low", band.low, f"lower end of the {level:.0%} band"),
             ("high", band.high, f"upper end of the {level:.0%} band"),
-            ("bent", band.bent, "nonlinearity of the quantity within the spread, as a part of its standard deviation"),
+            ("bent", band.bent, "nonlinearity of the quantity within the spread, relative to its standard deviation"),
         ):  # fmt: skip
             if not (result.solution.rare and suffix in ("low", "high")):
                 arrays[f"{name}_{suffix}"] = Variable(("time",), part, f"{meaning}: {text}")
@@ -166,13 +166,13 @@ def _variables(result: _Result) -> dict[str, Variable]:
     covariance = np.where(inside[:, None, None], course.eps * course.sigma, np.nan)
     shift = np.where(inside[:, None], course.eps * course.shift, np.nan)
     arrays["covariance"] = Variable(("time", "entry", "entry_"), covariance, "covariance of the entries of the state")
-    arrays["shift"] = Variable(("time", "entry"), shift, "mean over runs of SGD less the path of the equations")
+    arrays["shift"] = Variable(("time", "entry"), shift, "mean over runs of SGD minus the solution of the equations")
     arrays["entry"] = Variable(("entry",), np.array(entries(result.solution.setting.problem)), "entries of the state")
     return arrays
 
 
 def _flow_states(result: _Result) -> np.ndarray | None:
-    """The states of the gradient flow at the saved times; None where the equations are those of the flow."""
+    """Return the states of the gradient flow at the saved times; None if the equations are those of the flow."""
     ready = result.ready
     if ready.scale == 1.0 and ready.flow.equations is ready.setting.problem.equations:
         return None
@@ -236,7 +236,7 @@ def _entry_bands(result: _Result) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
 
 
 def _constants(problem: Problem, name: str) -> np.ndarray:
-    """A component at the start, for its entries that never move."""
+    """Return a component at the start, for its constant entries."""
     return np.asarray(problem.equations.unpack(problem.start)[name], float)
 
 
@@ -252,7 +252,7 @@ def entries(problem: Problem) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """A name as files can hold it."""
+    """Return a name without characters that files do not allow."""
     return re.sub(r"\W+", "_", name).strip("_")
 
 
@@ -306,7 +306,7 @@ def _sentences(result: _Result) -> tuple[str, ...]:
         name = solution.setting.problem.equations.about.name
         lines.append(f"tier {name} is not exact: the centre is that of the flow, without its shift of order 1/d")
     if solution.setting.clock.batch > 0.1 * d:
-        lines.append("the batch is above d/10: terms of order B/d are left out")
+        lines.append("the batch is above d/10: terms of order B/d are neglected")
     return tuple(lines)
 
 

@@ -13,7 +13,7 @@ from odesim.request.trajectory import Variable
 
 VERB = "exponents"
 BARE = ""
-"""The name of the one head of a network that has no heads."""
+"""Name of the single head of a network without heads."""
 
 
 class Exponents(Answer):
@@ -40,7 +40,7 @@ class Exponents(Answer):
 
     @property
     def generative(self) -> Any:
-        """Information exponent of the best transform of the label, at most this where `generative_exact` is False."""
+        """Information exponent of the best transform of the label, an upper bound if `generative_exact` is False."""
         return self._of("generative")
 
     @property
@@ -64,7 +64,7 @@ class Exponents(Answer):
         """Return the steps of every head as a table.
 
         Returns:
-            The table "order": a row for every step, by the label y and, where that is easier, by its transforms T(y).
+            The table "order": a row for every step, for the label y and, if that is easier, for its transforms T(y).
         """
         heads = self.heads()
         columns = ["head"] * (BARE not in heads) + ["label", "step", "order", "directions", "SGD samples", "flow time"]
@@ -150,16 +150,16 @@ def _sentences(label: theory.Exponents) -> list[str]:
     if label.generative_leap < label.leap:
         lines.append(f"{of}with a transform of the label, or samples used twice: {_costs(label.generative_leap)}")
     if label.binary:
-        lines.append(f"{of}the loss sees the sign of the label, whose transforms change nothing")
+        lines.append(f"{of}the loss depends only on the sign of the label, whose transforms change nothing")
     if label.student.order is None:
-        lines.append(f"{of}the order at which the student learns is not known: {label.student.reason}")
+        lines.append(f"{of}the order at which the student learns is unknown: {label.student.reason}")
     elif label.student.order != label.information:
         lines.append(f"{of}this student sees order {label.student.order} first: {_costs(label.student.order)}")
     return lines
 
 
 def _costs(k: int) -> str:
-    """Samples and time of an exponent.
+    """Return samples and time of an exponent in words.
 
     >>> _costs(3)
     'd^2 samples of SGD, flow time d^0.5'
@@ -168,7 +168,7 @@ def _costs(k: int) -> str:
 
 
 def _variables(every: Sequence[theory.Exponents]) -> dict[str, Variable]:
-    """The labelled arrays: exponents by head, and steps by head and step, 0 where a head has fewer."""
+    """The labelled arrays: exponents by head, and steps by head and step, 0 if a head has fewer."""
 
     def by_head(value: Callable[[theory.Exponents], int], meaning: str) -> Variable:
         return Variable(("head",), np.array([value(label) for label in every]), meaning)

@@ -24,9 +24,9 @@ VERB = "optimise"
 VARIED = ("step", "decay", "noise")
 """Parameters whose schedules are optimised."""
 MODEL, RUN = "optimum.toml", "run.toml"
-"""Files of a folder: the model with the schedule in it, and the options of a run."""
+"""Files of a folder: the model with the schedule, and the options of a run."""
 LARGEST = 5.0
-"""The default upper bound in units of the present value."""
+"""Default upper bound in units of the present value."""
 GREEDY = 1e-3
 """Relative excess up to which the greedy schedule counts as optimal."""
 MOST_KNOTS = 500
@@ -98,7 +98,7 @@ RESULT = OptimalSchedule
 
 
 def _model_text(answer: OptimalSchedule) -> str:
-    """The declaration with the schedule in it."""
+    """Return the declaration with the schedule."""
     from derivations.declare import restated, system
 
     known = answer.asked.known
@@ -108,7 +108,7 @@ def _model_text(answer: OptimalSchedule) -> str:
 
 
 def schedule_pairs(times: np.ndarray, values: np.ndarray) -> list[list[Any]]:
-    """Return a piecewise linear schedule as a declaration states it: pairs of a time and an expression in t.
+    """Return a piecewise linear schedule in the form of a declaration: pairs of a time and an expression in t.
 
     Each expression is a mean of two values with weights of one sign, so that rounding makes none of them negative.
 
@@ -124,7 +124,7 @@ def schedule_pairs(times: np.ndarray, values: np.ndarray) -> list[list[Any]]:
 
 
 def _run_text(answer: OptimalSchedule) -> str:
-    """Options and parameters of a run with the schedule, of the model with the schedule in it or of that without."""
+    """Return options and parameters of a run with the schedule, for the model with or without the schedule."""
     import tomli_w
 
     details = answer.asked.details
@@ -145,11 +145,11 @@ class Wish:
 
 
 def wish(case: Case, vary: str, minimise: str, knots: Any = 20, between: Any = None, budget: Any = None) -> Wish:
-    """Return what is asked of a schedule, checked.
+    """Return the task of `optimise`, after checking it.
 
     `between` are two numbers, or text as "0,5"; by default 0 and five times the present value.
 
-    Raises `UsageError` for a model or a parameter without schedules, a flow's step, and bounds that are none.
+    Raises `UsageError` for a model or a parameter without schedules, the step of a flow, and invalid bounds.
     """
     if not hasattr(case.parameters, "declaration") or len(case.system.stages) > 1:
         raise UsageError(f"optimise takes only declared models with one stage, but {case.name} is not one")
@@ -170,17 +170,17 @@ def wish(case: Case, vary: str, minimise: str, knots: Any = 20, between: Any = N
 
 
 def _bounds(between: Any, value: float) -> tuple[float, float]:
-    """The bounds of a schedule.  Raises `UsageError` for what is no pair of rising numbers from 0 on."""
+    """Return the bounds of a schedule. Raises `UsageError` unless they are two increasing numbers of at least 0."""
     if between is None:
         if value <= 0:
-            raise UsageError("--between is missing: give the least and the largest value, such as --between 0,1")
+            raise UsageError("--between is missing: give the smallest and the largest value, such as --between 0,1")
         return 0.0, LARGEST * value
     parts = between.split(",") if isinstance(between, str) else between
     if not isinstance(parts, list | tuple) or len(parts) != 2:
         raise UsageError(f"--between must be two numbers such as 0,5, but {shortened(between)} was given")
     low, high = (real_number(part, "--between") for part in parts)
     if not 0 <= low < high:
-        raise UsageError(f"--between must rise from 0 or more, but {low:g},{high:g} was given")
+        raise UsageError(f"--between must be two increasing numbers of at least 0, but {low:g},{high:g} was given")
     return low, high
 
 
@@ -204,13 +204,13 @@ def question(case: Case, asked: Wish) -> Question:
 def answer(case: Case, asked: Wish, progress: Callable[[float, float], object] | None = None) -> OptimalSchedule:
     """Return the best schedule of a flow.
 
-    Raises `UsageError` for a level that is not reached and equations without schedules, `NumericalError` where no grid
+    Raises `UsageError` for a level that is not reached and for equations without schedules, `NumericalError` if no grid
     resolves the optimum.
     """
     measure = quantities.read(asked.minimise, "--minimise")
     base = dependence.inputs_of(case)
     quantity = traced_quantity(base.problem, measure, "--minimise")
-    # A step must begin above 0: a schedule that is 0 at once would have no SGD.
+    # A step must begin above 0, because with a schedule that begins at 0 there is no SGD.
     low = max(asked.bounds[0], 1e-9 * asked.bounds[1])
     flow = ControlledFlow(case, base, asked.vary, quantity, (low, asked.bounds[1]))
     task = Task(case.until, asked.knots, measure.sign, float(measure.level or 0.0), asked.budget)
@@ -264,7 +264,7 @@ def _numbers(found: Optimum, asked: Wish, quadratic: bool) -> dict[str, Any]:
 
 
 def _how_to_run(case: Case) -> str:
-    """The command that runs the schedule; initial arrays are no part of the two files."""
+    """Return the command that runs the schedule; initial arrays are not part of the two files."""
     arrays = "" if case.initial is None else " and the same initial arrays (--initial)"
     return f"to run it: odesim integrate --system {MODEL} --config {RUN}, both in the folder{arrays}"
 
@@ -279,8 +279,9 @@ def _sentences(found: Optimum, asked: Wish, numbers: Mapping[str, Any]) -> list[
         lines.append(_greedy_sentence(found, found.greedy.result))
     if found.polished is not None:
         lines.append(
-            f"optimum in continuous time: {found.polished.result:.6g}, stationary to {found.stationarity:.1e} of the "
-            f"upper bound; the knots cost {best / found.polished.result - 1:.1e} of it"
+            f"optimum in continuous time: {found.polished.result:.6g}, stationary to {found.stationarity:.1e} of "
+            f"the upper bound; the schedule on knots is worse by {best / found.polished.result - 1:.1e}, "
+            "relative to it"
         )
     if asked.budget is not None:
         lines.append(f"integral of the schedule: {numbers['integral']:.6g} of a budget of {asked.budget:g}")

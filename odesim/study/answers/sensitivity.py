@@ -1,4 +1,4 @@
-"""Answer of `odesim sensitivity`: derivatives of final values and hitting times by parameters."""
+"""Answer of `odesim sensitivity`: derivatives of final values and hitting times with respect to parameters."""
 
 import dataclasses
 import math
@@ -72,15 +72,15 @@ RESULT = Gradient
 
 
 def _order(elasticities: np.ndarray, slopes: np.ndarray) -> list[int]:
-    """Places of the parameters, the largest elasticity first, then the largest derivative."""
+    """Return the indices of the parameters, the largest elasticity first, then the largest derivative."""
     sizes = np.nan_to_num(np.abs(elasticities), nan=-1.0)
     return sorted(range(len(slopes)), key=lambda k: (-sizes[k], -np.nan_to_num(abs(slopes[k]), nan=-1.0)))
 
 
 def question(case: Case, of: Sequence[str], to: Sequence[str]) -> Question:
-    """Return the question that `answer` answers; without names in `to` about all parameters with a derivative.
+    """Return the question that `answer` answers. Without names in `to` it has all parameters with a derivative.
 
-    Raises `UsageError` for no measure, a measure that cannot be read, and parameters without a derivative.
+    Raises `UsageError` for a missing or invalid measure, and parameters without a derivative.
     """
     if not of:
         raise UsageError("--of is missing: give a measure such as --of 'final error'")
@@ -96,12 +96,12 @@ def question(case: Case, of: Sequence[str], to: Sequence[str]) -> Question:
 
 @in_double
 def answer(case: Case, of: Sequence[str], to: Sequence[str] = ()) -> Gradient:
-    """Return the derivatives of measures by parameters.
+    """Return the derivatives of measures with respect to parameters.
 
     Arguments:
         case: The flow, its start and its horizon.
         of: Measures, "final R" or "first time R >= c".
-        to: Names of parameters; all that have a derivative if there are none.
+        to: Names of parameters; by default all that have a derivative.
 
     Raises `UsageError` as `question` and `odesim.study.sensitivity.derivatives` do.
     """
@@ -118,9 +118,9 @@ def answer(case: Case, of: Sequence[str], to: Sequence[str] = ()) -> Gradient:
         "measure": Variable(("measure",), np.array(measures), "measures"),
         "parameter": Variable(("parameter",), np.array(names), "parameters"),
         "value": Variable(("measure",), values, "value of the measure, infinite for a level that is not reached"),
-        "time": Variable(("measure",), np.array([row.time for row in rows]), "time at which the measure is taken"),
+        "time": Variable(("measure",), np.array([row.time for row in rows]), "time at which the measure is evaluated"),
         "at": Variable(("parameter",), at, "value of the parameter"),
-        "derivative": Variable(both, slopes, "derivative of the measure by the parameter"),
+        "derivative": Variable(both, slopes, "derivative of the measure with respect to the parameter"),
         "elasticity": Variable(both, elasticities, "p/h dh/dp, of a measure h and a parameter p"),
     }
     numbers = {
@@ -132,7 +132,7 @@ def answer(case: Case, of: Sequence[str], to: Sequence[str] = ()) -> Gradient:
 
 
 def _number(value: float) -> float | None:
-    """A number as JSON has it; None for infinity and for what is no number."""
+    """Return a number as a JSON value; None for infinity and NaN."""
     return float(value) if math.isfinite(value) else None
 
 

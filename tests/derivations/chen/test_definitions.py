@@ -1,4 +1,4 @@
-"""What a start of `chen` holds, each against its definition written out."""
+"""Variables of a start of `chen`, each against its explicit definition."""
 
 import numpy as np
 

@@ -73,7 +73,7 @@ def descent_of_model(start):
 
 
 def z_scores(flow, p, mean, error):
-    """How far the flow is from the model's mean step, whose experts' norms are not normalised."""
+    """Deviation of the flow from the model's mean step, without normalisation of the experts' norms."""
     filters, routers = flat(flow)
     size = np.sqrt((mean[: p.M * p.J * p.d].reshape(p.M, -1) ** 2).sum(axis=1))
     beyond = ((0, 0), (0, p.d - filters.shape[-1]))  # six directions where nothing may happen

@@ -193,7 +193,7 @@ def test_the_released_code_stops_only_where_the_loss_is_no_new_minimum():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"method": "compressed", "P": 4}, "1 noise patch of its own"),
+        ({"method": "compressed", "P": 4}, "1 noise patch drawn separately"),
         ({"method": "explicit", "n": 10}, "batch=20 is more than"),
         ({"method": "explicit", "M": 0}, "at least 1"),
         ({"method": "explicit", "K": 1}, "at least 2"),

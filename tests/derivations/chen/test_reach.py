@@ -113,7 +113,7 @@ def test_own_routing_noise_is_used_step_by_step():
     np.testing.assert_allclose(run["feat"][0, -1], chain.weights[0].filters @ start["V"].T, atol=1e-12)
     other = odesim.simulate("chen", initial={**start, "noise": noise[::-1]}, **request)
     assert np.abs(other["feat"] - run["feat"]).max() > 1e-4
-    with pytest.raises(UsageError, match="numbers for 4 steps, but 5 are asked for"):
+    with pytest.raises(UsageError, match="numbers for 4 steps, but the run has 5"):
         odesim.simulate("chen", initial={**start, "noise": noise}, **{**request, "until": 0.25})
     with pytest.raises(UsageError, match="the three must agree"):
         odesim.simulate("chen", initial={**start, "noise": noise}, **{**request, "batch": 20})
@@ -208,7 +208,7 @@ def test_rates_are_norms_of_tensors():
     ("parameters", "sentence"),
     [
         ({"normaliser": "tensor"}, "give variant=released"),
-        ({"normaliser": "tensor", "variant": "released", "normalise": False}, "leave one of the two out"),
+        ({"normaliser": "tensor", "variant": "released", "normalise": False}, "omit one of the two"),
         ({"sets": "own", "data": "online"}, "data=online has no training set"),
     ],
 )

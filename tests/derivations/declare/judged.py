@@ -1,4 +1,4 @@
-"""What tests of declared models judge by: generated claims, motions beside samples, laws of SGD beside each other."""
+"""Comparisons in tests of declared models: generated claims, motions with samples, distributions of SGD."""
 
 import numpy as np
 from scipy import stats

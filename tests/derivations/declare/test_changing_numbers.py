@@ -145,7 +145,7 @@ def test_a_series_is_made_for_one_slope():
         training={"weights": "sphere", "until": 2}, parameters={"beta": "1 + t"},
     )  # fmt: skip
     assert settled(model.parameters()) == "sampled" and settled(model.parameters(beta=1.0)) == "exact"
-    with pytest.raises(UsageError, match="the means of tanh are series for one slope, but beta changes in time"):
+    with pytest.raises(UsageError, match="the means of tanh are series for one slope, but beta is time-dependent"):
         odesim.integrate(model, tier="exact")
     pieces = odesim.integrate(model, beta=[[0, 1.0], [1, 2.0]], save_at=[0, 1, 2])
     begun = odesim.integrate(model, beta=1.0, save_at=[0, 1])
@@ -160,11 +160,14 @@ def test_a_series_is_made_for_one_slope():
             {"parameters": {"beta": {"default": "1 + t", "maximum": 3}}},
             "beta is 3.004 at t = 2.004, but must be at most",
         ),
-        ({"parameters": {"beta": "1 + M_ww[1,1]"}}, "parameter beta changes in time alone, but reads M_ww[1,1]"),
+        ({"parameters": {"beta": "1 + M_ww[1,1]"}}, "parameter beta can depend only on time, but contains M_ww[1,1]"),
         ({"parameters": {"beta": "1 + u"}}, "unknown name 'u'"),
-        ({"training": {"decay": "0.1*beta"}}, "beta changes in time, but [training] decay takes numbers that do not"),
-        ({"inputs": {"blocks": [["beta", 0.5], [1.0, 0.5]]}}, "but [inputs] blocks takes numbers that do not"),
-        ({"memory": {"s": {"start": 0.0, "rate": "beta"}}}, "but [memory] rate takes numbers that do not"),
+        (
+            {"training": {"decay": "0.1*beta"}},
+            "beta is time-dependent, but [training] decay takes constant numbers only",
+        ),
+        ({"inputs": {"blocks": [["beta", 0.5], [1.0, 0.5]]}}, "but [inputs] blocks takes constant numbers only"),
+        ({"memory": {"s": {"start": 0.0, "rate": "beta"}}}, "but [memory] rate takes constant numbers only"),
     ],
 )
 def test_what_takes_no_number_that_changes_is_refused(tables, words):

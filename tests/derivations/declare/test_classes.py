@@ -241,7 +241,7 @@ REFUSED = {
     "two columns": ({"data": ROWS, "label": ROWS}, r"shape \(samples,\), but has \(6, 3\)"),
     "one class": ({"data": ROWS, "label": np.ones(6)}, "every entry of label is 1"),
     "alone": ({"data": ROWS, "label": np.array([1.0, -1, 1, -1, 1, 7])}, "label 7 only once"),
-    "text": ({"data": ROWS, "label": np.array(["a", "b"] * 3)}, "must hold real numbers"),
+    "text": ({"data": ROWS, "label": np.array(["a", "b"] * 3)}, "must contain real numbers"),
     "number": ({"data": ROWS, "label": 3}, "a file with a number for every sample"),
     "without data": ({"blocks": [[1.0, 1.0]], "label": SIGNS}, "label is only for your own samples"),
     "no flag": ({"data": ROWS, "centre": "no"}, "centre is true or false"),

@@ -340,7 +340,7 @@ def begun_of(case, arrays):
 
 def test_the_page_says_it():
     text = odesim.derive(network(second=AGAIN), stage="second", format="text")
-    assert "copy: a copy of student, which rests" in text
+    assert "copy: a copy of student, which is fixed" in text
     assert "at the beginning: copy := student; w := random directions" in text
 
 
@@ -357,16 +357,16 @@ def refused(sentence, copy=None, begin=None, **tables):
 @pytest.mark.parametrize(
     ("sentence", "tables"),
     [
-        ("copy = 'teacher': a copy is made of students; known are student", {"copy": {"from": "teacher"}}),
+        ("copy = 'teacher': a copy can only be made of students; known are student", {"copy": {"from": "teacher"}}),
         ("unknown key 'units'", {"copy": {"from": "student", "units": 2}}),
         ("a copy needs another teacher", {"teacher": {"copy": {"from": "student"}}}),
         ("a copy needs another teacher", {"teacher": {"from": "student"}, "stage": []}),
-        ("stage second: begin: 'v' is no copy, vector or number of the students", {"begin": {"v": "fresh"}}),
+        ("stage second: begin: 'v' is neither a copy nor a vector or number", {"begin": {"v": "fresh"}}),
         ("begin: w are vectors and can only begin 'fresh', not 'random'", {"begin": {"w": "random"}}),
         ("begin: copy = 'one', but [teacher.copy] is a copy from 'student'", {"begin": {"copy": "one"}}),
         ("begin is a table such as", {"begin": "copy"}),
         ("begin is a table such as", {"begin": {}}),
-        ("begin: 'a' is no copy, vector or number", {"begin": {"a": 1}}),
+        ("begin: 'a' is neither a copy nor a vector or number", {"begin": {"a": 1}}),
         ("copies and [inputs] cannot be combined yet", {"inputs": {"blocks": [[0.5, 2.0], [0.5, 1.0]]}}),
         ("new directions and [inputs] cannot be combined yet",
          {"teacher": {"one": {}}, "inputs": {"blocks": [[0.5, 0.5], [1.5, 0.5]]},

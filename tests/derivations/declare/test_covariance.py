@@ -73,9 +73,9 @@ BAD = {
     "not square": (np.ones((2, 3)), r"shape \(d, d\), but has \(2, 3\)"),
     "a vector": (np.ones(3), r"shape \(d, d\), but has \(3,\)"),
     "not symmetric": (np.array([[1.0, 0.5], [0.2, 1.0]]), "row 1, column 2 is 0.5, and row 2, column 1 is 0.2"),
-    "negative": (np.array([[1.0, 2.0], [2.0, 1.0]]), "not a covariance: its least eigenvalue is -1"),
+    "negative": (np.array([[1.0, 2.0], [2.0, 1.0]]), "not a covariance: its smallest eigenvalue is -1"),
     "zero": (np.zeros((2, 2)), "the largest entry of covariance must lie between"),
-    "nan": (np.array([[1.0, np.nan], [np.nan, 1.0]]), "holds nan in row 1, column 2"),
+    "nan": (np.array([[1.0, np.nan], [np.nan, 1.0]]), "contains nan in row 1, column 2"),
     "a number": (3.0, "covariance is a file of a matrix"),
 }
 

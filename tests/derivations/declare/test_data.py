@@ -256,7 +256,7 @@ def test_an_array_of_python_is_found_by_other_processes_through_the_cache(sample
     assert odesim.integrate(again, until=0.1, save_points=2).summary["samples"] == 60
     forget()
     Path(inputs_of(made).data.path).unlink()
-    with pytest.raises(UsageError, match="given in Python, which this process does not have"):
+    with pytest.raises(UsageError, match="from Python, which this process does not have"):
         odesim.integrate(system.of_text(made.declaration, "again"), until=0.1)
 
 
@@ -267,8 +267,8 @@ BAD_FILES = {
     "missing": ("inputs", "data", "nowhere.npy", None, "cannot read .*nowhere.npy"),
     "one sample": ("inputs", "data", "X.npy", ROWS[:1], "has 1 sample"),
     "one axis": ("inputs", "data", "X.npy", ROWS[0], r"shape \(samples, d\), but has \(3,\)"),
-    "not a number": ("inputs", "data", "X.npy", np.where(ROWS > 0, ROWS, np.nan), "holds nan in row"),
-    "infinite": ("inputs", "data", "X.npy", np.full((3, 3), np.inf), "holds inf in row 1, column 1"),
+    "not a number": ("inputs", "data", "X.npy", np.where(ROWS > 0, ROWS, np.nan), "contains nan in row"),
+    "infinite": ("inputs", "data", "X.npy", np.full((3, 3), np.inf), "contains inf in row 1, column 1"),
     "constant": ("inputs", "data", "X.npy", np.ones((5, 3)), "every column of X.npy is constant"),
     "complex": ("inputs", "data", "X.npy", 1j * ROWS, "complex"),
     "text": ("inputs", "data", "X.csv", "a,b\n1,2\n3,x\n", "line 3, column 2: expected a number, but got 'x'"),
@@ -288,7 +288,7 @@ BAD_FILES = {
     "matrix": ("inputs", "spectrum", "s.npy", ROWS**2, r"shape \(d,\), but has the shape \(4, 3\)"),
     "zero teacher": ("teacher", "spread", "t.npy", np.zeros((1, 3)), "row 1 of t.npy is zero"),
     "stack": ("teacher", "spread", "t.npy", np.ones((1, 1, 3)), r"shape \(teachers, d\)"),
-    "covariance": ("inputs", "data", "C.npy", np.cov(ROWS.T), "a symmetric matrix and not a table of samples"),
+    "covariance": ("inputs", "data", "C.npy", np.cov(ROWS.T), "a symmetric matrix, not a table of samples"),
 }
 
 
@@ -311,7 +311,7 @@ def test_files_are_refused_in_a_sentence(name, tmp_path):
 
 def test_two_arrays_of_an_npz_file_are_refused(tmp_path):
     np.savez(tmp_path / "X.npz", a=ROWS, b=ROWS)
-    with pytest.raises(UsageError, match="holds 2 arrays, a, b"):
+    with pytest.raises(UsageError, match="contains 2 arrays, a, b"):
         declared(str(tmp_path / "X.npz"))
 
 

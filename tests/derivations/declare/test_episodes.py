@@ -147,9 +147,9 @@ OPEN = [
     ({"unit": "w^2 - 1"}, {"unit": "w"}, "step(f*y)", "R*w", "the sign of 'w^2 - 1' is not the sign of its field"),
     ({"unit": "sign(w)"}, {"unit": "w"}, "step(f*y)", "tanh(R*w)", "has a function of both the reward and fields"),
     ({"unit": "sign(w)", "output": "trained"}, {"unit": "w"}, "step(f*y)", "R*w", "one student and one teacher decide"),
-    ({"unit": "sign(w)"}, {"unit": "w", "noise": 0.1}, "step(f*y)", "R*w", "where labels have noise"),
+    ({"unit": "sign(w)"}, {"unit": "w", "noise": 0.1}, "step(f*y)", "R*w", "if labels have noise"),
     ({"unit": "sign(w)", "units": 2}, {"unit": "w"}, "step(f*y)", "R*w", "for one student unit and one teacher unit"),
-    ({"unit": "sign(w - 1)"}, {"unit": "w"}, "step(f*y)", "R*w", "jumps or bends elsewhere than at 0"),
+    ({"unit": "sign(w - 1)"}, {"unit": "w"}, "step(f*y)", "R*w", "has jumps or kinks at other places than 0"),
 ]  # fmt: skip
 
 
@@ -380,7 +380,7 @@ def test_the_page_says_how_rewards_come():
     text = statement(perceptron().parameters(), "exact").text
     assert "R_n = step(n - T + 0.5), s = step(f*y)" in text and "K ~ binomial of the T - 1 other samples" in text
     text = statement(perceptron().parameters(units=2), "sampled").text
-    assert "no closed form: the success of a sample has closed forms for one student unit" in text
+    assert "no closed form: the success of a sample has closed forms only for one student unit" in text
 
 
 @pytest.mark.slow

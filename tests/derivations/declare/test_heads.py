@@ -290,7 +290,7 @@ REFUSED = [
     ({"teacher": {"all": {"output": {"one": "sum", "tow": "sum"}}}}, "to the head 'tow', which no student has"),
     ({"teacher": {"one": {"output": {"one": "trained"}}, "two": {}}}, "a teacher's readout is not trained"),
     ({"student": {"unit": "erf(w)"}, "teacher": {"output": {"one": "sum"}}}, "the teacher has heads, but no group"),
-    ({"student": {"unit": "erf(w)", "output": {"star": "sum"}}}, "head star would be called a_star, which is taken"),
+    ({"student": {"unit": "erf(w)", "output": {"star": "sum"}}}, "head star would be a_star, which already has"),
     ({"student": {"unit": "erf(w)", "output": {"a_b": "sum"}}}, "a head's name is made of at most 20 letters"),
     ({"student": {"unit": "erf(w)", "output": {}}}, "output has 1 to 8 heads"),
     ({"student": {"unit": "erf(w)", "output": {"one": "summ"}}}, "did you mean 'sum'?"),

@@ -125,7 +125,7 @@ def test_events_watch_velocities_and_values_do_not():
     training = {**LEE["training"], "momentum": {"time": 2.0}}
     model = odesim.declare(**{**LEE, "name": "m", "event": event, "training": training})
     assert np.isfinite(np.asarray(odesim.integrate(model, until=1)["T_velocity_a_one"])).any()
-    with pytest.raises(UsageError, match="values read overlaps and numbers, not velocities"):
+    with pytest.raises(UsageError, match="values can use only overlaps and numbers, not velocities"):
         timed(step="1/(1 + VV_ww[1,1])")
 
 

@@ -1,4 +1,4 @@
-"""What compiled and traced functions are known by: two models that differ in anything do not share them."""
+"""Keys of compiled and traced functions: two models that differ in any respect do not share functions."""
 
 import numpy as np
 import pytest

@@ -19,7 +19,7 @@ from tests.derivations.declare.test_inputs import LINEAR, PHASE, PLATEAU, parame
 
 
 def states(tables, kind, replicas, batch, steps, seed, **numbers):
-    """What explicit or compressed SGD makes of one start in some steps, (replicas, n n L + s)."""
+    """The states of explicit or compressed SGD some steps after one start, (replicas, n n L + s)."""
     from odesim.machine import device
 
     device.configure("cpu")

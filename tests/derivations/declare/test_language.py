@@ -144,7 +144,7 @@ def test_a_file_of_another_encoding_is_named_as_such(tmp_path, encoding, said):
 def test_bytes_that_are_no_text_are_not_called_latin(tmp_path):
     path = tmp_path / "model.toml"
     path.write_bytes(b"\x89PNG\x00\x01\xff")
-    with pytest.raises(UsageError, match="is no text file"):
+    with pytest.raises(UsageError, match="is not a text file"):
         reading.from_file(path)
 
 

@@ -198,7 +198,7 @@ REFUSED = [
     ({"look": {"size": 1}, "weights": "normalised"}, {}, "look and weights = 'normalised' cannot be combined"),
     ({"look": {"size": 1}}, {"student": {"unit": "wick(2, w)"}}, r"look and the unit 'wick\(2, w\)' cannot"),
     ({"look": {"size": 1}}, {"student": {"unit": "exp(w)"}}, "exp of a field has no mean after a virtual step"),
-    ({"look": {"size": 1}, "loss": "exp(-f*y)"}, {}, "look and 'an own loss' cannot be combined: exp of a field"),
+    ({"look": {"size": 1}, "loss": "exp(-f*y)"}, {}, "look and \"a user's loss\" cannot be combined: exp of a field"),
     ({"look": {"size": 1}}, {"inputs": {"blocks": [[2.0, 1.0]]}}, r"look and \[inputs\] cannot be combined"),
     ({"look": {"size": 1}, "momentum": 0.9}, {}, "look and momentum cannot be combined"),
     ({"look": {"size": 1}, "trained": []}, {}, "look has no effect, because no vector is trained"),
@@ -232,9 +232,9 @@ def test_heads_do_not_take_looks():
 def test_tiers_and_sizes_that_do_not_fit_are_refused():
     with pytest.raises(odesim.UsageError, match="derived for the gradient, not for virtual steps"):
         odesim.integrate(third(look=LOOK), tier="leading", until=1)
-    with pytest.raises(odesim.UsageError, match="no sum of products over pairs of units"):
+    with pytest.raises(odesim.UsageError, match="not a sum of products over pairs of units"):
         odesim.integrate(declared("last"), tier="exact", until=1)
-    with pytest.raises(odesim.UsageError, match="gnorm is no sum of products over pairs of units"):
+    with pytest.raises(odesim.UsageError, match="gnorm is not a sum of products over pairs of units"):
         odesim.integrate(declared("gnorm"), tier="mixed", until=1)
     with pytest.raises(odesim.UsageError, match=r"compressed SGD needs d >= 5 here"):
         odesim.simulate(declared("last"), method="compressed", batch=2, d=4, until=1)
@@ -254,7 +254,7 @@ def test_a_schedule_of_a_rate_reaches_the_virtual_step():
 
 
 def test_explicit_sgd_by_rules_sees_no_written_text(monkeypatch):
-    """What explicit SGD moves by is no function of the written ones: with these broken it stays."""
+    """Explicit SGD does not use the generated functions: its result is the same after these are broken."""
     made, _, start, rows, x, labels, numbers = a_sample("both", count=2)
     before = made.moves(rows, made.scalars(start), x, labels, *numbers)
     monkeypatch.setattr("derivations.declare.looks_text.coefficients", lambda *given: "")

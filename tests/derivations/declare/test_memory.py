@@ -250,12 +250,12 @@ REFUSED = [
     ({"step": "0.1 - M_ww[1,1]"}, {}, "step is -0.4 at t = 0, but must be above 0"),
     ({"step": "1/(1 + bb)"}, {}, "unknown name 'bb'"),
     ({"step": "1/(1 + bb)"}, {"bb": {"rate": "g3"}}, "unknown name 'g3'"),
-    ({}, {"bb": {"rate": "step(t - 1)"}}, "does not jump or bend at times"),
+    ({}, {"bb": {"rate": "step(t - 1)"}}, "cannot have jumps or kinks in time"),
     ({}, {"bb": {"start": 1.0}}, "memory bb has no rate"),
     ({}, {"bb": 3.0}, "a memory is a table"),
     ({}, {"bb": {"rate": "1", "stop": 2}}, "unknown key 'stop'"),
-    ({}, {"t": {"rate": "1"}}, "'t' cannot be a memory"),
-    ({}, {"step": {"rate": "1"}}, "'step' cannot be a memory"),
+    ({}, {"t": {"rate": "1"}}, "'t' cannot be the name of a memory"),
+    ({}, {"step": {"rate": "1"}}, "'step' cannot be the name of a memory"),
     ({"limit": "flow", "weights": "sphere"}, {"bb": {"rate": "g2"}}, "take limit = 'online'"),
 ]
 

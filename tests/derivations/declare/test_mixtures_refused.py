@@ -1,4 +1,4 @@
-"""What is no mixture of inputs is refused in a sentence, and what starts and files of weights hold of one."""
+"""Error messages about invalid mixtures of inputs; mixtures in starts and in files of weights."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_what_is_no_mixture_is_refused_in_a_sentence(name):
 
 
 def test_numbers_of_a_mixture_cannot_have_names_of_a_run():
-    with pytest.raises(odesim.UsageError, match="'label' is taken"):
+    with pytest.raises(odesim.UsageError, match="'label' is already the name"):
         odesim.declare(student={"unit": "w"}, inputs=ONE, parameters={"label": 1.0})
 
 

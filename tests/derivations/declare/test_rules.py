@@ -233,14 +233,14 @@ def test_a_weak_recovery_is_followed_where_means_are_exact():
 
 
 REFUSED = [
-    ({"rule": "v*dl"}, "rule names 'v', which is no field of this unit"),
-    ({"rule": {"b": "dl"}}, "rule names 'b', which is nothing that is trained"),
-    ({"rule": {"a": "dl"}, "trained": ["w"]}, "rule names 'a', which is nothing that is trained"),
+    ({"rule": "v*dl"}, "rule names 'v', which is neither a field of this unit"),
+    ({"rule": {"b": "dl"}}, "rule names 'b', which is not trained or does not exist"),
+    ({"rule": {"a": "dl"}, "trained": ["w"]}, "rule names 'a', which is not trained or does not exist"),
     ({"rule": 3}, "a rule is an expression"),
     ({"rule": "softmax(w)*dl"}, "softmax has no meaning in a rule"),
     ({"rule": "exp(w*w)"}, "not integrable"),
     ({"rule": "dl/f"}, "can be 0"),
-    ({"rule": "dl*df", "weights": "normalised"}, "take sphere or free"),
+    ({"rule": "dl*df", "weights": "normalised"}, "use sphere or free"),
     ({"rule": "dl*slope"}, "rule names 'slope'"),
 ]
 
@@ -259,11 +259,11 @@ def test_a_rule_of_two_slots_needs_names():
 
 
 def test_a_rule_beside_what_it_cannot_stand_with():
-    with pytest.raises(odesim.UsageError, match="reads its norm"):
+    with pytest.raises(odesim.UsageError, match="depends on its norm"):
         odesim.declare(student={"unit": "wick(2, w)"}, teacher={}, training={"rule": "dl*df"})
     with pytest.raises(odesim.UsageError, match="both your own name and a reserved name of samples"):
         odesim.declare(student={"unit": "l"}, teacher={"unit": "w"}, training={"rule": {"l": "dl*l"}})
-    with pytest.raises(odesim.UsageError, match="no unit and no rule reads F"):
+    with pytest.raises(odesim.UsageError, match="no unit and no rule uses F"):
         odesim.declare(student={"unit": "w"}, teacher={}, parameters=FEEDBACK)
     with pytest.raises(odesim.UsageError, match="starts at the same number in every unit"):
         odesim.declare(student={"unit": "w + F"}, teacher={"unit": "w"}, parameters=FEEDBACK)
@@ -278,7 +278,7 @@ def test_a_rule_beside_what_it_cannot_stand_with():
 
 def test_tier_exact_says_why_a_rule_has_none():
     model = odesim.declare(student={"unit": "tanh(w)"}, teacher={}, training={"rule": "clip(dl, 1)*df"})
-    with pytest.raises(odesim.UsageError, match="is no product of dl, y or nothing and a function of w"):
+    with pytest.raises(odesim.UsageError, match="is not a product of dl, y or 1 and a function of w"):
         odesim.integrate(model, tier="exact", until=1)
 
 

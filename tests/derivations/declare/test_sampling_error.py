@@ -38,7 +38,7 @@ def derivatives(start, seeds, points):
 
 
 def told(tables, start, points):
-    """What a run says of its first moment."""
+    """The message of a run about its initial derivative."""
     run = odesim.integrate(
         odesim.declare(**tables), tier="sampled", points=points, until=1e-6, save_points=2, initial={**start.state},
         d=start.parameters.d,

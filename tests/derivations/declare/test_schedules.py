@@ -249,5 +249,5 @@ def test_t_is_the_time_where_a_value_uses_it(tmp_path):
     )
     assert reading.from_file(path).students[0].slots == ("t",)  # a slot of this name is another thing
     path.write_text(path.read_text().replace("erf(t)", "erf(w + t)") + 't = {default = 1.0, per = "unit"}\n')
-    with pytest.raises(UsageError, match="the name 't' is taken, for what a run holds"):
+    with pytest.raises(UsageError, match="the name 't' is already the name of a variable of a run"):
         reading.from_file(path)

@@ -97,12 +97,12 @@ def test_a_clock_has_no_stationary_point_and_no_size():
     run = odesim.integrate(linear(step="1/(1 + t/1000)"), until=500)
     late = odesim.linearise(run, 500.0, method="differences")
     assert late.error < 1e-8
-    with pytest.raises(UsageError, match="these equations depend on time, and their clock never rests"):
+    with pytest.raises(UsageError, match="these equations depend on time, so they have no stationary points"):
         late.stationary()
 
 
 def test_an_event_is_not_called_like_the_clock():
-    with pytest.raises(UsageError, match="the name 't' of an event is taken"):
+    with pytest.raises(UsageError, match="the name 't' of an event already exists"):
         odesim.declare(
             **UNIT, teacher={}, training={"rates": "1/(1 + t)"}, event=[{"name": "t", "of": "M_ww"}]
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is wrong with a stage is said in one sentence, with its line."""
+"""Errors in a stage give a message of one sentence, with the line number."""
 
 import re
 
@@ -18,7 +18,7 @@ def refused(sentence, *stages, training=ONLINE, **more):
 @pytest.mark.parametrize(
     ("sentence", "second"),
     [
-        ("stage second ends at 15, where it begins", {"until": 15}),
+        ("stage second ends at 15, its start", {"until": 15}),
         ("stage second ends at 10, but begins at 15", {"until": 10}),
         ("two stages are called first: give them different names", {"name": "first"}),
         ("stage second: unknown key 'teachers'; did you mean 'teacher'?", {"teachers": ["two"]}),
@@ -52,7 +52,7 @@ def test_refusals(sentence, second):
 
 
 def test_refusals_of_the_list():
-    refused("every table [[stage]] needs its own name", {"until": 3})
+    refused("every table [[stage]] needs a unique name", {"until": 3})
     refused("two parameters of switch are called first_step", {**FIRST, "step": 1}, {**SECOND, "step": 1}, **ours())
     with pytest.raises(odesim.UsageError, match=re.escape("write [[stage]], one table for each")):
         odesim.declare(**TEACHERS, stage={"name": "one"})

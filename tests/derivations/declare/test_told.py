@@ -1,4 +1,4 @@
-"""What the commands tell of a declared model: citation, what there is and why the rest is not, the name of a file."""
+"""Output of the commands about a declared model: citation, available features, reasons for missing ones, file names."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a start, a recovery, a removal and the race are, each against its definition written out."""
+"""Start, recovery, removal and race, each against its explicit definition."""
 
 import math
 

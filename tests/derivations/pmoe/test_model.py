@@ -14,7 +14,7 @@ from odesim.sgd.frame_step import Compiled, counted
 
 
 def drawn(p: Parameters, uniform: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How often each pattern stands in drawn samples (P, B), and their labels (B,)."""
+    """Count of each pattern in random samples (P, B), and their labels (B,)."""
     samples = counted(Samples(*model.draw(uniform, *model.law(p))), p.p + 2)
     return samples.copies, samples.labels
 

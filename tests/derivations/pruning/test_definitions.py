@@ -1,4 +1,4 @@
-"""What scores, horizons, starts and bounds are made of, each against its definition written out."""
+"""Scores, horizons, starts and bounds, each against its explicit definition."""
 
 import itertools
 import math

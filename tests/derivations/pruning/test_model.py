@@ -218,7 +218,7 @@ def test_the_shift_and_mass_invariants_hold_along_sgd():
 
 
 def test_the_step_size_stands_for_the_rate_of_the_neurons():
-    with pytest.raises(odesim.UsageError, match="leave eta_e out"):
+    with pytest.raises(odesim.UsageError, match="omit eta_e"):
         odesim.simulate(SYSTEM, method="compressed", step_size=1.0, batch=1, eta_e=2.0)
     run = odesim.simulate(SYSTEM, method="compressed", step_size=2.0, batch=10, d=40, save_points=2)
     # T = K l^2 C_2/eta_e sqrt(log l/C_p) with eta_e = 2, one unit of time per step

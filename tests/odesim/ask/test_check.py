@@ -30,7 +30,7 @@ def test_what_takes_too_many_samples_ends_earlier_or_is_left_out():
     found = pair(made, parameters={"d": 40_000})
     assert 0.02 * 4.0 < found.case.until < 4.0
     assert found.simulation.steps * found.batch == pytest.approx(ask.SAMPLES, rel=0.02)
-    with pytest.raises(odesim.UsageError, match="samples a step"):
+    with pytest.raises(odesim.UsageError, match="samples per step"):
         ask.request(made, parameters={"d": 10**7})
 
 

@@ -98,10 +98,10 @@ def test_interrupted_verdicts_and_sweeps(stopping, tmp_path):
     grid = {"seed": [0, 1, 2]}
     small = {"m": 2, "m_star": 1, "d": 50, "until": 1.0}
     stopping(2)
-    with pytest.raises(odesim.InterruptedRun, match="a folder= keeps what is finished"):
+    with pytest.raises(odesim.InterruptedRun, match="with folder= finished runs are stored"):
         odesim.sweep("liao", grid, **small)
     stopping(2)
-    with pytest.raises(odesim.InterruptedRun, match="the same call goes on"):
+    with pytest.raises(odesim.InterruptedRun, match="repeat the call to continue"):
         odesim.sweep("liao", grid, folder=tmp_path, **small)
     seen = stopping(10**9)
     odesim.sweep("liao", grid, folder=tmp_path, **small)

@@ -101,7 +101,7 @@ def test_the_command_says_that_the_file_has_changed(edited, whole, tmp_path):
     call = [sys.executable, "-m", "odesim", "integrate", "--from", "run", "--until", "2", "--out", "later", "--quiet"]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0 and overlap(odesim.load(tmp_path / "later")) == pytest.approx(whole[ERF], abs=ACCURACY)
-    said = "odesim: committee.toml has changed since this run: the declaration that the run carries is used.\n"
+    said = "odesim: committee.toml has changed since this run: the declaration stored with the run is used.\n"
     assert done.stderr == said
     file.unlink()
     assert overlap(odesim.load(tmp_path / "run").continue_(until=2)) == pytest.approx(whole[ERF], abs=ACCURACY)

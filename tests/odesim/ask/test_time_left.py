@@ -1,4 +1,4 @@
-"""What the progress of a run says of the time that is left."""
+"""Remaining time in the progress display of a run."""
 
 import io
 

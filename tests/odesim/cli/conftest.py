@@ -7,7 +7,7 @@ import pytest
 
 
 class Answer:
-    """What the command printed, and its exit code."""
+    """The output of a command, and its exit code."""
 
     def __init__(self, code, out, err):
         self.code, self.out, self.err = code, out, err

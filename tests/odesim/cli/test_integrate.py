@@ -119,7 +119,7 @@ def test_a_finished_folder_is_not_overwritten_unasked(odesim_command):
     before = Path("here/manifest.json").read_bytes()
     refused = odesim_command(*TINY, "--out", "here")
     assert (refused.code, Path("here/manifest.json").read_bytes()) == (2, before)
-    assert "--overwrite replaces it" in refused.err
+    assert "give --overwrite to replace it" in refused.err
     assert odesim_command(*TINY, "--out", "here", "--overwrite").code == 0
 
 

@@ -54,7 +54,7 @@ def interrupted(program: str) -> tuple[int, str, str]:
 def test_ctrl_c_ends_a_compiled_step_that_never_returns():
     code, _, said = interrupted(DEAF)
     assert code == 130
-    assert said == "odesim: interrupted inside a long compiled step; what was saved before it is kept.\n"
+    assert said == "odesim: interrupted inside a long compiled step; results that were saved before it are kept.\n"
 
 
 def test_what_hears_ctrl_c_is_left_to_its_end():

@@ -1,4 +1,4 @@
-"""What cannot be is refused before it is begun, in one sentence; what is damaged is noticed, and made again."""
+"""Impossible requests give an error of one sentence before any work; damaged files are detected and written again."""
 
 import json
 import sys
@@ -30,7 +30,7 @@ HOPELESS = [
     (("show", "a" * 300), "there is no run folder" if PATHS_ASK else "(300 characters) cannot be used"),
     (("sweep", "--system", "liao", "--over", "d=100,1e2"), "needs different values"),
     (("sweep", "--system", "liao", "--over", "seed=0,0.0"), "needs different values"),
-    (("sweep", "--system", "chen", "--over", "alpha=0.5,2"), "its values are lists, which ; separates"),
+    (("sweep", "--system", "chen", "--over", "alpha=0.5,2"), "takes lists, separated by ;"),
     (("sweep", "--system", "liao", "--stage", "prune", "--over", "seed=0..1"), "a single step after an earlier run"),
     (("sweep", "--system", "liao", "--over", "step_size=1,2"), "needs --method explicit or compressed"),
     (("sweep", "--system", "liao", "--over", "d=100,200", "--batch", "3"), "--batch has no meaning for the flow"),
@@ -50,7 +50,10 @@ def test_sgd_of_few_steps_says_what_a_step_is(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     words = ["--method", "compressed", "--step-size", "0.1", "--batch", "10", "--until", "20", "--no-figures"]
     assert command(["simulate", "--system", "pmoe", *words]) == 0
-    assert "--until 20 is one step of SGD: one moves the clock by 20 (flow = eta m t" in capsys.readouterr().err
+    assert (
+        "--until 20 is one step of SGD, because a step advances the clock by 20 (flow = eta m t"
+        in capsys.readouterr().err
+    )
 
 
 def test_lists_are_swept_as_lists(tmp_path):

@@ -10,7 +10,7 @@ HEAVY = ("jax", "sympy", "numba", "matplotlib", "diffrax", "scipy", "xarray", "p
 
 
 def fresh(code):
-    """What a fresh Python prints for `code`."""
+    """The output of a fresh Python for `code`."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -37,7 +37,7 @@ def both(tmp_path, monkeypatch):
 
 
 def hits(function, *arguments):
-    """How often the machine code of a call was found in the cache: once, or not at all."""
+    """Number of cache hits for the machine code of a call: one or none."""
     assert function(*arguments) == arguments[0]
     return sum(function.compiled_for(*arguments).stats.cache_hits.values())
 

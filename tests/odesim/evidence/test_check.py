@@ -14,9 +14,9 @@ def verdict(answer, expected="confirmed", claim="one", **more):
     ("verdicts", "answer", "words"),
     [
         ([verdict("confirmed")], "confirmed", "Every claim came out as expected"),
-        ([verdict("confirmed"), verdict("refuted", claim="two")], "refuted", "against what was expected: two"),
-        ([verdict("refuted"), verdict("inconclusive", claim="two")], "refuted", "against what was expected: one"),
-        ([verdict("confirmed"), verdict("inconclusive", claim="two")], "inconclusive", "Open, against what was"),
+        ([verdict("confirmed"), verdict("refuted", claim="two")], "refuted", "Unexpectedly refuted: two"),
+        ([verdict("refuted"), verdict("inconclusive", claim="two")], "refuted", "Unexpectedly refuted: one"),
+        ([verdict("confirmed"), verdict("inconclusive", claim="two")], "inconclusive", "Unexpectedly open"),
         (
             [verdict("confirmed"), verdict("refuted", "refuted", "two")],
             "confirmed",

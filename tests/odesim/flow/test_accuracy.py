@@ -1,4 +1,4 @@
-"""What is near a bound is as accurate as what is near zero: losses that fall to zero, and starts that are numbers."""
+"""Values near a bound are as accurate as values near zero: losses that fall to zero, and numerical starts."""
 
 import numpy as np
 import pytest

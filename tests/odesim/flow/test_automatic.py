@@ -33,7 +33,7 @@ def steps(name, slope, statistics, t, y, until=END):
 
 
 def off(slope, found):
-    """How far a final state is from that of short steps, in tolerances."""
+    """Difference of a final state from that of short steps, in units of the tolerance."""
     exact = solve_ivp(slope, (0.0, END), START, "DOP853", rtol=1e-13, atol=1e-15, max_step=1e-3).y[:, -1]
     return float((np.abs(found - exact) / (RTOL * (np.abs(exact) + 1e-3))).max())
 

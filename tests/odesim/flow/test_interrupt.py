@@ -13,7 +13,7 @@ from odesim.errors import interruptible
 
 
 def swallowed():
-    """What numba's dispatcher makes of a signal: a `SystemError` that Ctrl-C is the cause of."""
+    """The error that numba's dispatcher raises for a signal: a `SystemError` caused by Ctrl-C."""
     raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
 
 

@@ -143,7 +143,7 @@ def test_ctrl_c_in_a_later_stage_keeps_the_stages_before_it(monkeypatch, tmp_pat
     out = tmp_path / "kept"
     words = ["--stage", "all", "--until", "train=250", "--out", str(out)]
     assert command(["integrate", "--system", "liao", *WORDS, *words]) == 130
-    assert "interrupted in stage tune; the stages before it are kept: --from" in capsys.readouterr().err
+    assert "interrupted in stage tune; the stages before it are stored: --from" in capsys.readouterr().err
     assert [stage.trajectory.origin.stage for stage in store.load(out).stages] == ["train", "prune"]
     assert command(["integrate", "--system", "liao", *WORDS, *words, "--resume"]) == 2
     monkeypatch.undo()

@@ -16,7 +16,7 @@ NO_PLUGIN = importlib.util.find_spec("jax_plugins") is None
 
 
 def fresh(code):
-    """What a fresh Python prints for `code`, its JAX not configured by anyone."""
+    """The output of a fresh Python for `code`, with JAX in its default configuration."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False, env=clean

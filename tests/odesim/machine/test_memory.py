@@ -1,4 +1,4 @@
-"""How much memory can be asked for."""
+"""Limits of memory that can be requested."""
 
 from pathlib import Path
 

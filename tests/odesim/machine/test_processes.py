@@ -21,7 +21,7 @@ if __name__ == "__main__":
 
 
 def lives(pid):
-    """Whether a process is there, and no zombie."""
+    """Return True if a process exists and is not a zombie."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as file:
             return file.read().rpartition(")")[2].split()[0] != "Z"

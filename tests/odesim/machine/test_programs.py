@@ -23,7 +23,7 @@ print(sum(event.endswith("cache_hits") for event in seen) > 0)
 
 @pytest.fixture
 def answer(tmp_path):
-    """What a new process computes, whether it found its program, and what it wrote on stderr."""
+    """The result of a new process, True if it found its program in the cache, and its output on stderr."""
 
     def run(**environment):
         clean = {name: value for name, value in os.environ.items() if name not in (programs.FOLDER, *programs.SETTINGS)}

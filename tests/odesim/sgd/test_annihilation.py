@@ -65,7 +65,7 @@ def second_moments(z, normals):
 
 
 def predicted_time(z, ratio, speed, moments, dt=1e-4):
-    """When z reaches -1/2, with ratio = d step / B: dz/dt = speed(z)/N^2 + ratio (E c_1 c_2 - E c^2 z)/N^4."""
+    """Time at which z reaches -1/2, with ratio = d step / B: dz/dt = speed(z)/N^2 + ratio (E c_1 c_2 - E c^2 z)/N^4."""
     square, time = 1.0, 0.0
     while z > -0.5:
         var, shared = moments(z)

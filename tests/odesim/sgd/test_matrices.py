@@ -1,4 +1,4 @@
-"""What a GPU does its own way: halves of samples, rounds of steps, factors by the library, products in three parts."""
+"""Methods only for GPUs: halves of samples, rounds of steps, factors by the library, products in three parts."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What SGD stores of its flow: hitting times and losses of every system, against the flow at tiny steps."""
+"""Hitting times and losses that SGD stores, for every system, against the flow at tiny steps."""
 
 import numpy as np
 import pytest

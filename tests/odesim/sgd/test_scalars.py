@@ -54,7 +54,7 @@ def engine(kind, name, batch, replicas, *, step=0.05, seed=3, d=50):
 
 
 def changes(kind, name, batch, replicas, seed):
-    """What one step changes (replicas, n n + s), of the entries that move."""
+    """The change in one step (replicas, n n + s) of the entries that move."""
     model, _, start = made(name)
     run = engine(kind, name, batch, replicas, seed=seed)
     assert run.advance(1)

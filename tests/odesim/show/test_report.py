@@ -292,7 +292,7 @@ def test_the_command_writes_the_page_and_refuses_with_exit_code_2(verified, tmp_
 
 
 def browse(tmp_path, address, width, *words):
-    """What headless Chromium prints for a page in a window of a given width."""
+    """The output of headless Chromium for a page in a window of a given width."""
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
     where = [f"--user-data-dir={tmp_path / f'profile-{width}'}", f"--window-size={width},900"]
     command = [BROWSER, *flags, *where, "--virtual-time-budget=2000", *words, address]

@@ -1,4 +1,4 @@
-"""What a full or broken disk leaves of folders that odesim writes, and what it is told of them."""
+"""Folders and messages of odesim after errors of a full or broken disk."""
 
 import errno
 import json
@@ -50,7 +50,7 @@ def test_a_run_that_the_disk_does_not_confirm_is_said_to_be_there(stored, tmp_pa
 def test_an_older_run_that_cannot_be_put_back_is_named(stored, tmp_path, monkeypatch):
     folder = stored(3)
     failing(monkeypatch, os, "replace", lambda source, target: target == folder)
-    with pytest.raises(StorageError, match="the run that was there is whole in") as caught:
+    with pytest.raises(StorageError, match="the earlier run is complete in") as caught:
         stored(5)
     (aside,) = tmp_path.iterdir()
     assert str(aside) in str(caught.value) and store.load(aside).trajectory.time.size == 3

@@ -39,7 +39,7 @@ def finish(case, tiny_run, folder):
 
 
 def leftovers(folder):
-    """What lies beside a run folder."""
+    """The files next to a run folder."""
     return sorted(entry.name for entry in folder.parent.iterdir() if entry != folder)
 
 
@@ -126,7 +126,7 @@ def test_a_finished_default_folder_is_replaced(case, tiny_run, tmp_path, monkeyp
 
 def test_an_explicit_finished_folder_is_refused(case, tiny_run, tmp_path):
     folder = finish(case, tiny_run, tmp_path / "run")
-    with pytest.raises(UsageError, match="holds a finished run; --overwrite replaces it"):
+    with pytest.raises(UsageError, match="contains a finished run: give --overwrite to replace it"):
         store.prepare(case, folder)
     assert store.prepare(case, folder, overwrite=True).stored is None
 
@@ -134,7 +134,7 @@ def test_an_explicit_finished_folder_is_refused(case, tiny_run, tmp_path):
 def test_resume_returns_the_finished_run_of_the_same_request_only(case, tiny, tiny_run, tmp_path):
     folder = finish(case, tiny_run, tmp_path / "run")
     assert store.prepare(case, folder, resume=True).stored.digest == case.digest
-    with pytest.raises(UsageError, match="holds the finished run of another request"):
+    with pytest.raises(UsageError, match="contains the finished run of another request"):
         store.prepare(Case.build(tiny, seed=1), folder, resume=True)
 
 
@@ -149,7 +149,7 @@ def test_empty_and_unfinished_folders_are_used(case, tiny_run, tmp_path):
 
 def test_a_folder_with_the_files_of_somebody_else_is_refused(case, tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match=r"is not a run folder: it holds thesis\.tex"):
+    with pytest.raises(UsageError, match=r"is not a run folder: it contains thesis\.tex"):
         store.prepare(case, tmp_path)
 
 

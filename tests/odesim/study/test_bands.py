@@ -130,7 +130,7 @@ def cubic(**changed):
 
 def test_rare_samples_are_told_and_nothing_is_drawn():
     answer = odesim.bands(cubic(), d=2000, until=2, save_points=5, of="first time M_ww >= 0.4")
-    assert answer.sentences[0].startswith("no band at d = 2000: a few rare samples decide")
+    assert answer.sentences[0].startswith("no band at d = 2000: a few rare samples dominate")
     assert not any(name.endswith(("_low", "_high")) for name in answer.keys())
     assert answer.summary()["gaussian"] is False and answer.summary()["hitting"] == []
     assert not answer.plot().axes[0].collections

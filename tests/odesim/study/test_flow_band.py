@@ -140,9 +140,9 @@ def test_a_system_of_a_paper_has_no_band_by_itself():
 
 
 def test_two_runs_and_a_sweep_take_no_band(beside):
-    with pytest.raises(UsageError, match="band belongs to one comparison"):
+    with pytest.raises(UsageError, match="band is an option for a single comparison"):
         odesim.compare(beside.first, beside.second, band=True)
-    with pytest.raises(UsageError, match="band belongs to one comparison"):
+    with pytest.raises(UsageError, match="band is an option for a single comparison"):
         odesim.compare(committee(), over={"d": [100, 200]}, until=1, band=False)
     stored = odesim.compare(beside.first, beside.second)
     assert stored.band is None and "band" not in stored.summary()

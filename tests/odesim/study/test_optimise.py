@@ -195,7 +195,7 @@ def test_noise_and_decay_may_vary_too():
         ("liao", {}, "declared model"),
         (LINEAR, {"vary": "batch"}, "vary= must be one of step, decay, noise"),
         (LINEAR, {"minimise": "error"}, "cannot be read"),
-        (LINEAR, {"between": (2, 1)}, "must rise"),
+        (LINEAR, {"between": (2, 1)}, "must be two increasing"),
         (LINEAR, {"between": "1"}, "two numbers"),
         (LINEAR, {"knots": 0}, "between 1 and 500"),
         (LINEAR, {"vary": "decay"}, "between= is missing"),

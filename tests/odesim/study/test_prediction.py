@@ -122,7 +122,7 @@ def test_mistakes_are_named():
         odesim.predict(run, {"X": [[0, 2, 2]]})
     with pytest.raises(UsageError, match="whole numbers from 0 to 2"):
         odesim.predict(run, {"index": [[0, 2, 3]]})
-    with pytest.raises(UsageError, match="every expert takes l = 3"):
+    with pytest.raises(UsageError, match="every expert needs l = 3"):
         odesim.predict(run, {"index": [[0, 2]]})
     with pytest.raises(UsageError, match="y must hold"):
         odesim.predict(run, {"index": [[0, 2, 2]], "y": [0.5]})

@@ -165,7 +165,7 @@ def test_memories_without_schedules_are_refused():
         student=ERF, teacher={"units": 2}, training={"limit": "online", "step": "0.5/(1 + age)"},
         memory={"age": {"start": 0.0, "rate": 1}},
     )  # fmt: skip
-    with pytest.raises(UsageError, match="memories change all the time"):
+    with pytest.raises(UsageError, match="memories change continually"):
         odesim.atlas(model, step=0.5)
 
 

@@ -72,7 +72,7 @@ def equations(parameters: Parameters, tier: str | None = None) -> Equations:
 
 
 def kernels() -> dict[str, Kernel]:
-    """What the expectation over x leaves."""
+    """The functions that remain after the expectation over x."""
     import sympy
 
     rho, q = sympy.symbols("rho q")

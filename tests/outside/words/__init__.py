@@ -99,7 +99,7 @@ def margin(initial: Initial, u: np.ndarray) -> tuple[tuple[str, ...], np.ndarray
 
 
 def kernels() -> dict[str, Kernel]:
-    """What one word pulls with."""
+    """The force of one word."""
     import sympy
 
     s = sympy.Symbol("s")

@@ -158,7 +158,7 @@ def test_a_broken_declaration_says_refuted_on_its_first_screen(broken):
     found, folder = broken
     assert (found.answer, found.grade) == ("refuted", "qualitative")
     text = first_screen(folder)
-    assert re.search(r"Verdict\s+refuted", text) and "Refuted, against what was expected: floor" in text
+    assert re.search(r"Verdict\s+refuted", text) and "Unexpectedly refuted: floor" in text
     assert "0.0833" in text  # what was found
     assert re.search(r"\n    floor: .*0\.0833", repr(found))  # and the console says it too
 

@@ -32,7 +32,7 @@ def sgd():
 
 
 class Page(html.parser.HTMLParser):
-    """What a page refers to, its elements, and the text of its scripts."""
+    """The references of a page, its elements, and the text of its scripts."""
 
     def __init__(self, text):
         super().__init__()

@@ -70,7 +70,7 @@ def drawn(browser, plot="curves"):
 
 
 def waited(browser, condition):
-    """What a condition gives once it holds."""
+    """The value of a condition as soon as it is true."""
     from selenium.webdriver.support.wait import WebDriverWait
 
     return WebDriverWait(browser, 5).until(condition)

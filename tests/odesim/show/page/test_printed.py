@@ -1,4 +1,4 @@
-"""What is printed: text, LaTeX that a TeX engine takes, and a Python file that runs where only NumPy and SciPy are."""
+"""Printed pages: text, LaTeX that a TeX engine compiles, and a Python file that needs only NumPy and SciPy."""
 
 import re
 import shutil

@@ -15,7 +15,7 @@ from .tiers import Compiled, parameters
 
 
 def without(case):
-    """Whether means of a model are sampled, all or some, or over a grid: it has no equations in SymPy."""
+    """Return True for a model without equations in SymPy: some of its means are sampled, or computed over a grid."""
     return settled(case.parameters) != "exact" or on_grid(case.parameters)
 
 
