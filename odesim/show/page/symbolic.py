@@ -91,7 +91,9 @@ class SymbolicEquations:
         sizes = [int(expansion.expand(place.upper, {})) + 1 for place in places]
         for place, size in zip(index, sizes, strict=True):
             if not 0 <= place < size:
-                raise UsageError(f"{REFUSED}: {e.func.__name__} is computed by NumPy; {INSTEAD}")
+                raise UsageError(
+                    f"{target} has the sizes {sizes}, counted from 0, but the entry {list(index)} was asked for"
+                )
         for other, rate in self.rhs.items():
             own = getattr(other, "indices", ())
             ends = [[int(expansion.expand(end, {})) for end in (i.lower, i.upper)] for i in own]
