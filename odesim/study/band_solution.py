@@ -75,9 +75,10 @@ def solve(
 
 
 def rare_samples(setting: Setting, course: Fluctuations) -> float:
-    """Return the largest ratio of the kurtosis of a step to the number of samples in a relaxation time.
+    """Return the largest ratio of the kurtosis of a step to its allowed value.
 
-    It is 0 if sums over these samples are Gaussian. The relaxation time is 1/|J_ii|, or the whole run if that is
+    The allowed value is `RARE` times the number of samples in a relaxation time. The result is 0 if it is at most 1:
+    sums over these samples count as Gaussian. The relaxation time is 1/|J_ii|, or the whole run if that is
     shorter.
     """
     speed = np.abs(np.diagonal(course.jacobians, axis1=1, axis2=2)).max(axis=0)
@@ -92,7 +93,7 @@ def rare_sentence(solution: Solution) -> str:
     """Return the sentence on rare samples that dominate the spread of SGD."""
     course, d = solution.course, solution.setting.clock.d
     return (
-        f"no band at d = {d:g}: a few rare samples dominate the spread of SGD (the kurtosis of one step is "
-        f"{course.kurtosis.max():.2g}, {solution.rare:.2g} times the number of samples in a relaxation time); "
-        "simulate instead, or use a larger d"
+        f"no band at d = {d:g}: a few rare samples dominate the spread of SGD. The kurtosis of one step is up to "
+        f"{course.kurtosis.max():.2g}. This is up to {solution.rare:.2g} times the allowed value, which is {RARE:g} "
+        "of the number of samples in a relaxation time. Simulate instead, or use a larger d"
     )

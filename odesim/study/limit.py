@@ -123,9 +123,10 @@ def sentence(data: "xarray.Dataset") -> str:
     noise = told["exponent_of_noise"]
     within = low <= noise <= high
     return (
-        f"the distance of SGD from its flow goes as {axis}^{estimate:.3f} [{low:.3f}, {high:.3f}]; "
-        f"sampling noise of gradients of order 1 as {axis}^{noise:.3g}, "
-        f"which {'is' if within else 'is not'} in the interval"
+        f"the distance between SGD and its flow scales as {axis}^{estimate:.3f} "
+        f"({100 * LEVEL:g} % interval of the exponent: {low:.3f} to {high:.3f}); the interval "
+        f"{'contains' if within else 'does not contain'} {noise:.3g}, "
+        "the exponent of sampling noise for gradients of order 1"
     )
 
 

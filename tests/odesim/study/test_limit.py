@@ -75,7 +75,7 @@ def test_the_flow_is_the_limit_of_online_sgd(found):
     assert low < -0.5 < high
     assert high < -0.2
     assert f"d^{estimate:.3f}" in limit.sentence(found)
-    assert "is in the interval" in limit.sentence(found)
+    assert "the interval contains -0.5" in limit.sentence(found)
 
 
 def test_the_python_call_gives_the_same_data_set(found):
