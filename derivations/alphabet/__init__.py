@@ -1,1 +1,1 @@
-"""Data from a finite alphabet: types of models on patches or tokens (`frame`, `patterns`), and their common parts."""
+"""Data from a finite alphabet: types of models on vectors of a frame (`frame`) and on patches (`patterns`)."""

@@ -148,7 +148,7 @@ def _require_products(declared: Declaration) -> None:
     for group in declared.students:
         words = [word for word in declared.ruled(group) if word not in group.slots]
         if words:
-            raise Open(f"the rule of {words[0]}, a number of every unit, has no closed form here")
+            raise Open(f"the rule of {words[0]}, a scalar of each unit, has no closed form here")
     if declared.rules and (declared.moved or declared.by_cluster):
         raise Open("rules have no closed form here where clusters of the inputs have means or labels")
 
@@ -174,11 +174,11 @@ def _require_series(declared: Declaration, shapes: Sequence[Shape]) -> None:
         kinds = [gate for gate in found.gates if gate.kind in SERIES]
         if kinds and declared.weights == "free":
             raise Open(
-                f"the means of {kinds[0].kind} in {group.text!r} are series for unit variance, but free norms "
-                "change the variance (weights = 'sphere' or 'normalised' keep it)"
+                f"the means of {kinds[0].kind} in {group.text!r} are series that need fields of variance 1, but free "
+                "norms change the variance: use weights = 'sphere' or weights = 'normalised'"
             )
         if len({gate.slot for gate in kinds}) > 1:
-            raise Open(f"{group.text!r} has series gates in two slots")
+            raise Open(f"{group.text!r} has gates with series in two slots, but a closed form allows them in one")
 
 
 class Maker:

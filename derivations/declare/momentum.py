@@ -114,7 +114,10 @@ def require_step(parameters: Any, step_size: float) -> None:
 
 def _require_time(time: float, tick: float) -> None:
     if time < tick:
-        raise UsageError(f"the time of momentum, {time:g}, is shorter than the time of one step of SGD, {tick:g}")
+        raise UsageError(
+            f"the time of momentum, {time:g}, is shorter than the time of one step of SGD, {tick:g}: give a longer "
+            "time, or shorten the steps (in the online limit a step takes the time 1/d)"
+        )
 
 
 def acceleration(parameters: Any) -> float:

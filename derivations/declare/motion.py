@@ -191,7 +191,7 @@ class Motion:
         return f"{self.algebra.pair(g, h)}_{rest}" if letter == "B" else self.algebra.pair(g, h, rest)
 
     def entry(self, name: str, *indices: Any) -> Any:
-        """An entry of an array of means; 0 where it is 0 everywhere."""
+        """Return an entry of an array of means as an expression; 0 if the whole array is 0."""
         return sp.Integer(0) if name in self.kernels.zero else Base(name)[(*self.algebra.of_fields, *indices)]
 
     def weighted(self, g: int, letter: str, rest: str, i: Any, one: Vector | None = None) -> Any:

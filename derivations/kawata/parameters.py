@@ -151,7 +151,8 @@ def check(p: Parameters, drawn: bool = True) -> None:
     if count(p) > MOST_NEURONS:
         asked = f"neurons = {p.neurons}" if p.neurons else f"M J = {p.M * p.J} neurons"
         raise UsageError(
-            f"{asked} are more than the {MOST_NEURONS} that fit into memory: compute fewer with -p neurons=N"
+            f"expected at most {MOST_NEURONS} neurons because of the memory, got {asked}: compute fewer with "
+            "-p neurons=N"
         )
     if drawn and p.d < 2 * p.C + 2:
         raise UsageError(

@@ -120,5 +120,5 @@ class Agrees:
     def sensitivity(self, samples: Samples, looks: int = 1) -> Sequence[Sensitivity]:
         """The margin and half of the widest interval."""
         size = self.margin + float(self._halves(samples, DOUBT, looks).max())
-        words = f"a relative {self.meaning} of {size:.2g} in one entry would have been seen"
+        words = f"a relative {self.meaning} of {size:.2g} in one entry would have been detected"
         return (Sensitivity("one entry", size, words),)

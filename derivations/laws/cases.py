@@ -51,7 +51,7 @@ class Vanishes:
             return (of_cases(len(samples), f"a {self.meaning} above {self.tolerance:g} in one case"),)
         size = 2 * self.tolerance
         what = f"a {self.meaning} of {size:.2g}" if size else f"any {self.meaning}"
-        return (Sensitivity("one case", size, f"{what} in one case would have been seen"),)
+        return (Sensitivity("one case", size, f"{what} in one case would have been detected"),)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -115,7 +115,7 @@ class Mean:
         groups = [group for _, group in points_of(samples)]
         ends = [self._interval(group, DOUBT, looks * len(groups)) for group in groups]
         size = self.margin + max((high - low) / 2 for low, high in ends)
-        return (Sensitivity("one point", size, f"a mean beyond the bound by {size:.2g} would have been seen"),)
+        return (Sensitivity("one point", size, f"a mean beyond the bound by {size:.2g} would have been detected"),)
 
 
 @dataclasses.dataclass(frozen=True)

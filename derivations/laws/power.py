@@ -230,7 +230,7 @@ class Power:
         size = self.margin + (found.interval[1] - found.interval[0]) / 2
         signs = {"at most": (1,), "at least": (-1,)}.get(self.bound, (-1, 1))
         either = " or ".join(f"{self.exponent + sign * size:.3g}" for sign in signs)
-        return (Sensitivity("exponent", size, f"an exponent of {either} would have been seen"),)
+        return (Sensitivity("exponent", size, f"an exponent of {either} would have been detected"),)
 
 
 def _slopes(x: np.ndarray, log_y: np.ndarray) -> np.ndarray:

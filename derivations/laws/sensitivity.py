@@ -26,9 +26,9 @@ def of_cases(count: int, what: str) -> Sensitivity:
     """Return the sensitivity of a statement about every case that was true in all of `count` cases.
 
     >>> of_cases(24, "one of them beyond the bound").sentence
-    'one of them beyond the bound, or exceptions in 12 % of random cases, would have been seen'
+    'one of them beyond the bound, or exceptions in 12 % of random cases, would have been detected'
     """
     share = intervals.hidden(count)
     percent = float(f"{100 * share:.2g}")  # two digits, and 100 instead of 1e+02
     exceptions = f", or exceptions in {percent:g} % of random cases," if count > 1 else ""
-    return Sensitivity("share of cases", share, f"{what}{exceptions} would have been seen")
+    return Sensitivity("share of cases", share, f"{what}{exceptions} would have been detected")

@@ -67,11 +67,11 @@ class Probability:
             probability = lost_at(bound, self.visible, trials, looks)
             if probability is None:
                 found.append(
-                    Sensitivity("share of runs", None, f"no probability would have been seen in {trials} runs")
+                    Sensitivity("share of runs", None, f"no probability would have been detected in {trials} runs")
                 )
                 continue
             shown = 1 - probability if mirrored else probability
-            sentence = f"a probability of {shown:.2g} {word} would have been seen"
+            sentence = f"a probability of {shown:.2g} {word} would have been detected"
             found.append(Sensitivity("share of runs", bound - probability, sentence))
         return tuple(found)
 

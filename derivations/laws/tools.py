@@ -159,8 +159,8 @@ def widest(groups: Sequence[np.ndarray], looks: int) -> float:
 
 
 def others(runs: int) -> str:
-    """Return in words the rate of deviating runs that so many runs do not exclude."""
-    return f"runs of another kind below {100 * intervals.hidden(runs):.2g} % not excluded"
+    """Return in words the largest share of deviating runs that a sample of this size does not exclude."""
+    return f"up to {100 * intervals.hidden(runs):.2g} % of all runs may behave differently"
 
 
 def hiding(samples: Samples, exceptions: float | None) -> str:

@@ -89,6 +89,6 @@ class Tends:
         sizes, _ = self._columns(samples)
         probability = lost_at(self.last, self.visible, int((sizes == sizes.max()).sum()), looks)
         if probability is None:
-            return (Sensitivity("share of runs", None, "no share at the last size would have been seen"),)
-        words = f"a share of {probability:.2g} or less at {self.over} = {sizes.max():g} would have been seen"
+            return (Sensitivity("share of runs", None, "no share at the last size would have been detected"),)
+        words = f"a share of {probability:.2g} or less at {self.over} = {sizes.max():g} would have been detected"
         return (Sensitivity("share of runs", self.last - probability, words),)

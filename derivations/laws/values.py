@@ -107,5 +107,5 @@ class Equals:
         else:
             half = widest([group for _, group in points_of(samples)], looks)
         size = self.margin + half
-        words = f"a {self.meaning} off by {size:.2g} at one point would have been seen"
+        words = f"a {self.meaning} off by {size:.2g} at one point would have been detected"
         return (Sensitivity("one point", size, words),)

@@ -82,7 +82,8 @@ def _sizes(arrays: Mapping[str, np.ndarray]) -> tuple[int, int]:
     for name, shape in wanted.items():
         if name in arrays and arrays[name].shape != shape:
             raise UsageError(
-                f"{name} must have shape {shape}, as gamma1 has {arrays['gamma1'].shape}, but has {arrays[name].shape}"
+                f"expected shape {shape} for {name}, because gamma1 has shape {arrays['gamma1'].shape}, "
+                f"got {arrays[name].shape}"
             )
     return m, m_star
 

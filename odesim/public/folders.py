@@ -89,7 +89,10 @@ def _answer(answer: Answer, folder: str | os.PathLike[str], overwrite: bool, pic
 
 def _verdicts(verdicts: Verdicts[Any], folder: str | os.PathLike[str], overwrite: bool) -> Path:
     if verdicts.asked is None:
-        raise UsageError("these verdicts were read from a folder: copy this folder, which also has their evidence")
+        raise UsageError(
+            "verdicts that were read from a folder cannot be saved again: copy the folder instead; it also contains "
+            "the evidence"
+        )
     place = records.prepare(verdicts.asked, folder, overwrite=overwrite, resume=False)
     records.finish(verdicts.asked, place, [verdict.as_dict() for verdict in verdicts])
     return place
@@ -99,7 +102,10 @@ def _check(check: Check, folder: str | os.PathLike[str], overwrite: bool) -> Pat
     from odesim.show.check import write
 
     if check.asked is None:
-        raise UsageError("this check was read from a folder: copy this folder, which also has its evidence")
+        raise UsageError(
+            "a check that was read from a folder cannot be saved again: copy the folder instead; it also contains the "
+            "evidence"
+        )
     return write(check, checks.prepare(check.asked, folder, overwrite=overwrite, resume=False))
 
 

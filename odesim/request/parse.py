@@ -292,7 +292,7 @@ def expression(text: str | float, parameters: Mapping[str, Any], name: str) -> f
                 return -value(operand)
             case ast.Call(func=ast.Name(id=word), args=[argument], keywords=[]) if word in functions:
                 return functions[word](value(argument))
-        raise ValueError(f"{ast.unparse(node)!r} is neither a number nor a parameter nor sqrt, log or exp")
+        raise ValueError(f"expected numbers, parameters, sqrt, log or exp, got {ast.unparse(node)!r}")
 
     try:
         if len(str(text)) > LONGEST:

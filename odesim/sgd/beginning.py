@@ -57,7 +57,7 @@ def require_steps(stage: Dynamics, parameters: Any, begin: Beginning, tick: floa
     advance = equations.advance if equations is not None else None
     if isinstance(advance, Smooth | Recursion) and advance.clock:
         raise UsageError(
-            f"stage {stage.name} has time-dependent values and begins at {begin.time:g}, which is not a whole "
-            f"number of its steps of {tick:g}: use a step size that divides it, or another end of the stage "
-            "before"
+            f"a stage with time-dependent values must begin at a multiple of its step: stage {stage.name} begins at "
+            f"{begin.time:g}, and its step is {tick:g}; use a step size that divides the start time, or another "
+            "end of the stage before"
         )

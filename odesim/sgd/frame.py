@@ -20,7 +20,7 @@ def atoms_of(counts: np.ndarray) -> np.ndarray:
 
 
 class Source:
-    """Fresh samples of the data of one initial condition, counted if the library has loops for counts."""
+    """Generator of fresh samples for one initial condition, as counts if the library has compiled loops for counts."""
 
     def __init__(self, model: FrameModel, initial: Initial, library: Library) -> None:
         self.library, self.width = library, model.sizes(initial).frame

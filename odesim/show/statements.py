@@ -90,7 +90,11 @@ def _found(verdict: Mapping[str, Any]) -> str:
 
 def _seen(verdict: Mapping[str, Any]) -> str:
     ordered = sorted(verdict["sensitivity"], key=lambda found: found["part"] != verdict["deciding"])
-    return _cell(ordered[0]["sentence"].removesuffix(" would have been seen").rstrip(",")) if ordered else ""
+    if not ordered:
+        return ""
+    # Folders of version 0.2 and before end with "seen".
+    sentence = ordered[0]["sentence"].removesuffix(" would have been detected").removesuffix(" would have been seen")
+    return _cell(sentence.rstrip(","))
 
 
 def _cell(text: str) -> str:

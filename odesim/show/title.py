@@ -58,7 +58,7 @@ def _origin(run: Any, system: Any) -> str:
 
 
 def _stage(system: Any, name: str) -> Any:
-    """The stage of that name, if the system has one."""
+    """Return the stage of a system with this name; None if there is none."""
     return next((known for known in system.stages if known.name == name), None) if system is not None else None
 
 

@@ -162,8 +162,10 @@ class Path:
     def along(
         cls, problem: Problem, measured: Measured, span: tuple[float, float], accuracy: float, shifted: bool,
     ) -> "Path":  # fmt: skip
-        """Choose the nodes of a piece: equally spaced at first, halved in intervals where a spline misses the next
-        ones.
+        """Return a piece of the path with times of evaluation that are chosen by the accuracy.
+
+        The times are equally spaced at first. A spline through every second time predicts the others. Intervals in
+        which the prediction is wrong are halved.
         """
         evaluated: dict[float, Local] = {}
         time = np.linspace(*span, FIRST)
@@ -181,7 +183,7 @@ class Path:
             time = np.union1d(time, further)
 
     def misses(self, accuracy: float) -> np.ndarray:
-        """Times in the middle of intervals where a spline without every second node misses that node."""
+        """Return times in the middle of intervals where a spline through every second node misses the node between."""
         from scipy.interpolate import CubicSpline
 
         further: list[float] = []

@@ -303,8 +303,8 @@ def _divided(arrays: Mapping[str, np.ndarray], vectors: set[str]) -> tuple[dict[
     weights = [name for name in moving if name not in vectors and not name.endswith("_star")]
     if not weights:
         raise UsageError(
-            f"no weights (time, unit, d) among the arrays {', '.join(arrays) or '(none)'}: the first axis "
-            "must be that of the snapshots"
+            f"expected weights of shape (time, unit, d), got the arrays {', '.join(arrays) or '(none)'}: the first "
+            "axis of the weights must be the snapshots"
         )
     if not any(name.endswith("_star") and name not in vectors for name in arrays):
         raise UsageError(f"no weights of the teacher, whose names end in _star, among the arrays {', '.join(arrays)}")

@@ -111,7 +111,7 @@ class ZeroCurve:
         return None
 
     def _least_squares(self, bordered: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """The move (n + 1,) in the space that solves the bordered equations (n + 1, n + 1)."""
+        """Return the least-squares solution (n + 1,), in the space, of the bordered equations (n + 1, n + 1)."""
         if self.space is None:
             return np.linalg.lstsq(bordered, target, rcond=1e-13)[0]
         frame = np.zeros((self.space.shape[0] + 1, self.space.shape[1] + 1))

@@ -174,7 +174,7 @@ def test_it_does_not_depend_on_where_the_sample_fell():
 def test_thirty_of_thirty_runs_against_a_bound_of_65_percent():
     (stated,) = judged(Probability(low=0.65), one_point(np.ones(30))).sensitivity
     # 22 of 30 is the largest count whose interval reaches below .55; P(at most 22 of 30) is .95 at p = .6055.
-    assert stated.sentence == "a probability of 0.61 or less would have been seen"
+    assert stated.sentence == "a probability of 0.61 or less would have been detected"
 
 
 def test_an_exponent_within_the_margin_is_not_said_to_be_seen():
@@ -196,9 +196,9 @@ def test_parts_share_the_doubt_and_name_themselves():
 def test_statements_about_all_cases_say_what_random_cases_can_hide():
     (stated,) = judged(Proven("it"), one_point(np.zeros(60))).sensitivity
     assert stated.size == 0.05  # the rule of three, 3/60
-    assert stated.sentence == "one false case of 60, or exceptions in 5 % of random cases, would have been seen"
+    assert stated.sentence == "one false case of 60, or exceptions in 5 % of random cases, would have been detected"
     assert judged(Bounded(high=1.0), one_point([0.95])).sensitivity[0].sentence == (
-        "one case beyond the bound would have been seen"
+        "one case beyond the bound would have been detected"
     )
 
 

@@ -113,10 +113,10 @@ def of_whole_vectors(values: np.ndarray) -> np.ndarray:
 
 
 def followed(values: np.ndarray, asked: Mapping[str, Any]) -> np.ndarray:
-    """Return the path (time,) of a measure, from the values (time, ...) of an order parameter: an entry, or all
-    entries.
+    """Return one number for each time (time,) from the values (time, ...) of an order parameter.
 
-    Overlaps by blocks of the inputs (time, block, unit, ...) are summed over the blocks, unless the entry names one. An
+    The number is the requested entry or, without an entry, the maximum, minimum or mean over all entries. Overlaps by
+    blocks of the inputs (time, block, unit, ...) are summed over the blocks, unless the entry names one. An
     entry outside of the sizes of a run gives NaN.
     """
     if asked["entry"] is None or len(asked["entry"]) == 2:

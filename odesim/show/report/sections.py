@@ -25,7 +25,7 @@ class Picture:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """Run behind a verdict: its digest, and the place of its request in the page, if there is one."""
+    """Run behind a verdict: its identifier (a digest of its input), and the anchor of its input in the page, if any."""
 
     digest: str
     anchor: str

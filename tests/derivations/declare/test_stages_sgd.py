@@ -94,7 +94,7 @@ def test_steps_that_miss_the_beginning_are_refused():
         stage=[{"name": "one", "until": 1}, {"name": "two", "until": 2, "rates": "1/(1 + t)"}],
     )  # fmt: skip
     with pytest.raises(
-        odesim.UsageError, match=r"stage two has time-dependent values .* begins at 1, .* steps of 0.03"
+        odesim.UsageError, match=r"must begin at a multiple of its step: stage two begins at 1, .* step is 0.03"
     ):
         odesim.simulate(model, stage="all", method="compressed", step_size=0.03, d=50)
     runs = odesim.simulate(model, stage="all", method="compressed", step_size=0.02, d=50)

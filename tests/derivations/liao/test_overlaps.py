@@ -85,7 +85,7 @@ def without(name):
         (unrelated(2, 1, teacher_gram=0.5 * np.eye(2)), "diagonal of teacher_gram is 0.5"),
         (unrelated(2, 1, gamma2=[[0.9], [0.9]]), "no vectors have these overlaps: the smallest eigenvalue .* is -0.27"),
         (unrelated(2, 1, gamma1=[[np.nan], [0]]), "array gamma1 holds a number that is not finite"),
-        (unrelated(2, 1, zeta1=np.zeros((1, 2))), r"zeta1 must have shape \(2, 1\)"),
+        (unrelated(2, 1, zeta1=np.zeros((1, 2))), r"expected shape \(2, 1\) for zeta1"),
         (unrelated(2, 1, norm_w=[1.0, 0.0]), "norm_w must be positive"),
         (unrelated(2, 1, speed=[1.0]), "unknown arrays speed"),
         (unrelated(2, 1) | {"V": np.ones((2, 3))}, "lacks W, V_star, W_star; system liao needs"),

@@ -200,7 +200,7 @@ def test_an_explanation_holds_statement_decision_sensitivity_and_samples(verify)
     answer = verify("--explain", "prop-S", "--quiet")
     for word in ("statement ", "source ", "decided by ", "refuted by ", "sensitivity ", "samples "):
         assert f"  {word}" in answer.out
-    assert "would have been seen" in answer.out
+    assert "would have been detected" in answer.out
     assert "rho = -0.7: {values: " in answer.out
 
 

@@ -95,7 +95,7 @@ def test_sizes_may_be_swept_and_arrays_of_different_shapes_are_left_out(tmp_path
         ({"m_star": (1, 9)}, {}, "m_star"),
         ({}, {}, "at least one --over"),
         ({"seed": (0, 1)}, {"seed": 4}, "seed is swept and fixed"),
-        ({"d": (100, 200)}, {"until": "2*sqrt(e)"}, "'e' is neither a number nor a parameter"),
+        ({"d": (100, 200)}, {"until": "2*sqrt(e)"}, "expected numbers, parameters, sqrt, log or exp, got 'e'"),
         ({"d": (100, 200)}, {"until": "-d"}, "its value is -100"),
     ],
 )
