@@ -1,4 +1,4 @@
-"""The paper's theorems and lemmas, its tables' comparisons, and our own findings, as claims."""
+"""Claims of the paper (theorems, lemmas, comparisons in tables) and findings of our own."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""Theorem 4.1: no patchwise additive function does better than 7/8 where alpha and gamma share a law; it is tight."""
+"""Claims on Theorem 4.1: patchwise additive functions reach at most 7/8 if alpha and gamma are equally distributed."""
 
 import itertools
 import math
@@ -17,10 +17,11 @@ from derivations.laws import All, Bounded, Equals, Proven
 
 
 def four_points(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """0 if the signed margins of the four coupled examples cancel for symbolic f; and the error of random additive f.
+    """Return two tests of the upper bound: signed margins, and the smallest error of random additive functions.
 
-    The coupled examples: (alpha y v_k, beta c_k, -gamma y v_k'; y), the label flipped, k and k' (with alpha and gamma)
-    exchanged, and both.
+    The first number is 0 if the signed margins of the four coupled examples cancel for symbolic f. The coupled examples
+    are: (alpha y v_k, beta c_k, -gamma y v_k'; y); the same with the label flipped; with k and k' (and alpha and gamma)
+    exchanged; and with both changes.
     """
     import sympy
 
@@ -39,7 +40,7 @@ def four_points(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, floa
 
 
 def random_error(lab: Any, seed: int) -> float:
-    """The least error of 30 random additive functions (odd, even and offset parts at every atom), K = 4."""
+    """Return the smallest error of 30 random additive functions (odd, even and offset parts at every atom), K = 4."""
     p = Parameters(K=4)
     rng = np.random.default_rng(seed + 10_007 * lab.seed)
     atoms, strengths, labels, _ = model.draw(rng.random((7, 40_000)), *model.numbers(p))
@@ -52,9 +53,10 @@ def random_error(lab: Any, seed: int) -> float:
 
 
 def tight_function(k: int, lift: int = 0) -> tuple[list[Fraction], list[Fraction]]:
-    """G_1 > ... > G_K > 0 and B_k of f(z v_k) = sign(z) G_k, f(b c_k) = B_k that reaches the bound.
+    """Return G_1 > ... > G_K > 0 and B_k of a function that reaches the bound.
 
-    Gaps g_k = G_k - G_(k+1) with g_k > sum of the earlier ones, B_1 = 0, G_1 - G_k < B_k < g_k, B_K > G_1 - G_K.
+    The function is f(z v_k) = sign(z) G_k, f(b c_k) = B_k. The gaps g_k = G_k - G_(k+1) satisfy g_k > sum of the
+    earlier ones, B_1 = 0, G_1 - G_k < B_k < g_k, B_K > G_1 - G_K.
     """
     gaps = [Fraction(3**i) for i in range(k - 1)]
     base = sum(gaps, Fraction(0)) * 2 + 2 + lift
@@ -65,7 +67,7 @@ def tight_function(k: int, lift: int = 0) -> tuple[list[Fraction], list[Fraction
 
 
 def tight_error(lab: Any, point: Mapping[str, Any], seed: int, centres: bool = True) -> float:
-    """The exact error of the extremal function, by enumeration of pairs and signs."""
+    """Return the exact error of the extremal function, by enumeration of pairs and signs."""
     g, b = tight_function(point["K"])
     if not centres:
         b = [Fraction(0)] * point["K"]
@@ -78,9 +80,10 @@ def tight_error(lab: Any, point: Mapping[str, Any], seed: int, centres: bool = T
 
 
 def overlap_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The exact error of the function that ignores strengths above 2, at alpha U(0.5, 2), gamma U(0.5, 3).
+    """Return the exact error of the function that ignores strengths above 2.
 
-    gamma exceeds 2 with probability 0.4; then the feature noise is ignored and only y G_k + B_k is left.
+    The strengths are alpha ~ U(0.5, 2) and gamma ~ U(0.5, 3). gamma exceeds 2 with probability 0.4. Then the function
+    ignores the feature noise, and only y G_k + B_k remains.
     """
     if point.get("integral"):
         return overlap_integral(point.get("of", "min"))
@@ -90,9 +93,10 @@ def overlap_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def overlap_integral(of: str) -> float:
-    """(1/8) double integral of min(f_a(s) f_g(t), f_a(t) f_g(s)) for the uniform laws of setting 1, on a grid.
+    """Return (1/8) double integral of min(f_a(s) f_g(t), f_a(t) f_g(s)) on a grid.
 
-    With `of` "first" the first of the two stands in the place of their minimum (control).
+    f_a and f_g are the uniform densities of setting 1. With `of` "first" the minimum is replaced by its first argument
+    (control).
     """
     s = np.linspace(0.5, 3.0, 1001)[:-1] + 0.00125
     fa, fg = np.where(s < 2, 1 / 1.5, 0.0), np.full(s.size, 1 / 2.5)
@@ -101,7 +105,10 @@ def overlap_integral(of: str) -> float:
 
 
 def linear_accuracy(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The accuracy of a linear f without centre weights, on 4e5 examples, with positive (or equal) weights."""
+    """Return the accuracy of a linear f without centre weights on 4e5 examples.
+
+    The weights are positive and random, or equal.
+    """
     p = Parameters(**{k: v for k, v in laws_of(point).items() if k != "sigma_p"})
     rng = np.random.default_rng(seed + 10_007 * lab.seed)
     weights = np.ones(2 * p.K) if point["weights"] == "equal" else rng.uniform(0.2, 3.0, 2 * p.K)

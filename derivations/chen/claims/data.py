@@ -1,4 +1,4 @@
-"""The regularity of data and initialisation (Lemmas D.1 to D.5), and how often sampling noise flips a profession."""
+"""Claims on the regularity of data and initialisation (Lemmas D.1 to D.5), and on professions changed by sampling."""
 
 import functools
 import math
@@ -18,26 +18,26 @@ from derivations.scaling import Form
 
 
 def generator(lab: Any, seed: int, salt: int) -> np.random.Generator:
-    """A stream of its own for one measurement."""
+    """Return the random number generator of one measurement."""
     return np.random.default_rng([seed, salt, lab.seed])
 
 
 def examples(rng: np.random.Generator, n: int, **parameters: Any) -> tuple[np.ndarray, ...]:
-    """atoms, amplitudes, labels, cluster of n examples."""
+    """Draw n examples: atoms, amplitudes, labels, clusters."""
     return model.draw(rng.random((7, n)), *model.numbers(Parameters(**parameters)))
 
 
 def cluster_sum(lab: Any, point: Mapping[str, Any], seed: int, centred: bool = True) -> float:
-    """The rms over 60 draws of one of the lemma's sums over cluster 0, less its mean.
+    """Return the rms, over 60 draws, of one of the sums of the lemma over cluster 0, less its mean.
 
-    Without `centred` the signs that make the mean zero, or the mean, are left out (control).
+    Without `centred` the signs that make the mean zero, or the subtraction of the mean, are left out (control).
     """
     return cluster_sums(int(point["n"]), (seed, 1, lab.seed), centred)[point["sum"]]
 
 
 @functools.lru_cache(maxsize=1024)
 def cluster_sums(n: int, stream: tuple[int, ...], centred: bool) -> dict[str, float]:
-    """`cluster_sum` of all three sums, which share their draws."""
+    """Return `cluster_sum` for all three sums, from the same draws."""
     rng, p, found = np.random.default_rng(stream), Parameters(), []
     for _ in range(60):
         _, amplitudes, labels, cluster = examples(rng, n)
@@ -53,7 +53,10 @@ def cluster_sums(n: int, stream: tuple[int, ...], centred: bool) -> dict[str, fl
 
 
 def noise_products(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest |<xi, xi'>| among 200 noise patches of sigma_p = 1 (with `bounds`, whether a bound fails)."""
+    """Return the largest |<xi, xi'>| among 200 noise patches of sigma_p = 1.
+
+    With `bounds`, return 1 if a bound fails, else 0.
+    """
     if point.get("bounds"):
         return noise_exceeds(lab, point, seed)
     d = int(point["d"])
@@ -64,7 +67,7 @@ def noise_products(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def noise_exceeds(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """1 if one of the lemma's three bounds fails for 200 patches at failure probability 0.1."""
+    """Return 1 if one of the three bounds of the lemma fails for 200 patches at failure probability 0.1, else 0."""
     d, n, delta, k = 256, 200, 0.1, 4
     xi = generator(lab, seed, 3).standard_normal((n, d)) / math.sqrt(d)
     gram = point.get("swell", 1.0) * xi @ xi.T
@@ -76,26 +79,32 @@ def noise_exceeds(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def gap_holds(lab: Any, point: Mapping[str, Any], seed: int, share: float = 1.0) -> float:
-    """1 where all relative top gaps of a draw are at least delta/(3 M J^2 K^2), delta = 1/10."""
+    """Return 1 if all relative top gaps of a draw are at least delta/(3 M J^2 K^2), delta = 1/10, else 0."""
     m, j, k, delta = 8, 8, 4, 0.1
     top = np.sort(generator(lab, seed, 4).standard_normal((m, j * k)), axis=1)[:, -2:]
     return float((1 - top[:, 0] / top[:, 1]).min() >= share * delta / (3 * m * j**2 * k**2))
 
 
 def winner_size(lab: Any, point: Mapping[str, Any], seed: int, least: float = 0.01) -> float:
-    """1 where every expert's largest overlap of a draw is at least `least` sigma_0."""
+    """Return 1 if the largest overlap of every expert is at least `least` sigma_0 in a draw, else 0."""
     return float(generator(lab, seed, 5).standard_normal((8, 32)).max(axis=1).min() >= least)
 
 
 def largest_overlap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest |<w(0), u>| over signals and 50 noise patches for fresh entries of size sigma_0, d = 64."""
+    """Return the largest |<w(0), u>| over signals and 50 noise patches.
+
+    The weights have independent entries of size sigma_0, d = 64.
+    """
     rng, d = np.random.default_rng([seed, 6, lab.seed, round(-1000 * math.log10(point["sigma_0"]))]), 64
     directions = np.vstack([np.eye(8, d), rng.standard_normal((50, d)) / math.sqrt(d)])
     return float(np.abs(point["sigma_0"] * rng.standard_normal((64, d)) @ directions.T).max())
 
 
 def class_weights(n: int, setting: int, rng: np.random.Generator, repeats: int) -> np.ndarray:
-    """C_k/(E alpha^3/K) - 1 of samples of n examples (repeats, K): Gaussian with the exact covariance of the sums."""
+    """Draw C_k/(E alpha^3/K) - 1 for samples of n examples (repeats, K).
+
+    The draws are Gaussian with the exact covariance of the sums.
+    """
     p = Parameters(**{k: v for k, v in laws_of({"setting": setting}).items() if k != "sigma_p"})
     a3, a6, g6 = moment(p, "alpha", 3), moment(p, "alpha", 6), moment(p, "gamma", 6)
     # Var of 1(k) alpha^3 + 1(k') y eps gamma^3, and the covariance of two features, through E[1(k)] E[1(l)] alone.
@@ -106,7 +115,10 @@ def class_weights(n: int, setting: int, rng: np.random.Generator, repeats: int) 
 
 
 def flips(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The probability that argmax C_k <w, v_k> differs from argmax <w, v_k>, J = 16, by the Gaussian law of C_k."""
+    """Return the probability that argmax C_k <w, v_k> differs from argmax <w, v_k>, J = 16.
+
+    C_k has its Gaussian distribution.
+    """
     if point.get("training"):
         return flips_in_training(lab, point, seed)
     rng = generator(lab, seed, 7)
@@ -117,12 +129,12 @@ def flips(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def flips_in_training(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Observed less predicted share of experts whose largest overlap moves, 16 data sets with four experts each; the
-    observed share alone (32 data sets) where the point asks for it.
+    """Return the observed less the predicted share of experts whose largest overlap changes.
 
-    With many experts each would see few examples of a step, whose sampling is no part of the law.  The statement is
-    about the end of the race, max C_k <w, v_k>; training stops at four sigma_0 of its clock, where close entries have
-    not yet overtaken each other, so that the prediction follows the race by the same steps to the same horizon.
+    There are 16 data sets with four experts each. If the point asks for the observed share alone, there are 32. With
+    many experts each would see few examples in a step, and this sampling is not part of the prediction. The statement
+    is about the end of the race, max C_k <w, v_k>. Training stops at four sigma_0 of its clock, when close entries have
+    not yet overtaken each other. The prediction therefore follows the race by the same steps to the same time.
     """
     n, m, steps, size, sets = int(point.get("n", 2000)), 4, 40, 0.1, 32 if point.get("observed") else 16
     run = lab.simulate(

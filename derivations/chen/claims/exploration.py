@@ -1,4 +1,4 @@
-"""The exploration stage: uniform routing and a tensor-power race inside every expert (Lemmas E.3 to E.8, 5.2)."""
+"""Claims on exploration: uniform routing and a tensor-power race inside every expert (Lemmas E.3 to E.8, 5.2)."""
 
 import math
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ TINY = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 
 
 def end_of_race(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
-    """The exact flow at T_1 = sqrt(sigma_0); with `faster` routers are faster by sigma_0 to minus that power."""
+    """Return the state of the exact flow at T_1 = sqrt(sigma_0); `faster`: routers are faster by sigma_0^-faster."""
     s = point["sigma_0"]
     size = {**SIZE, "rho": SIZE["rho"] * s ** -point.get("faster", 0.0)}
     run = lab.integrate(seed=seed, until=math.sqrt(s), save_points=2, sigma_0=s, nodes=4, **size)
@@ -28,7 +28,7 @@ def end_of_race(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, np.n
 
 
 def size_at_end(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """One of the lemma's quantities at T_1: the largest overlap, output, |q - 1/2|, router, or |p - 1/M|."""
+    """Return a quantity of the lemma at T_1: the largest overlap, output, |q - 1/2|, router, or |p - 1/M|."""
     end = end_of_race(lab, point, seed)
     output = float((8 * end["feat"] ** 3).sum(axis=1).max())  # the strongest signal, alpha = 2
     if point["of"] == "overlap":
@@ -44,7 +44,7 @@ def size_at_end(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def loser(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The second largest overlap at T_1, median over experts; in training, its deviation from the closed form."""
+    """Return the median over experts of the second largest overlap at T_1; in training, of its relative deviation."""
     if point.get("training"):
         return loser_in_training(lab, point, seed)
     feat = end_of_race(lab, point, seed)["feat"].reshape(SIZE["M"], -1)
@@ -52,9 +52,9 @@ def loser(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def loser_in_training(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The typical relative deviation of winner and runner-up from the closed form, experts with a gap above 0.15.
+    """Return the median deviation of winner and runner-up from the closed form, experts with a gap above 0.15.
 
-    With `stretch` the closed form is taken that much later (control).
+    `stretch` multiplies the time of the closed form (control).
     """
     s, n = 0.01, point["n"]
     size = {"M": 16, "J": 4, "K": 2, "d": 4, "sigma_0": s, "rho": 16.0, "n_test": 2, "data_seed": seed}
@@ -72,9 +72,10 @@ def loser_in_training(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def invariant(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Along the race: the largest drift of 1/x - 1/x' over its size; along training: its rms over the entries.
+    """Return the drift of the invariant 1/x - 1/x' of the race.
 
-    With `power` the race of sign(z)|z|^power, whose invariant is another one.
+    Along the flow it is the largest drift relative to the size of the invariant. Along training it is the rms drift
+    over the entries. With `power` the race is that of sign(z)|z|^power, which has another invariant.
     """
     if point.get("flow"):
         other = {"activation": "power", "power": point["power"]} if "power" in point else {}
@@ -98,7 +99,7 @@ def invariant(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def collapse(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest distance of x/sigma_0 against tau/sigma_0 from the race's curve, in units of its largest value."""
+    """Return the largest distance of x/sigma_0 from the curve of the race at tau/sigma_0, over its largest value."""
     s, times = point["sigma_0"], 20.0
     size = {**SIZE, "alpha": point["alpha"], "M": point["M"], "sigma_0": s, "nodes": 4}
     start = lab.initial(seed=seed, **size)
@@ -112,8 +113,10 @@ def collapse(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def rise_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Time at which an expert's gradient reaches sigma_0^1.8, by the clock of the closed form, for M = 8, J = 8, K = 4.
-    With `ratio` it is divided by the prefactor of the law. `level` is another exponent than 1.8 (control).
+    """Return the time at which the gradient of an expert reaches sigma_0^1.8, by the clock of the closed form.
+
+    The sizes are M = 8, J = 8, K = 4. With `ratio` the time is divided by the prefactor of the law. `level` is another
+    exponent than 1.8 (control).
     """
     from scipy.optimize import brentq
 
@@ -130,9 +133,7 @@ def rise_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def lead(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """|x* - tau| at the ends and in the middle of [T_1/2, T_1] by the closed form, J = 8, K = 4, the largest of eight
-    experts.
-    """
+    """Return the largest |x* - tau| of eight experts in [T_1/2, T_1] by the closed form, J = 8, K = 4."""
     s = point["sigma_0"]
     rng = np.random.default_rng(seed)
     tau = math.sqrt(s) * np.array([0.5, 0.75, 1.0])
@@ -141,15 +142,15 @@ def lead(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def part_of_errors(name: str) -> Any:
-    """One of the numbers of `error_matrix`; `own` where the point asks for it."""
+    """Return a measurement of one number of `error_matrix`; of `own` if the point asks for it."""
     return lambda lab, point, seed: error_matrix(lab, point, seed)["own" if point.get("own") else name]
 
 
 def error_matrix(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """Mean error of the experts on their own cluster and on the others at T_1, signals only, M = 16, J = 16.
+    """Return the mean error of experts on their own cluster and on the others at T_1, signals only, M = 16, J = 16.
 
-    For `own` alone, which comes from the few experts whose largest overlaps almost tie, 96 experts; with `elsewhere`
-    on the next cluster in the place of their own (control).
+    `own` alone uses 96 experts, because it depends on the few experts whose largest overlaps almost tie. With
+    `elsewhere` an expert is evaluated on the next cluster (control).
     """
     s, k, alone = point.get("sigma_0", 1e-4), point.get("K", 4), "own" in point
     rng = np.random.default_rng([seed, lab.seed])
@@ -169,7 +170,7 @@ def error_matrix(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, flo
 
 
 def concentration(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Growth of the ratio of an expert's two largest overlaps: change of its logarithm up to tau = 3 sigma_0."""
+    """Return the growth of the log ratio of the two largest overlaps of an expert, up to tau = 3 sigma_0."""
     if point.get("race"):
         return relu_is_linear(lab, point, seed)
     s = 0.01
@@ -182,7 +183,7 @@ def concentration(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def relu_is_linear(lab: Any, point: Mapping[str, Any], seed: int, other: str = "linear") -> float:
-    """The largest difference of the races of two activations from the same start."""
+    """Return the largest difference between the races of two activations from the same start."""
     size = {**SIZE, "sigma_0": 0.01, "tier": "explore", "until": 0.1, "save_points": 3, "seed": seed}
     first = lab.integrate(activation=point["activation"], **size)["feat"]
     return float(np.abs(first - lab.integrate(activation=other, **size)["feat"]).max())
@@ -193,7 +194,7 @@ POWERS = {"q = 1": 1.0, "q = 1.5": 1.5, "q = 2": 2.0, "q = 2.5": 2.5, "q = 4": 4
 
 
 def power_law(q: float) -> Any:
-    """Change of the ratio of two competitors for sign(z)|z|^q: it grows, is constant or shrinks."""
+    """Return the law for two competitors with sign(z)|z|^q: their ratio grows for q > 2 and shrinks for q < 2."""
     if q == 2:
         return Vanishes(1e-6, meaning="growth of the ratio")
     end = {"low": 0.0} if q > 2 else {"high": 0.0}

@@ -1,4 +1,4 @@
-"""The gradients: conservation of the routers' sum, means over the routing noise, coefficients and fluctuations."""
+"""Claims on gradients: conservation of the sum of routers, means over the routing noise, coefficients, fluctuations."""
 
 import itertools
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ ONES: dict[str, Any] = {"alpha": (1.0,), "beta": (1.0,), "gamma": (1.0,)}
 
 
 def router_sum(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """max |sum_m theta_m| over max |theta_m| after a short training run."""
+    """Return max |sum_m theta_m| over max |theta_m| after a short training run."""
     size = {**SMALL, "sigma_0": 0.3 if point["variant"] == "paper" else 0.01, "rho": 16.0, "variant": point["variant"]}
     run = lab.simulate(
         method="compressed", step_size=0.02, batch=400, until=0.8, save_points=2, seed=seed, **size
@@ -29,10 +29,11 @@ def router_sum(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def formula(start: Any, printed: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Minus the mean gradients (M, J + 1, 2 K) over the routing noise and all signs and pairs, strengths one.
+    """Return minus the mean gradients (M, J + 1, 2 K) over the routing noise and all signs and pairs.
 
-    E[-grad w_mj] = mean of p_m q(y pi_m f_m) pi_m y sum_p sigma'(w_mj . x_p) x_p, and E[-grad theta_m] = mean of
-    X (a_m - pi_m sum_l a_l), a_l = p_l q(y pi_l f_l) pi_l y f_l; as `printed`, l' stands outside the sum over l.
+    All strengths are 1. E[-grad w_mj] = mean of p_m q(y pi_m f_m) pi_m y sum_p sigma'(w_mj . x_p) x_p, and E[-grad
+    theta_m] = mean of X (a_m - pi_m sum_l a_l), a_l = p_l q(y pi_l f_l) pi_l y f_l. As `printed`, l' stands outside the
+    sum over l.
     """
     p, s = start.parameters, start.state
     table = np.concatenate([s["feat"], s["cen"]], axis=-1)
@@ -58,7 +59,7 @@ def formula(start: Any, printed: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def against_formula(lab: Any, point: Mapping[str, Any], seed: int) -> Score:
-    """The model's mean gradients against the formula."""
+    """Compare the mean gradients of the model with the formula."""
     rng = np.random.default_rng([seed, 1])
     start = random_state(rng, 0.8, 0.5, **SMALL, **ONES)
     means = lab.descent(start, 20_000, 30, seed)
@@ -71,7 +72,7 @@ def against_formula(lab: Any, point: Mapping[str, Any], seed: int) -> Score:
 
 
 def against_flow(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, Score]:
-    """The model's mean gradients of experts and routers against the exact flow, continuous laws."""
+    """Compare the mean gradients of experts and routers of the model with the exact flow (continuous distributions)."""
     rng = np.random.default_rng([seed, 2])
     start = random_state(rng, 0.6, 0.15, **SMALL, rho=1.0, nodes=10)
     flow = lab.functions(start, "p3").flow(start.state)
@@ -87,7 +88,10 @@ def against_flow(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, Sco
 
 
 def early_coefficient(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """By SymPy; and the model's mean gradient against E[alpha^3]/(2 K M^2) 3 <w, v>^2."""
+    """Test the coefficient of the early gradient, E[alpha^3]/(2 K M^2) 3 <w, v>^2.
+
+    It is tested by SymPy, and against the mean gradient of the model.
+    """
     import sympy
 
     from derivations.chen.kernels import early_drift
@@ -108,7 +112,7 @@ def early_coefficient(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str
 
 
 def off_projection(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The rms projection on the centres of one sample gradient of n examples at small weights."""
+    """Return the rms projection on the centres of a sample gradient of n examples, at small weights."""
     rng = np.random.default_rng([seed, 4])
     start = random_state(rng, 0.05, 0.0, **SMALL)
     means = lab.descent(start, int(point["n"]), 12, seed + 100)
@@ -117,7 +121,10 @@ def off_projection(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def fluctuation(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The rms over 40 draws of the routing noise of the sample gradients about their mean, overlaps of size a."""
+    """Return the rms fluctuation of sample gradients about their mean, for overlaps of size a.
+
+    It is taken over 40 draws of the routing noise.
+    """
     shape = random_state(np.random.default_rng([seed, 5]), 1.0, 0.0, **SMALL).state
     a = point["a"]
     state = [a * shape[name] for name in ("feat", "cen")] + [shape["gcen"], shape["gfeat"]]

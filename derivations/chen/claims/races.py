@@ -1,4 +1,4 @@
-"""The race of overlaps in the exact flow: when a gradient rises, what dominates it, and errors elsewhere (E.7, 5.2)."""
+"""Claims on the race of overlaps in the exact flow: rise of a gradient, dominance, errors elsewhere (E.7, 5.2)."""
 
 import functools
 import math
@@ -19,15 +19,16 @@ SIZE: dict[str, Any] = {"M": 4, "J": 4, "K": 4, "d": 8, "rho": 16.0, "nodes": 4}
 
 
 def excess(x: np.ndarray, sigma: float) -> float:
-    """log of an expert's gradient, (3 E[alpha^3]/(2 K M^2)) |x^2| (equation (E.5)), over sigma_0^1.8."""
+    """Return log of the gradient of an expert, (3 E[alpha^3]/(2 K M^2)) |x^2| (equation (E.5)), over sigma_0^1.8."""
     c = 3 * moment(Parameters(), "alpha", 3) / (2 * SIZE["K"] * SIZE["M"] ** 2)
     return float(np.log(c * np.sqrt((x**4).sum())) - 1.8 * np.log(sigma))
 
 
 def risen(lab: Any, sigma: float, seed: int) -> tuple[float, float, Any]:
-    """(time at which the first expert's gradient reaches sigma_0^1.8 in the exact flow, by the closed form, run).
+    """Return the rise time of the first expert in the exact flow, the rise time by the closed form, and the run.
 
-    The run is saved at the start, around that time, and from then to T_1.
+    The rise time is the time at which the gradient of the first expert reaches sigma_0^1.8. The run is saved at the
+    start, around that time, and from then to T_1.
     """
     from scipy.optimize import brentq
 
@@ -45,15 +46,16 @@ def risen(lab: Any, sigma: float, seed: int) -> tuple[float, float, Any]:
 
 
 def rise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The time of the flow over that of the closed form."""
+    """Return the rise time in the flow over the rise time by the closed form."""
     found, closed, _ = risen(lab, point["sigma_0"], seed)
     return found / closed
 
 
 def dominance(lab: Any, point: Mapping[str, Any], seed: int, early: float = 1.0) -> float:
-    """The least of the winner's part of the gradient's norm, from its rise to T_1, less 1 - sigma_0^0.1.
+    """Return the smallest share of the winner in the norm of the gradient, less 1 - sigma_0^0.1.
 
-    `early` begins at that part of the time (control).
+    The minimum is over times from the rise of the gradient to T_1. `early` multiplies the first of these times
+    (control).
     """
     s = point["sigma_0"]
     found, _, run = risen(lab, s, seed)
@@ -63,10 +65,11 @@ def dominance(lab: Any, point: Mapping[str, Any], seed: int, early: float = 1.0)
 
 
 def wrong_elsewhere(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The mean over 64 experts and the other clusters of P(wrong | the feature noise is the own feature against y).
+    """Return the error on other clusters if the feature noise is the own feature of the expert against y.
 
-    At T_1, signals only; the event has the probability 1/(2 (K - 1)), which makes the error elsewhere Omega(1/K).
-    With `third` the feature noise is that of a third cluster (control).
+    It is the mean over 64 experts and the other clusters, at T_1, with signals only. This event has the probability
+    1/(2 (K - 1)), so that the error elsewhere is Omega(1/K). With `third` the feature noise is that of a third cluster
+    (control).
     """
     s, k = 1e-8, int(point["K"])
     rng, found = np.random.default_rng([seed, lab.seed, 9]), []

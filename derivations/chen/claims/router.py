@@ -1,4 +1,4 @@
-"""The router stage: contrast, plateau, instability inside a group (Proposition E.9, Lemmas E.10 to E.18)."""
+"""Claims on the router stage: contrast, plateau, instability of a group (Proposition E.9, Lemmas E.10 to E.18)."""
 
 import math
 

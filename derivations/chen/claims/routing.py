@@ -1,4 +1,4 @@
-"""The routing law: exactness, smoothness with sharp constants, starvation; softmax companions; coupon collecting."""
+"""Claims on routing probabilities: exactness, smoothness, starvation; comparison with softmax; coupon collecting."""
 
 import functools
 import itertools
@@ -31,7 +31,10 @@ SIZES = tuple({"M": m} for m in (2, 4, 8))
 
 
 def exactness(lab: Any, point: Mapping[str, Any], seed: int, law: Any = route.probabilities) -> dict[str, Any]:
-    """Sum of p minus one, Jacobian against central differences, and p against the shares of 1e6 draws."""
+    """Return three tests of the routing probabilities p.
+
+    They are the sum of p minus one, the Jacobian against central differences, and p against the shares of 1e6 draws.
+    """
     rng = np.random.default_rng(seed + 10_007 * lab.seed)
     h = rng.uniform(-0.7, 0.7, point["M"])
     p, draws, step = law(h), 10**6, 1e-5
@@ -48,7 +51,10 @@ def exactness(lab: Any, point: Mapping[str, Any], seed: int, law: Any = route.pr
 
 
 def starved(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """0 if an expert exactly 1 or more below the largest logit has probability 0, and one just inside has not."""
+    """Return 0 if experts starve exactly at a gap of 1 in the logits, else 1.
+
+    An expert 1 or more below the largest logit must have probability 0, and an expert 0.8 below must not.
+    """
     rng = np.random.default_rng(seed)
     for _ in range(50):
         h = rng.uniform(-0.3, 0.3, point["M"])
@@ -61,14 +67,17 @@ def starved(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def starved_early(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The same question at a gap of 0.9, where the noise still reaches."""
+    """Return 0 if an expert 0.9 below the largest logit has probability 0, else 1: the noise still reaches it."""
     h = np.zeros(point["M"])
     h[0] = -0.9
     return float(route.probabilities(h)[0] != 0)
 
 
 def coverage(lab: Any, point: Mapping[str, Any], seed: int, exact: Any = None) -> dict[str, Any]:
-    """P(all K groups nonempty): 2e5 draws against inclusion-exclusion, and the paper's bound less it."""
+    """Test the probability that all K groups are nonempty.
+
+    Returns the comparison of 2e5 draws with inclusion-exclusion, and the bound of the paper less this probability.
+    """
     k, m = point["K"], point["M"]
     rng = np.random.default_rng(seed + 10_007 * lab.seed)
     draws = rng.integers(k, size=(200_000, m))
@@ -81,12 +90,12 @@ def coverage(lab: Any, point: Mapping[str, Any], seed: int, exact: Any = None) -
 
 
 def covered(k: int, m: int) -> float:
-    """sum_i (-1)^i C(K, i) (1 - i/K)^M."""
+    """Return sum_i (-1)^i C(K, i) (1 - i/K)^M."""
     return sum((-1) ** i * math.comb(k, i) * (1 - i / k) ** m for i in range(k + 1))
 
 
 def near_ties(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """P(a2 >= (1 - G) a1) for the two largest of N normals: over G N^2, and against its integral."""
+    """Return P(a2 >= (1 - G) a1) for the two largest of N normal numbers, over G N^2 and against its integral."""
     from scipy.integrate import quad
     from scipy.stats import norm
 
@@ -105,13 +114,13 @@ def near_ties(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 
 def near_ties_without_square(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """The same against G alone: the bound without its factor N^2."""
+    """Return `near_ties` against G alone: the bound without its factor N^2."""
     found = near_ties(lab, point, seed)
     return {**found, "bound": found["bound"] * point["N"] ** 2}
 
 
 def tensor_race(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """y at the hitting time of the winner over y_0 (1 + 1/G), with the lemma's largest step."""
+    """Return y at the hitting time of the winner over y_0 (1 + 1/G), with the largest step that the lemma allows."""
     gap, s, x, goal = point["G"], point["S"], 0.05, 1.0
     y0 = x / (s * (1 + point.get("lead", 1.0) * gap))
     step = min(gap**2 * x / math.log(goal / x), gap**2 * y0 / math.log(1 / gap))
@@ -122,7 +131,7 @@ def tensor_race(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def symbolic_identity(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """0 if E over the sign of +-z q(+-z) is -(z/2) tanh(z/2)."""
+    """Return 0 if the mean of +-z q(+-z) over the sign is -(z/2) tanh(z/2), else 1."""
     import sympy
 
     from derivations.chen.kernels import q_of
@@ -134,7 +143,7 @@ def symbolic_identity(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def cubic_identity(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """0 if y f_m of the feature patches is sum_j alpha^3 x_jk^3 +- gamma^3 x_jk'^3 on eps = +-y."""
+    """Return 0 if y f_m of the feature patches is sum_j alpha^3 x_jk^3 +- gamma^3 x_jk'^3 for eps = +-y, else 1."""
     import sympy
 
     from derivations.chen.kernels import Z, activation

@@ -1,4 +1,4 @@
-"""Measurements of the routing law: its steepness for uniform and other noise, and softmax beside it."""
+"""Measurements of routing probabilities: steepness for uniform and other noise, and comparison with softmax."""
 
 import itertools
 import math
@@ -11,16 +11,16 @@ from derivations.chen import route
 
 
 def softmax(h: np.ndarray) -> np.ndarray:
-    """exp(h)/sum exp(h)."""
+    """Softmax exp(h)/sum exp(h)."""
     raised = np.exp(h - h.max(axis=-1, keepdims=True))
     return raised / raised.sum(axis=-1, keepdims=True)
 
 
 def steepness(lab: Any, point: Mapping[str, Any], seed: int, law: Any = route.probabilities) -> float:
-    """The largest |p(h) - p(h')|_inf/|h - h'|_inf found: random pairs, and one logit up while the others go down.
+    """Return the largest |p(h) - p(h')|_inf/|h - h'|_inf over random pairs and over a worst case.
 
-    The latter at equal logits, where the constant is attained: there the ratio is also taken in the limit h' -> h,
-    which is the largest row sum of the Jacobian.
+    In the worst case the logits are equal, one rises and the others fall. The constant is attained there. The ratio is
+    then also taken in the limit h' -> h, where it is the largest row sum of the Jacobian.
     """
     m, rng = point["M"], np.random.default_rng(seed + 10_007 * lab.seed)
     h = rng.uniform(-1, 1, (400, m))
@@ -32,12 +32,12 @@ def steepness(lab: Any, point: Mapping[str, Any], seed: int, law: Any = route.pr
 
 
 def narrow(h: np.ndarray) -> np.ndarray:
-    """The routing law under noise that is narrower by the factor M^2, so that its density is M^2."""
+    """Return the routing probabilities under noise that is narrower by the factor M^2, so that its density is M^2."""
     return route.probabilities(h * h.shape[-1] ** 2)
 
 
 def softmax_slope(h: np.ndarray) -> np.ndarray:
-    """The Jacobian of the softmax."""
+    """Jacobian of the softmax."""
     pi = softmax(h)
     return np.diag(pi) - np.outer(pi, pi)
 
@@ -51,7 +51,7 @@ SLOPES: dict[Any, Any] = {
 
 
 def spread(lab: Any, point: Mapping[str, Any], seed: int, law: Any = route.probabilities) -> float:
-    """The largest |p_m - p_m'|/|h_m - h_m'| found, among random logits and pairs above all others.
+    """Return the largest |p_m - p_m'|/|h_m - h_m'| over random logits and pairs above all others.
 
     For two equal logits above all others the ratio is also taken in the limit of a small difference.
     """
@@ -69,14 +69,14 @@ def spread(lab: Any, point: Mapping[str, Any], seed: int, law: Any = route.proba
 
 
 def normal(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Density and distribution of normal noise of standard deviation 0.3."""
+    """Density and distribution function of normal noise of standard deviation 0.3."""
     from scipy.special import ndtr
 
     return np.exp(-((z / 0.3) ** 2) / 2) / (0.3 * math.sqrt(2 * math.pi)), ndtr(z / 0.3)
 
 
 def exponential(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Density and distribution of exponential noise of mean one half."""
+    """Density and distribution function of exponential noise of mean one half."""
     tail = np.where(z > 0, np.exp(-2 * np.maximum(z, 0.0)), 1.0)
     return np.where(z > 0, 2 * tail, 0.0), 1 - tail
 
@@ -89,9 +89,10 @@ NOISES: dict[str, tuple[Any, float]] = {
 
 
 def any_noise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest |p(h) - p(h')|_inf/(kappa M^2 |h - h'|_inf) found, p by quadrature: p_m = E prod_l F(h_m + r - h_l).
+    """Return the largest |p(h) - p(h')|_inf/(kappa M^2 |h - h'|_inf) for noise of any distribution.
 
-    `narrow` divides the noise by M^2 and leaves kappa as it is (control).
+    The probabilities are p_m = E prod_l F(h_m + r - h_l), by quadrature. `narrow` divides the noise by M^2 and keeps
+    kappa (control).
     """
     law, kappa = NOISES[point["noise"]]
     m, rng = point["M"], np.random.default_rng(seed + 10_007 * lab.seed)
@@ -111,12 +112,15 @@ def any_noise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def per_square(measure: Any) -> Any:
-    """A ratio over M^2, the constant of the paper."""
+    """Return a measurement of a ratio over M^2, the constant of the paper."""
     return lambda lab, point, seed: measure(lab, point, seed) / point["M"] ** 2
 
 
 def chosen_gate(lab: Any, point: Mapping[str, Any], seed: int, reach: float = 1.0) -> float:
-    """The smallest softmax of an expert that can be chosen (within `reach` of the top), times 1 + e (M - 1)."""
+    """Return the smallest softmax of an expert that can be chosen, times 1 + e (M - 1).
+
+    An expert can be chosen if its logit is within `reach` of the largest one.
+    """
     m, rng = point["M"], np.random.default_rng(seed)
     h = rng.uniform(-reach, 0, (2000, m))
     h[:, 1:][:500] = 0.0
@@ -127,7 +131,7 @@ def chosen_gate(lab: Any, point: Mapping[str, Any], seed: int, reach: float = 1.
 
 
 def gate_spread(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest |pi_m - pi_m'|/tanh(|h_m - h_m'|/2)."""
+    """Return the largest |pi_m - pi_m'|/tanh(|h_m - h_m'|/2)."""
     h = np.random.default_rng(seed).uniform(-2, 2, (2000, point["M"]))
     h[:500, 2:] -= 20
     pi = softmax(point.get("scale", 1.0) * h)

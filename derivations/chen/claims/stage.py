@@ -1,4 +1,4 @@
-"""Measurements of the claims on the router stage: contrast, plateau, imbalance of a group, in flow and training."""
+"""Measurements of the router stage in flow and training: contrast, plateau, imbalance of a group."""
 
 import dataclasses
 import functools
@@ -19,18 +19,21 @@ CLOSURE: dict[str, Any] = {"K": 3, "M": 6, "J": 4, "d": 6, "sigma_0": 0.05, "rho
 
 
 def pair(lab: Any, until: float, **parameters: Any) -> Any:
-    """The two-variable reduction."""
+    """Run the two-variable reduction."""
     return lab.integrate(tier="group2", until=until, save_points=41, **{**MANIFOLD, **parameters})
 
 
 def prefactor(**parameters: Any) -> float:
-    """rho E[beta] E[alpha^3]/(8 K M^2), the early law's D/s^4."""
+    """Prefactor rho E[beta] E[alpha^3]/(8 K M^2) of the early law: D/s^4."""
     p = Parameters(**{**MANIFOLD, **parameters})
     return p.rho * moment(p, "beta", 1) * moment(p, "alpha", 3) / (8 * p.K * p.M**2)
 
 
 def early_contrast(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """D when the strength is s: in the flow, or in training (n = 8000); over its early law with `ratio`."""
+    """Return the contrast D at the strength s, in the flow or in training (n = 8000).
+
+    With `ratio` it is divided by its early law.
+    """
     s = point["s"]
     if point.get("training"):
         run = lab.simulate(
@@ -46,14 +49,20 @@ def early_contrast(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def group_contrast(gcen: np.ndarray) -> float:
-    """D of routers (M, K) in groups m mod K: the mean over clusters of inside minus outside."""
+    """Contrast D of routers (M, K) in groups m mod K.
+
+    It is the mean over clusters of the router inside the group minus the mean outside.
+    """
     m, k = gcen.shape
     member = (np.arange(m) % k)[:, None] == np.arange(k)
     return float((gcen * member).sum() / member.sum() - (gcen * ~member).sum() / (~member).sum())
 
 
 def training_against_pair(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest relative difference of D between training and the two-variable flow where 0.05 < D < 0.5."""
+    """Return the largest relative difference of D between training and the two-variable flow.
+
+    Only times with 0.05 < D < 0.5 count.
+    """
     run = lab.simulate(
         method="compressed", step_size=4e-3, batch=8000, until=1.2, save_points=31, seed=seed, data_seed=seed, n_test=2,
         **MANIFOLD,
@@ -66,7 +75,7 @@ def training_against_pair(lab: Any, point: Mapping[str, Any], seed: int) -> floa
 
 
 def plateau(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The strength that specialists settle at while the router is frozen, in the flow or the mean of training."""
+    """Return the final strength of specialists while the router is frozen, in the flow or on average in training."""
     m, until = point["M"], 1.4 * frozen_strength(Parameters()) * point["M"] ** (1 / 3)
     size = {**MANIFOLD, "M": m, "rho": 0.0}
     if not point.get("training"):
@@ -80,7 +89,10 @@ def plateau(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def outer_drift(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """-d gcen/dt of an expert outside a group (of `group`, or one), at h = 0, rho = 1, by the manifold flow."""
+    """Return -d gcen/dt of an expert outside a group, at h = 0, rho = 1, by the manifold flow.
+
+    `group` is the size of the group, by default one. With `ratio` the drift is divided by its closed form.
+    """
     m, k, s, own = int(point.get("M", 8)), int(point.get("K", 4)), point.get("s", 0.05), int(point.get("group", 1))
     feat = np.zeros((m, 1, k))
     feat[:own, 0, 0] = s
@@ -94,7 +106,7 @@ def outer_drift(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def contrast_at_end(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """D at T_2 = M^-2 over c E[beta] E[alpha^3] M^-8/(8 K), rho = c M^2; D itself with `raw`."""
+    """Return D at T_2 = M^-2 over c E[beta] E[alpha^3] M^-8/(8 K), rho = c M^2; with `raw`, D itself."""
     m = point["M"]
     size = {**MANIFOLD, "M": m, "rho": float(m * m), "strength": 1e-6}
     size |= {"K": point["K"], "d": 2 * point["K"]} if "K" in point else {}
@@ -104,7 +116,10 @@ def contrast_at_end(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def half_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The time at which D = 1/2, rho = c M^2, from strength 1e-3 (with `stall`, the strength over its plateau)."""
+    """Return the time at which D = 1/2, for rho = c M^2, from strength 1e-3.
+
+    With `stall`, return the strength over its plateau.
+    """
     if point.get("stall"):
         return stalled(lab, point, seed)
     run = lab.integrate(
@@ -114,15 +129,15 @@ def half_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def stalled(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The strength at time 1.5 in setting 1 with a slow router over its plateau c* M^(1/3)."""
+    """Return the strength at time 1.5, in setting 1 with a slow router, over its plateau c* M^(1/3)."""
     run = lab.integrate(tier="group2", until=1.5, save_points=3, **{**MANIFOLD, **LAWS_1, "rho": 64.0 * point["c"]})
     return float(run["s"][-1]) / (2 * frozen_strength(Parameters(**LAWS_1)))
 
 
 def planted(lab: Any, point: Mapping[str, Any], delta: float, until: float = 2.0) -> Any:
-    """The manifold flow with a small difference planted between the two experts of group 0.
+    """Run the manifold flow with a small initial difference between the two experts of group 0.
 
-    The claims on an imbalance, on loads and on shares read the same run.
+    The claims on an imbalance, on loads and on shares use this run.
     """
     size = {**MANIFOLD, "M": point.get("M", 8), "K": point.get("K", 4), "d": 16}
     size["rho"] = float(size["M"] ** 2)
@@ -135,7 +150,10 @@ def planted(lab: Any, point: Mapping[str, Any], delta: float, until: float = 2.0
 
 
 def growth_rate(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """d ln delta/d D below D = 0.003 over (M^2/(M - 1) + 1 - |M_k|/M) E[beta^2]/E[beta]; with `when`, the imbalance."""
+    """Return d ln delta/d D below D = 0.003 over (M^2/(M - 1) + 1 - |M_k|/M) E[beta^2]/E[beta].
+
+    With `when`, return the imbalance.
+    """
     if "when" in point:
         return imbalance(lab, point, seed)
     run = planted(lab, point, 1e-7, until=0.45)  # D = 0.003 at t = 0.40 at the latest
@@ -149,7 +167,7 @@ def growth_rate(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def imbalance(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest difference of a group's logits at D = 0.05, or at time 2, from a planted one of 1e-3."""
+    """Return the largest difference of the logits of a group at D = 0.05 or at time 2; it starts at 1e-3."""
     run = planted(lab, point, 1e-3)
     d = np.array([group_contrast(g) for g in run["gcen"]])
     at = int(np.argmax(d > 0.05)) if point["when"] == "early" else -1
@@ -158,7 +176,7 @@ def imbalance(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def loads(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """|p - p'|/(p + p') of the two experts of group 0 on their cluster, at D = 0.05 or at time 2."""
+    """Return |p - p'|/(p + p') of the two experts of group 0 on their cluster, at D = 0.05 or at time 2."""
     run = planted(lab, point, 1e-3)
     d = np.array([group_contrast(g) for g in run["gcen"]])
     at = int(np.argmax(d > 0.05)) if point["when"] == "early" else -1
@@ -168,7 +186,7 @@ def loads(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def contamination(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """max |<theta, v>| over D at time 0.8 of training on the manifold."""
+    """Return max |<theta, v>| over D at time 0.8 of training on the manifold."""
     run = lab.simulate(
         method="compressed", step_size=8e-3, batch=int(point["n"]), until=0.8, save_points=2, seed=seed, data_seed=seed,
         n_test=2, **MANIFOLD,
@@ -177,7 +195,7 @@ def contamination(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def centre_output(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest part of an output that comes from centres at time 0.4 of training, 8 sum_j <w_j, c>^3."""
+    """Return the largest contribution of centres to an output at time 0.4 of training, 8 sum_j <w_j, c>^3."""
     if point.get("share"):
         return own_share(lab, point, seed)
     s = point["sigma_0"]
@@ -189,7 +207,7 @@ def centre_output(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def own_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """min over experts of p_m on their own cluster, times M, while D < 0.05."""
+    """Return the smallest p_m of an expert on its own cluster, times M, while D < 0.05."""
     run = planted(lab, point, 1e-3)
     gcen = run["gcen"][np.array([group_contrast(g) for g in run["gcen"]]) < 0.05]
     p = route.probabilities(2 * np.moveaxis(gcen, 1, 2))
@@ -198,14 +216,14 @@ def own_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def output_size(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest output at T_2 = M^-2 over (2 T_2)^3, plus what the losers add."""
+    """Return the largest output at T_2 = M^-2 over (2 T_2)^3; the contribution of the losers is included."""
     m = 4
     run = lab.integrate(seed=seed, until=m**-2.0, save_points=2, sigma_0=1e-4, nodes=4, M=m, J=4, K=4, d=8, rho=16.0)
     return float((8 * run["feat"][-1] ** 3).sum(axis=1).max() / (2 * m**-2.0) ** 3)
 
 
 def specialist_lead(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """max |s - tau| at four times up to T_2, or s/tau at time 2.5 with a frozen router (`frozen`)."""
+    """Return max |s - tau| at four times up to T_2; with `frozen`, s/tau at time 2.5 with a frozen router."""
     if point.get("frozen"):
         return float(lab.integrate(tier="group2", until=2.5, save_points=3, **{**MANIFOLD, "rho": 0.0})["s"][-1] / 2.5)
     m = 4
@@ -217,7 +235,7 @@ def specialist_lead(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 @functools.lru_cache(maxsize=64)
 def recursion(lab: Any, seed: int, step: float) -> dict[str, np.ndarray]:
-    """The state after 30 steps of the exact flow, which training of every size is compared with."""
+    """Return the state after 30 steps of the exact flow; trainings of every size are compared with it."""
     start = lab.initial(seed=seed, **CLOSURE)
     functions = lab.functions(start, "p3")
     state = {name: values.copy() for name, values in start.state.items()}
@@ -228,7 +246,10 @@ def recursion(lab: Any, seed: int, step: float) -> dict[str, np.ndarray]:
 
 
 def closure(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The relative distance (median over experts) of weights in training from the flow's recursion at time 0.6."""
+    """Return the relative distance of the weights in training from the recursion of the flow at time 0.6.
+
+    It is the median over experts.
+    """
     step = 0.02
     state = recursion(lab, seed, point.get("stretch", 1.0) * step)
     run = lab.simulate(
@@ -241,7 +262,10 @@ def closure(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def starving(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """Measure the motion of experts that get no examples, and the change of the number of live experts, in training."""
+    """Return numbers on training in which some experts get no examples.
+
+    They are the motion of these experts, and the change of the number of live experts.
+    """
     run = lab.simulate(
         method="compressed", step_size=0.01, batch=2000, until=2.4, save_points=25, seed=seed, data_seed=seed,
         n_test=2, M=8, J=4, K=2, d=4, rho=64.0, sigma_0=0.05,

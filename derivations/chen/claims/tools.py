@@ -1,4 +1,4 @@
-"""Common parts of several claims: ways to write and to break a claim, states, and the standard runs."""
+"""Common functions of several claims: sources, controls, states, and the standard runs."""
 
 import functools
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ claim = functools.partial(claim_of, SOURCE)
 
 
 def at(place: str) -> Any:
-    """The paper, at a place in it."""
+    """Return the paper as a source, at the given place."""
     return SOURCE.at(place)
 
 
 def random_state(rng: np.random.Generator, size: float, router: float, **parameters: Any) -> Initial:
-    """Overlaps of given sizes, everything random."""
+    """Return a state with random overlaps of given sizes."""
     p = Parameters(**parameters)
     feat, cen = size * rng.standard_normal((2, p.M, p.J, p.K))
     gcen, gfeat = router * rng.standard_normal((2, p.M, p.K))
@@ -39,5 +39,5 @@ def random_state(rng: np.random.Generator, size: float, router: float, **paramet
 
 
 def laws_of(point: Mapping[str, Any]) -> dict[str, Any]:
-    """The laws of the setting of a point (3 unless given)."""
+    """Return the distributions of the setting of a point (setting 3 by default)."""
     return SETTINGS[point.get("setting", 3)]

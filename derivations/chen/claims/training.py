@@ -1,4 +1,4 @@
-"""Theorem 4.2 end to end, at sizes where training can be run: accuracy, groups, dispatch, and the comparisons."""
+"""Claims on Theorem 4.2 in full training at feasible sizes: accuracy, groups, dispatch, and comparisons."""
 
 import dataclasses
 import math
@@ -26,7 +26,10 @@ with this one none does, and in setting 1 cubic mixtures lose half of their lead
 
 
 def trained(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
-    """Algorithm 1 on its own training set: every seed has its own data.  Saved are both ends, or `saves` states."""
+    """Run Algorithm 1 on its own training set; every seed has its own data.
+
+    Both ends are saved, or `saves` states.
+    """
     size = {
         **PAPER,
         **SETTINGS[point.get("setting", 3)],
@@ -39,7 +42,7 @@ def trained(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
 
 
 def final(name: str) -> Any:
-    """The last value of a scalar of the standard run."""
+    """Return a measurement of the last value of a scalar of the standard run."""
 
     def measure(lab: Any, point: Mapping[str, Any], seed: int) -> float:
         if point.get("single"):
@@ -54,19 +57,23 @@ def final(name: str) -> Any:
 
 
 def at_start(name: str) -> Any:
-    """The first value of the same scalar, before training."""
+    """Return a measurement of the first value of the scalar, before training."""
     return lambda lab, point, seed: float(trained(lab, point, seed)[name][0, 0])
 
 
 def happens(measure: Any, low: float = -math.inf, high: float = math.inf) -> Any:
-    """1 in a run where a measurement lies between two bounds, the event of a statement "with high probability"."""
+    """Return a measurement that is 1 if another one lies between two bounds in a run, else 0.
+
+    This is the event of a statement "with high probability".
+    """
     return lambda lab, point, seed: float(low <= measure(lab, point, seed) <= high)
 
 
 def own_error(lab: Any, point: Mapping[str, Any], seed: int, shift: int = 0) -> float:
-    """The largest error of a live expert on its cluster, signals only; `shift`: on another cluster.
+    """Return the largest error of a live expert on its own cluster, with signals only.
 
-    Its cluster is the paper's k*_m, that of its largest overlap at the start; with `by` "load" the one it gets most of.
+    The own cluster is k*_m of the paper, the cluster of the largest overlap at the start. With `by` "load" it is the
+    cluster of which the expert gets most examples. With `shift` another cluster is used.
     """
     run = trained(lab, point, seed)
     dispatch, feat = run["dispatch"][0, -1], run["feat"][0, -1]
@@ -83,19 +90,19 @@ def own_error(lab: Any, point: Mapping[str, Any], seed: int, shift: int = 0) -> 
 
 
 def without_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """1 where at most a share `wrong` of the training examples, none by default, is wrong at the end."""
+    """Return 1 if at most a share `wrong` of the training examples (default none) is wrong at the end, else 0."""
     return float(trained(lab, point, seed)["train_accuracy"][0, -1] >= 1 - point.get("wrong", 0.0))
 
 
 def profession(run: Any) -> np.ndarray:
-    """k*_m (M,): the cluster of the largest overlap of an expert at the start (Definition D.3)."""
+    """Return k*_m (M,): the cluster of the largest overlap of each expert at the start (Definition D.3)."""
     return run["feat"][0, 0].max(axis=1).argmax(axis=1)
 
 
 def purity(lab: Any, point: Mapping[str, Any], seed: int, at: int = -1) -> float:
-    """The share of the examples of covered clusters that go to experts of their group; `by` "load" as above.
+    """Return the share of the examples of covered clusters that are routed to experts of their group.
 
-    A cluster is covered where it is some expert's k*_m.
+    A cluster is covered if it is k*_m of some expert. `by` "load" has the meaning of `own_error`.
     """
     run = trained(lab, point, seed)
     dispatch = run["dispatch"][0, at]
@@ -107,9 +114,9 @@ def purity(lab: Any, point: Mapping[str, Any], seed: int, at: int = -1) -> float
 
 
 def steps_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Steps until the noiseless test accuracy passes 0.97, K = 2, three patches; infinite where not by t = 0.48.
+    """Return the number of steps until the noiseless test accuracy passes 0.97, K = 2, three patches.
 
-    Of 50 runs at five steps the last passes at t = 0.4.
+    It is infinite if the accuracy does not pass by t = 0.48. In 50 runs at five steps the latest time was t = 0.4.
     """
     eta = point["eta"]
     run = lab.simulate(
@@ -121,13 +128,13 @@ def steps_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def single(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The best test accuracy along the training of one expert of 32 filters."""
+    """Return the best test accuracy during training of one expert with 32 filters."""
     run = trained(lab, {**point, "M": 1, "J": 32, "until": 0.6, "saves": 11}, seed)
     return float(run["accuracy"][0].max())
 
 
 def with_balance(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Test accuracy of the released protocol: linear experts with load balancing, or cubic ones without."""
+    """Return the test accuracy of the released protocol: linear experts with load balancing, or cubic ones without."""
     size = {**PAPER, **SETTINGS[point["setting"]], "activation": point["activation"], "variant": "released"}
     run = lab.simulate(
         method="explicit", step_size=1e-3, batch=2000, until=0.5, save_points=3, seed=seed, data_seed=seed,
@@ -137,7 +144,7 @@ def with_balance(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def speeds(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Largest over smallest strength of the experts when the largest passes 0.3, three patches."""
+    """Return the largest over the smallest strength of the experts when the largest passes 0.3, three patches."""
     size = {"K": 4, "M": 8, "J": 8, "d": 8, "sigma_0": 0.02, "rho": 0.0, "n_test": 2, "normalise": point["normalise"]}
     step, until, saved = (0.01, 0.5, 51) if point["normalise"] else (8.0, 2400.0, 31)
     run = lab.simulate(

@@ -1,4 +1,4 @@
-"""The theorems, lemmas and remarks of the paper, and our own findings, as claims: statement, law, control."""
+"""Claims of the paper (theorems, lemmas, remarks) and findings of our own: statement, law, control."""
 
 import importlib
 

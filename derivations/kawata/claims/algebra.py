@@ -1,4 +1,4 @@
-"""Hermite polynomials, information exponent and shifted coefficients: identities and bounds."""
+"""Claims on Hermite polynomials, information exponents and shifted coefficients: identities and bounds."""
 
 import functools
 import math
@@ -17,7 +17,10 @@ ROUND = 1e-10
 
 
 def exponent_mismatch(lab: Any, point: Mapping[str, Any], seed: int, off: int = 0) -> float:
-    """1 if the first Hermite coefficient of a random polynomial (by quadrature) is not where its series begins."""
+    """Return 0 if the first Hermite coefficient of a random polynomial is where its series begins, else 1.
+
+    The coefficients are computed by quadrature.
+    """
     rng = rng_of(lab, seed)
     first = int(rng.integers(1, 5))
     series = [0.0] * first + list(rng.uniform(0.5, 2, 3) * rng.choice([-1, 1], 3))
@@ -28,14 +31,17 @@ def exponent_mismatch(lab: Any, point: Mapping[str, Any], seed: int, off: int = 
 
 
 def orthonormality(lab: Any, point: Mapping[str, Any], seed: int, scale: float = 1.0) -> float:
-    """max |E[h_i h_j] - delta_ij| for i, j <= 12, 40 nodes."""
+    """Return max |E[h_i h_j] - delta_ij| for i, j <= 12, with 40 nodes."""
     x, w = gauss(40)
     h = np.array([scale**i * orthonormal(i, x) for i in range(13)])
     return float(np.abs((h * w) @ h.T - np.eye(13)).max())
 
 
 def derivative(lab: Any, point: Mapping[str, Any], seed: int, off: int = 0) -> float:
-    """He_i' - i He_{i-1}, exact integer polynomials by the recurrence; the number of coefficients that differ."""
+    """Return the number of coefficients in which He_i' and i He_{i-1} differ.
+
+    The polynomials have exact integer coefficients, from the recurrence.
+    """
     he: list[list[int]] = [[1], [0, 1]]
     for n in range(1, 12):
         lower = [-n * c for c in he[n - 1]] + [0, 0]
@@ -48,7 +54,7 @@ def derivative(lab: Any, point: Mapping[str, Any], seed: int, off: int = 0) -> f
 
 
 def correlated(degree: int, f: Any, r: float, count: int = 24) -> float:
-    """E[He_degree(z) f(z')] for standard normal z, z' of correlation r."""
+    """Return E[He_degree(z) f(z')] for standard normal z, z' of correlation r."""
     x, w = gauss(count)
     z, other = np.meshgrid(x, x, indexing="ij")
     weight = np.outer(w, w)
@@ -57,7 +63,7 @@ def correlated(degree: int, f: Any, r: float, count: int = 24) -> float:
 
 
 def stein(lab: Any, point: Mapping[str, Any], seed: int, power: int = 1) -> float:
-    """Relative violation of E[He_i(z) f(z')] = r E[He_{i-1}(z) f'(z')], random polynomials f of degree 7."""
+    """Return the relative violation of E[He_i(z) f(z')] = r E[He_{i-1}(z) f'(z')], for a random f of degree 7."""
     rng, worst = rng_of(lab, seed), 0.0
     f = np.polynomial.Polynomial(rng.normal(size=8))
     for i in range(1, 7):
@@ -68,7 +74,7 @@ def stein(lab: Any, point: Mapping[str, Any], seed: int, power: int = 1) -> floa
 
 
 def pairing(lab: Any, point: Mapping[str, Any], seed: int, power: int = 0) -> float:
-    """Relative violation of E[He_i(z) He_j(z')] = delta_ij i! r^i."""
+    """Return the relative violation of E[He_i(z) He_j(z')] = delta_ij i! r^i."""
     rng, worst = rng_of(lab, seed), 0.0
     for i in range(7):
         for j in range(7):
@@ -80,7 +86,7 @@ def pairing(lab: Any, point: Mapping[str, Any], seed: int, power: int = 0) -> fl
 
 
 def expansion(lab: Any, point: Mapping[str, Any], seed: int, scale: float = 1.0) -> float:
-    """The largest coefficient of f - sum <f, He_i> He_i / i! for a random polynomial of degree 8."""
+    """Return the largest coefficient of f - sum <f, He_i> He_i / i! for a random polynomial of degree 8."""
     from numpy.polynomial import hermite_e
 
     f = rng_of(lab, seed).normal(size=9)
@@ -92,7 +98,10 @@ def expansion(lab: Any, point: Mapping[str, Any], seed: int, scale: float = 1.0)
 
 
 def shift_rules(lab: Any, point: Mapping[str, Any], seed: int, off: int = 1) -> dict[str, float]:
-    """Closed forms against quadrature, and d alpha_i/dt = sqrt(i+1) alpha_{i+1} by central differences."""
+    """Return the largest violations of two properties of shifted coefficients.
+
+    The closed forms are compared with quadrature, and d alpha_i/dt = sqrt(i+1) alpha_{i+1} with central differences.
+    """
     name, series = point["activation"], (0.1, 0.3, -0.4, 0.7, 0.5)
     worst = {"quadrature": 0.0, "rule": 0.0}
     for t in np.linspace(-2.5, 2.5, 9):
@@ -119,7 +128,10 @@ def shift_rules(lab: Any, point: Mapping[str, Any], seed: int, off: int = 1) -> 
 
 
 def tilde(lab: Any, point: Mapping[str, Any], seed: int, order: int | None = None) -> float:
-    """The paper's shifted coefficient in one of its forms, minus alpha_i(s + b), for ReLU; the largest for i = 2..6."""
+    """Return the largest |shifted coefficient of the paper - alpha_i(s + b)| for ReLU, i = 2..6.
+
+    `form` selects one of the forms in which the paper gives this coefficient.
+    """
     worst, form = 0.0, point["form"]
     for s, b in ((0.4, -0.3), (0.2, 0.5), (-0.35, -0.8)):
         for i in range(2, 7):
@@ -142,7 +154,7 @@ def tilde(lab: Any, point: Mapping[str, Any], seed: int, order: int | None = Non
 
 
 def bounded_coefficients(lab: Any, point: Mapping[str, Any], seed: int, power: float = 0.5) -> float:
-    """max over t of i^power |alpha_i(t)| for ReLU."""
+    """Return max over t of i^power |alpha_i(t)| for ReLU."""
     return float(point["i"] ** power * np.abs(coefficient("relu", point["i"], np.linspace(-12, 12, 20001))).max())
 
 

@@ -1,4 +1,4 @@
-"""Shifted coefficients at the start and along the flow, and what overlaps of means with tasks do."""
+"""Claims on shifted coefficients, at the start and along the flow, and on overlaps of means with tasks."""
 
 import functools
 import math
@@ -17,7 +17,7 @@ from derivations.scaling import Form
 
 
 def spread(lab: Any, point: Mapping[str, Any], seed: int, k: int = 4) -> float:
-    """The mean of |alpha_k(rho nu_1 + b) - alpha_k(rho nu_2 + b)| over random neurons, ReLU."""
+    """Return the mean of |alpha_k(rho nu_1 + b) - alpha_k(rho nu_2 + b)| over random neurons, ReLU."""
     rng, rho, d = rng_of(lab, seed), 2.0, point["d"]
     nu = rng.normal(size=(40_000, 2)) / math.sqrt(d)
     alpha = coefficient("relu", k, rho * nu + point["b"])
@@ -25,13 +25,16 @@ def spread(lab: Any, point: Mapping[str, Any], seed: int, k: int = 4) -> float:
 
 
 def spread_constant(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -> float:
-    """The same over (2/sqrt pi) sqrt(k+1) |alpha_{k+1}(b)| rho d^{-1/2}."""
+    """Return `spread` over (2/sqrt pi) sqrt(k+1) |alpha_{k+1}(b)| rho d^{-1/2}."""
     leading = 2 / math.sqrt(math.pi) * math.sqrt(5) * abs(float(coefficient("relu", 5, point["b"]))) * 2.0
     return spread(lab, point, seed) / (factor * leading / math.sqrt(point["d"]))
 
 
 def drift_of_coefficient(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The median over neurons of max_c |alpha_k(t) - alpha_k(0)| sqrt(d) when the first local task is at d^{-A}."""
+    """Return the median over neurons of max_c |alpha_k(t) - alpha_k(0)| sqrt(d).
+
+    t is the time at which the first local task has the overlap d^{-A}.
+    """
     d, k = point["d"], 4
     level = d ** (-point["A"])
     moved = []
@@ -43,10 +46,10 @@ def drift_of_coefficient(lab: Any, point: Mapping[str, Any], seed: int) -> float
 
 
 def sign_changes(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of neurons whose coefficient of a task it learns changes sign during the whole run.
+    """Return the share of learnt tasks of neurons whose coefficient changes sign during the whole run.
 
-    `of` "others" counts the coefficients of the tasks that a neuron does not learn, where rho = sqrt(d)/2: its means
-    then lie beyond a zero of the coefficient, and learning draws them in (control).
+    With `of` "others" the tasks that a neuron does not learn count, at rho = sqrt(d)/2. The means of the neuron are
+    then beyond a zero of the coefficient, and learning pulls them back (control).
     """
     rho = 0.5 * math.sqrt(point["d"]) if point.get("of") == "others" else 1.0
     request = dict(C=2, k_star=4, d=point["d"], neurons=150, rho=rho, bias=(-0.5,), seed=seed)
@@ -58,7 +61,10 @@ def sign_changes(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def loss_of_neurons(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The recovered share with orthonormal means minus that with random overlaps v . w* of order d^{-1/2}, C = 1."""
+    """Return the share of recovered neurons with orthonormal means minus the share with random overlaps.
+
+    The overlaps v . w* are of order d^{-1/2}, C = 1.
+    """
     shares = []
     for orthogonal in (True, False):
         reached = []

@@ -1,4 +1,4 @@
-"""The exact flow: drift against the model, invariances, and the closed forms of its reductions."""
+"""Claims on the exact flow: drift compared with the model, invariances, and closed forms of its reductions."""
 
 import dataclasses
 import functools
@@ -23,12 +23,15 @@ EXAMPLE: dict[str, Any] = dict(
 
 
 def slopes(lab: Any, start: Initial, tier: str = "exact") -> np.ndarray:
-    """dm/dt (N, 2C + 1)."""
+    """Return dm/dt (N, 2C + 1)."""
     return join(lab.functions(start, tier).flow(start.state))
 
 
 def example(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -> float:
-    """|drift - exact quadrature| of (kappa, nu) at C = 1, kappa = .6, nu = .8, polynomial activation of degree 6."""
+    """Return |drift - exact quadrature| of (kappa, nu) in an example.
+
+    The example has C = 1, kappa = .6, nu = .8, and a polynomial activation of degree 6.
+    """
     start = lab.initial(initial=neuron([0.6], nu=[0.8]), **EXAMPLE)
     # w = .6 w* + .8 v lies in the plane of the frame: the mean gradient is a two-dimensional integral.
     x, q = np.polynomial.hermite_e.hermegauss(16)
@@ -44,7 +47,7 @@ def example(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) 
 
 
 def mixed_start(rng: np.random.Generator, activation: str) -> Initial:
-    """Four neurons and a frame of three clusters that is not orthonormal, in twelve dimensions."""
+    """Return four neurons and a frame of three clusters that is not orthonormal, in twelve dimensions."""
     C, d = 3, 12
     frame = np.linalg.qr(rng.normal(size=(d, 2 * C + 1)))[0].T + 0.2 * rng.normal(size=(2 * C + 1, d))
     frame /= np.linalg.norm(frame, axis=1, keepdims=True)
@@ -59,7 +62,7 @@ def mixed_start(rng: np.random.Generator, activation: str) -> Initial:
 
 
 def drift_score(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -> Score:
-    """The flow against the model's mean gradient (28 components), 4 neurons, M = J = 2."""
+    """Compare the flow with the mean gradient of the model (28 components), 4 neurons, M = J = 2."""
     start = mixed_start(rng_of(lab, seed), point["activation"])
     mean, error = lab.drift(start, 16_000_000 if lab.effort == "quick" else 40_000_000, seed=seed)
     flow = factor * slopes(lab, start, point["tier"])
@@ -67,7 +70,10 @@ def drift_score(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1
 
 
 def ratio_law(lab: Any, point: Mapping[str, Any], seed: int, shift: float = 0.0) -> float:
-    """d/dt log|m_a/m_b| - (g_a/m_a - g_b/m_b): the projection cancels; kappa_1 against xi and nu_1."""
+    """Return the largest violation of d/dt log|m_a/m_b| = g_a/m_a - g_b/m_b, in which the projection cancels.
+
+    The pairs are kappa_1 with xi, and kappa_1 with nu_1.
+    """
     start = lab.initial(C=2, k_star=4, d=40, neurons=8, rho=1.5, seed=seed)
     m, at_m = join(start.state), slopes(lab, start)
     # The paper's drift has another projection but the same gradient, and so the same ratios.
@@ -83,7 +89,10 @@ def ratio_law(lab: Any, point: Mapping[str, Any], seed: int, shift: float = 0.0)
 
 
 def ball(lab: Any, point: Mapping[str, Any], seed: int, rate: float = 2.0) -> dict[str, float]:
-    """d log q/dt + 2 R along the flow (q the squared length outside the frame), and how far neurons leave the ball."""
+    """Return the violation of d log q/dt = -2 R along the flow, and the largest distance of a neuron outside the ball.
+
+    q is the squared length outside the frame.
+    """
     start = lab.initial(C=2, k_star=3, d=30, neurons=6, rho=1.0, seed=seed)
     m, dm = join(start.state), slopes(lab, start)
     q = 1 - (m * m).sum(1)
@@ -99,21 +108,21 @@ def ball(lab: Any, point: Mapping[str, Any], seed: int, rate: float = 2.0) -> di
 
 
 def ascent(lab: Any, point: Mapping[str, Any], seed: int, tier: str = "exact") -> float:
-    """The largest rise of the loss -U between two saved times, relative to its range."""
+    """Return the largest rise of the loss -U between two saved times, relative to its range."""
     run = lab.integrate(C=2, k_star=3, d=30, neurons=20, rho=2.0, seed=seed, until=3000.0, save_points=200, tier=tier)
     loss = run["loss"] * (1 if tier == "exact" else -1)
     return float(np.diff(loss).max() / np.ptp(loss))
 
 
 def passage(q: float, k: int) -> float:
-    """The integral of 1 / (q^{k-1} (1 - q^2))."""
+    """Antiderivative of 1 / (q^{k-1} (1 - q^2))."""
     if k % 2 == 0:
         return math.log(q / math.sqrt(1 - q * q)) - sum(q**-j / j for j in range(2, k - 1, 2))
     return math.atanh(q) - sum(q**-j / j for j in range(1, k - 1, 2))
 
 
 def passage_time(lab: Any, point: Mapping[str, Any], seed: int, off: float = 0.0) -> float:
-    """Relative error of the hitting time of .9 from .05, one task alone, against its closed form."""
+    """Return the relative error of the hitting time of .9 from .05, with one task alone, against its closed form."""
     k = point["k"]
     request = dict(C=1, k_star=k, activation="polynomial", sigma=(0.0,) * k + (1.0,), rho=0.0, s=(0.0,), d=400)
     run = lab.integrate(threshold=0.9, initial=neuron([0.05]), until=1e6, save_points=2, rtol=1e-9, **request)
@@ -122,7 +131,7 @@ def passage_time(lab: Any, point: Mapping[str, Any], seed: int, off: float = 0.0
 
 
 def hidden_energy(lab: Any, point: Mapping[str, Any], seed: int, tier: str = "R3") -> float:
-    """Relative change of xi^2/k - dn^2/2 along R3 and its distance from the exact flow's while overlaps are small."""
+    """Return the relative change of xi^2/k - dn^2/2 along R3 or along the exact flow at small overlaps."""
     rng = rng_of(lab, seed)
     xi, nu = 1e-4 * np.abs(rng.normal(size=3)), 1e-4 * rng.normal(size=(3, 2))
     arrays = {"kappa": np.zeros((3, 2)), "xi": xi, "nu": nu, "a": np.ones(3), "b": np.full(3, -0.5)}
@@ -135,7 +144,7 @@ def hidden_energy(lab: Any, point: Mapping[str, Any], seed: int, tier: str = "R3
 
 
 def cogrowth(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -> float:
-    """(nu - nu_0) over rho sqrt(k+1) alpha_{k+1} / (2 k alpha_k) (kappa^2 - kappa_0^2), minus one."""
+    """Return (nu - nu_0) over rho sqrt(k+1) alpha_{k+1} / (2 k alpha_k) (kappa^2 - kappa_0^2), minus one."""
     k, b, rho, level = 4, -0.5, 1.0, point["kappa"]
     start = {**neuron([level / 30], a=-1.0, b=b)}
     request = dict(C=1, k_star=k, rho=rho, s=(0.0,), d=10**6, initial=start)

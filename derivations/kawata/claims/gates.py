@@ -1,4 +1,4 @@
-"""Phase II: the gate gradient, its scalings, routing probabilities, and how many samples it needs."""
+"""Claims on Phase II: gate gradient, its scalings, routing probabilities, and the required number of samples."""
 
 import dataclasses
 import functools
@@ -24,8 +24,10 @@ def trained(
     rng: np.random.Generator, *, M: int = 4, J: int = 2, C: int = 2, kappa: float = 0.6, rho: float = 4.0, d: int = 60,
     k: int = 3, tilt: float = 0.0, small: float = 0.05, copies: int = 1,
 ) -> Initial:  # fmt: skip
-    """Experts after Phase I: expert m has one neuron at `kappa` of task m mod C (the first C * copies), the rest
-    small.
+    """Return experts after Phase I.
+
+    Each of the first C * copies experts m has one neuron with the overlap `kappa` with task m mod C. All other overlaps
+    are small.
     """
     N = M * J
     state = {
@@ -47,13 +49,13 @@ def trained(
 
 
 def vectors(start: Initial) -> tuple[np.ndarray, np.ndarray]:
-    """(theta overlaps with the frame, gates' Gram matrix) of the population step."""
+    """Return the overlaps of theta with the frame, and the Gram matrix of the gates, after the population step."""
     found = gate.gate_vectors(start, full_gram(start.state, start.constants), np.random.default_rng(0))
     return found["theta"], found["gate_gram"]
 
 
 def gradient_score(lab: Any, point: Mapping[str, Any], seed: int, share: float = 1.0) -> Score:
-    """V_m = E[y f_m x] against samples of the model, along frame and neurons."""
+    """Compare V_m = E[y f_m x] with samples of the model, along frame and neurons."""
     rng = rng_of(lab, seed)
     start = trained(rng, small=0.2, tilt=0.2)
     p, c = start.parameters, start.constants
@@ -78,8 +80,10 @@ def gradient_score(lab: Any, point: Mapping[str, Any], seed: int, share: float =
 
 
 def signs(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """0 if every professional's own gate overlap is positive and every other overlap of an expert without one
-    negative, 1 otherwise.
+    """Return 0 if the gate overlaps have the predicted signs, else 1.
+
+    The overlap of every professional with its own cluster is positive. Its overlaps with other clusters, and the
+    overlaps of all other experts, are negative.
     """
     start = trained(rng_of(lab, seed), M=point["M"], small=0.02, copies=1, tilt=point.get("tilt", 0.0))
     C = start.parameters.C
@@ -90,7 +94,10 @@ def signs(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def gate_overlap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """|iota| of an expert that is not a professional (or of the professional), one professional per cluster."""
+    """Return the overlap iota of a professional with its own cluster, with one professional per cluster.
+
+    With `who` "other", return |iota| of an expert that is not a professional.
+    """
     request = {name: point[name] for name in ("M", "J", "rho", "kappa", "k", "C") if name in point}
     start = trained(rng_of(lab, seed), small=0.0, **request)
     C = start.parameters.C
@@ -99,7 +106,7 @@ def gate_overlap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def sampled_noise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The root mean square of v_c . (theta from n samples - theta of the population), 40 repetitions."""
+    """Return the rms of v_c . (theta from n samples - theta of the population), over 40 repetitions."""
     rng = rng_of(lab, seed)
     start = trained(rng)
     gram = full_gram(start.state, start.constants)
@@ -111,7 +118,7 @@ def sampled_noise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def routed(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -> Score:
-    """The shares of samples from the model's means that a gate routes, against Phi(rho iota/|theta|)."""
+    """Compare the shares of samples, from the means of the model, that a gate routes with Phi(rho iota/|theta|)."""
     rng = rng_of(lab, seed)
     start = trained(rng, rho=point["rho"], small=0.1)
     theta, gates = vectors(start)
@@ -125,7 +132,10 @@ def routed(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -
 
 
 def ideal(lab: Any, point: Mapping[str, Any], seed: int, power: float = 0.5) -> float:
-    """Routing of ideal gates theta_m = v_{c(m)} - mean: against Phi(-rho/sqrt(C(C-1))) and Phi(rho sqrt(1-1/C))."""
+    """Return the largest deviation of the routing of ideal gates theta_m = v_{c(m)} - mean from its closed form.
+
+    It is Phi(-rho/sqrt(C(C-1))) for other clusters and Phi(rho sqrt(1-1/C)) for the own cluster.
+    """
     from scipy.special import ndtr
 
     C, rho = point["C"], point["rho"]
@@ -138,11 +148,12 @@ def ideal(lab: Any, point: Mapping[str, Any], seed: int, power: float = 0.5) -> 
 
 
 def batch_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The batch at which P(theta . x >= 0) on the own cluster, mean over professionals, is half way from 1/2 to that of
-    the population's gate, by the length of a sampled gate, which holds the noise of all d dimensions.
+    """Return the batch at which sampled gates route their own cluster half as well as the gates of the population.
 
-    The noise of the overlap iota does not know d; the population's is taken.  Interpolated in log n, eight batches;
-    no batch is drawn beyond the first that is more than half way.
+    P(theta . x >= 0) on the own cluster, averaged over professionals, is then half way from 1/2 to its value for the
+    population. The length of a sampled gate contains the noise of all d dimensions. The noise of the overlap iota does
+    not depend on d, so the overlap of the population is used. The batch is interpolated in log n, with eight batches
+    for each size. The largest batch is the first one that is more than half way.
     """
     rng = rng_of(lab, seed)
     start = trained(rng, small=0.02, d=point["d"])
@@ -159,7 +170,10 @@ def batch_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def noise_of_score(lab: Any, point: Mapping[str, Any], seed: int, power: float = 0.0) -> Score:
-    """P(theta . x >= 0 | own cluster) in d dimensions against Phi(rho), theta = v, |z| ~ sqrt(d) >> rho."""
+    """Compare P(theta . x >= 0 | own cluster) in d dimensions with Phi(rho).
+
+    Here theta = v and |z| ~ sqrt(d) >> rho.
+    """
     from scipy.special import ndtr
 
     rng, d, rho, n = rng_of(lab, seed), point["d"], 1.0, 40_000
@@ -171,8 +185,9 @@ def noise_of_score(lab: Any, point: Mapping[str, Any], seed: int, power: float =
 
 
 def misrouted(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of (expert, sample) decisions that are wrong, |M_1| = 1, |M_2| = 5: fixed top-k, or adaptive (k =
-    0).
+    """Return the share of wrong decisions (expert, sample), with |M_1| = 1 and |M_2| = 5.
+
+    The routing is fixed top-k, or adaptive for k = 0.
     """
     rng, C, M, rho = rng_of(lab, seed), 2, 6, 8.0
     own = np.array([0, 1, 1, 1, 1, 1])
@@ -188,7 +203,10 @@ def misrouted(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def separation(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """iota_11 - iota_12 of the first professional at v_1 . v_2 = t, over its value at t = 0 times (1 - t)."""
+    """Return the relative deviation of the separation of the first professional from its law at v_1 . v_2 = t.
+
+    The separation is iota_11 - iota_12, and the law is its value at t = 0 times (1 - t).
+    """
 
     def margin(t: float) -> float:
         theta = vectors(trained(rng_of(lab, seed), small=0.0, tilt=t))[0]

@@ -1,4 +1,4 @@
-"""Random initial neurons: professionals, coverage, dominance, the sets of Phase III, and a common stopping time."""
+"""Claims on random initial neurons: professionals, coverage, dominance, sets of Phase III, common stopping time."""
 
 import functools
 import math
@@ -16,7 +16,10 @@ from derivations.laws.tools import EXCEPTIONS
 
 
 def covered(lab: Any, point: Mapping[str, Any], seed: int, shift: int = 0) -> Score:
-    """P(every cluster has a professional) over 200000 draws, against sum_q (-1)^q binom(C, q) (1 - q/C)^M."""
+    """Compare P(every cluster has a professional) over 200000 draws with its closed form.
+
+    The closed form is sum_q (-1)^q binom(C, q) (1 - q/C)^M.
+    """
     M, C, J = point["M"], point["C"], 4
     best = rng_of(lab, seed).normal(size=(200_000, M, J * C)).argmax(axis=2) % C
     found = np.all(np.stack([(best == c).any(axis=1) for c in range(C)]), axis=0).mean()
@@ -25,8 +28,10 @@ def covered(lab: Any, point: Mapping[str, Any], seed: int, shift: int = 0) -> Sc
 
 
 def dominance(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """P(the winner of the signed argmax dominates every other overlap in size), or (`form` "growth") the share of
-    experts whose winner among growing overlaps is the first to recover along the flow.
+    """Return the probability that the winner of the signed argmax dominates every other overlap in size.
+
+    With `form` "growth", return the share of experts whose winner among growing overlaps is the first to recover along
+    the flow.
     """
     if point["form"] == "growth":
         return 1 - overtaken(lab, point, seed)
@@ -35,9 +40,9 @@ def dominance(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def overtaken(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of 200 experts (J = 8, C = 2, k = 4) whose named winner is not the first to recover along the flow.
+    """Return the share of 200 experts (J = 8, C = 2, k = 4) whose named winner is not the first to recover.
 
-    It is named by the largest |kappa| among overlaps that grow, alpha_k beta > 0, whatever the biases.
+    The named winner has the largest |kappa| among overlaps that grow, alpha_k beta > 0, for any biases.
     """
     M, J, d = 200, 8, 10**8
     bias = (-1.5, -0.2) if point.get("biases") == "random" else (-0.5,)
@@ -52,7 +57,10 @@ def overtaken(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def large_winner(lab: Any, point: Mapping[str, Any], seed: int) -> float | Score:
-    """P(the largest of J C overlaps is at least 2/sqrt d), alone or against 1 - .97725^{JC}."""
+    """Return the probability that the largest of J C overlaps is at least 2/sqrt d.
+
+    With `score`, compare it with 1 - .97725^{JC}.
+    """
     K = rng_of(lab, seed).normal(size=(200_000, point["JC"]))
     found = float((K.max(axis=1) >= 2).mean())
     if not point.get("score"):
@@ -62,7 +70,10 @@ def large_winner(lab: Any, point: Mapping[str, Any], seed: int) -> float | Score
 
 
 def margins(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of experts (J C = 16, k = 4) whose largest overlap is the fastest to grow at the start, by a margin."""
+    """Return the share of experts whose largest overlap is also the fastest to grow at the start, by a margin.
+
+    J C = 16, k = 4.
+    """
     rng = rng_of(lab, seed)
     K = rng.normal(size=(20_000, 16)) ** 2
     b = rng.uniform(-1.5, 1.5, K.shape)
@@ -73,9 +84,9 @@ def margins(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def common_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """P(the winners of all experts recover before any expert's runner-up), J = C = 2, equal coefficients.
+    """Return the probability that the winners of all experts recover before the runner-up of any expert.
 
-    With `event` that of one draw, 0 or 1.
+    J = C = 2, equal coefficients. With `event`, return 1 if this happens in one draw, else 0.
     """
     draws = 1 if point.get("event") else 40_000
     K = np.sort(np.abs(rng_of(lab, seed).normal(size=(draws, point["M"], 4))), axis=2)
@@ -83,7 +94,7 @@ def common_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def redrawn(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """P(kappa > d^{-1/2}, |xi| < kappa) for a fresh neuron, with the sign condition where asked."""
+    """Return P(kappa > d^{-1/2}, |xi| < kappa) for a fresh neuron, with the sign condition if `sign`."""
     rng = rng_of(lab, seed)
     kappa, xi, sign = rng.normal(size=40_000), rng.normal(size=40_000), rng.random(40_000) < 0.5
     inside = (kappa > 1) & (np.abs(xi) < kappa)
@@ -91,7 +102,10 @@ def redrawn(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def marginal(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -> float:
-    """Kolmogorov distance of the drawn kappa from the law of a coordinate of a uniform unit vector, times sqrt(n)."""
+    """Return the Kolmogorov distance, times sqrt(n), of the drawn kappa from its distribution.
+
+    The distribution is that of a coordinate of a uniform unit vector.
+    """
     from scipy.stats import beta
 
     start = lab.initial(C=2, d=point["d"], neurons=16_000, seed=seed)

@@ -1,4 +1,4 @@
-"""Theorem 4.6 by online SGD: Phases I and III sample by sample, and the gate between them from a batch."""
+"""Claims on Theorem 4.6 by online SGD: Phases I and III sample by sample, and the gate between them from a batch."""
 
 import dataclasses
 import itertools
@@ -39,7 +39,10 @@ draws have it, with ten neurons an expert has it mostly."""
 def follow(
     lab: Any, arrays: Mapping[str, np.ndarray], seeds: Iterator[int], most: float, **request: Any
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """(samples so far, neurons) along online SGD from `arrays`, up to `most` d^2 samples; eight d^2 at a time."""
+    """Yield (number of samples so far, neurons) along online SGD from `arrays`, up to `most` d^2 samples.
+
+    A run has eight d^2 samples; the next run continues it.
+    """
     piece, taken, step = 8 * request["d"] ** 2, 0, request["step_size"]
     now = dict(arrays)
     while taken < most * request["d"] ** 2:
@@ -52,7 +55,10 @@ def follow(
 
 
 def placed(run: Any, k: int, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The neurons at saved time k, with the directions into which SGD has turned them, among each other and gates."""
+    """Return the neurons at saved time k.
+
+    They include the directions into which SGD has turned the neurons, relative to each other and to the gates.
+    """
     found = {**arrays, **{name: run[name][0, k] for name in ("kappa", "xi", "nu")}}
     frame, m = arrays["gram"], join(found)
     found["directions"] = directions_of(run["overlap"][0, k], m, frame)
@@ -64,9 +70,10 @@ def placed(run: Any, k: int, arrays: Mapping[str, np.ndarray]) -> dict[str, np.n
 
 
 def good_start(lab: Any, seed: int, **request: Any) -> Any:
-    """The first draw whose experts are professionals of one cluster each: Remark C.5 puts such starts before the proof.
+    """Return the first draw in which the experts are professionals of one cluster each.
 
-    Their overlaps, in the direction in which they grow, lead by `LEAD` (Definition C.1 with the sign of errata-7).
+    Remark C.5 assumes such starts. The overlap of a professional, in the direction in which it grows, leads by `LEAD`
+    (Definition C.1 with the sign of errata-7).
     """
     p = lab.initial(**request).parameters
     for attempt in itertools.count(seed, 1000):
@@ -82,9 +89,10 @@ def leads(first: np.ndarray, second: np.ndarray) -> bool:
 
 
 def weak(lab: Any, d: int, seed: int) -> tuple[float, Any]:
-    """The samples of Phase I until each expert has recovered a task, each another; the neurons then.
+    """Return the number of samples of Phase I, and the neurons at its end.
 
-    Infinite where 400 d^2 do not do.
+    Phase I ends when every expert has recovered a task and every task is recovered. The number is infinite if 400 d^2
+    samples are not enough.
     """
     request = {**TASKS, "M": EXPERTS, "J": 1, "d": d}
     start = good_start(lab, seed, **request)
@@ -99,10 +107,11 @@ def weak(lab: Any, d: int, seed: int) -> tuple[float, Any]:
 
 
 def strong(lab: Any, d: int, seed: int, trained: Any) -> float:
-    """The samples of Phase III until for every cluster an expert has recovered its task and the global one.
+    """Return the number of samples of Phase III until, for every cluster, an expert has recovered two tasks.
 
-    The expert is the one that is most often active on the cluster alone.  Behind fixed gates neurons do not feel each
-    other: those of one expert alone are followed, which is exact in law.  Infinite where 160 d^2 do not do.
+    The tasks are that of the cluster and the global one. The expert is the one whose activity on this cluster exceeds
+    its activity on the other clusters most. Neurons behind fixed gates do not interact. Therefore only the neurons of
+    one expert are simulated, which is exact in law. The number is infinite if 160 d^2 samples are not enough.
     """
     rng = rng_of(lab, seed)
     gate = phases.enter_gate(dataclasses.replace(trained[0], gate_samples=GATE * d), trained[1], rng)
@@ -122,10 +131,11 @@ def strong(lab: Any, d: int, seed: int, trained: Any) -> float:
 
 
 def retrained(lab: Any, after: Initial, expert: int, cluster: int, seed: int) -> dict[str, np.ndarray]:
-    """The first draw of fresh neurons of one expert behind its gate whose sets J_c and J_g are not empty.
+    """Return the first draw of fresh neurons of one expert behind its gate with nonempty sets J_c and J_g.
 
-    A neuron of J_c leads with kappa, one of J_g with xi, in the directions in which they grow (Definition C.18 with the
-    sign of errata-12): with many neurons every draw has both (Lemma C.17), with four some.
+    In a neuron of J_c kappa leads, in a neuron of J_g xi leads, in the directions in which they grow (Definition C.18
+    with the sign of errata-12). With many neurons every draw has both sets (Lemma C.17), with four neurons only some
+    draws.
     """
     found = {**after.state, **after.constants}
     found |= {"theta": found["theta"][[expert]], "gate_gram": found["gate_gram"][np.ix_([expert], [expert])]}
@@ -142,7 +152,7 @@ def retrained(lab: Any, after: Initial, expert: int, cluster: int, seed: int) ->
 
 
 def online_samples(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """Samples of Phase I, of Phase III, and of Phases I to III with the gate's batch.
+    """Return the numbers of samples of Phase I, of Phase III, and of Phases I to III with the batch of the gate.
 
     The same seed starts from the same neurons at every d, up to their scale d^{-1/2}.
     """
@@ -153,7 +163,7 @@ def online_samples(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, f
 
 
 def orders(exponent: float) -> All:
-    """Every phase's number of samples is of order d^exponent."""
+    """Return the law that the number of samples of every phase is of order d^exponent."""
     rivals = tuple(Form(name, exponent=e) for name, e in (("d", 1.0), ("d^{k/2}", 1.5), ("d^k", 3.0)) if e != exponent)
     laws = {
         name: Power(exponent, margin=0.25, rivals=rivals, reached=0.5, meaning=f"samples of {name}",

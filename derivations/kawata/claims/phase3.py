@@ -1,4 +1,4 @@
-"""Phase III: recovery behind the gate, the race of two tasks, strong recovery and what limits it."""
+"""Claims on Phase III: recovery behind the gate, race of two tasks, strong recovery and its limits."""
 
 import functools
 import math
@@ -18,7 +18,10 @@ PERFECT = {"stage": "phase3", "routing": "perfect"}
 
 
 def recovery_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The 15 % quantile of the hitting time of the local or the global task, one cluster per expert, k = 4."""
+    """Return the 15 % quantile of the hitting time of the local or the global task.
+
+    Every expert has one cluster, k = 4.
+    """
     request = dict(C=2, M=2, J=200, k_star=4, d=point["d"], bias=(-0.5,), seed=seed, **PERFECT)
     run = lab.integrate(until=1e4 * 200 * point["d"], **request, **LOOSE)
     times = run["T_xi"] if point["task"] == "global" else run["T_kappa"].min(axis=1)
@@ -26,8 +29,9 @@ def recovery_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def race_winner(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of neurons whose winner is not the one that alpha beta |kappa|^{k-2} against alpha s gamma
-    |xi|^{k-2} names.
+    """Return the share of neurons that recover another task than predicted.
+
+    The prediction compares alpha beta |kappa|^{k-2} with alpha s gamma |xi|^{k-2}.
     """
     beta, gamma = point["signs"]
     request = dict(C=1, M=1, link=hermite_link(4, 1, beta, gamma), s=(1.0,), d=10**4, rho=point["rho"], bias=(-0.5,))
@@ -44,7 +48,10 @@ def race_winner(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def growth_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The time of one task from .2 to .8, perfect routing, small other overlaps d^{-1/2}."""
+    """Return the time in which one task grows from .2 to .8.
+
+    Routing is perfect, and the other overlaps are d^{-1/2}.
+    """
     d = point["d"]
     alpha = float(coefficient("relu", 4, -0.5))
     arrays = neuron([0.2, d**-0.5], xi=d**-0.5, nu=d**-0.5, a=math.copysign(1, alpha), b=-0.5)
@@ -53,8 +60,9 @@ def growth_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def late_rate(lab: Any, point: Mapping[str, Any], seed: int, slope: float = 1.0) -> float:
-    """T(1 - kappa = eps) - T(1 - kappa = 10 eps) over log(10)/(2 c), one task alone without means: log(1/eps), not
-    1/eps.
+    """Return T(1 - kappa = eps) - T(1 - kappa = 10 eps) over log(10)/(2 c), for one task alone without means.
+
+    A time of order log(1/eps), and not 1/eps, gives 1.
     """
     k, eps = 4, point["eps"]
     request = dict(C=1, k_star=k, activation="polynomial", sigma=(0.0,) * k + (1.0,), rho=0.0, s=(0.0,), d=400,
@@ -64,7 +72,7 @@ def late_rate(lab: Any, point: Mapping[str, Any], seed: int, slope: float = 1.0)
 
 
 def limit(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """1 - kappa at the end of the flow of one neuron, C = 1, k = 3, ReLU with bias -1/2."""
+    """Return 1 - kappa at the end of the flow of one neuron, C = 1, k = 3, ReLU with bias -1/2."""
     arrays = neuron([0.3], b=-0.5)
     run = lab.integrate(initial=arrays, C=1, k_star=3, rho=point["rho"], s=(0.0,), d=400, tier=point["tier"],
                         until=1e5, save_points=2)  # fmt: skip
@@ -72,7 +80,7 @@ def limit(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def limit_error(lab: Any, point: Mapping[str, Any], seed: int, shift: float = 0.0) -> float:
-    """The end of the flow minus the maximum of alpha_3(rho nu) kappa^3 on the circle."""
+    """Return `limit` minus the prediction from the maximum of alpha_3(rho nu) kappa^3 on the circle."""
     rho = point["rho"]
     angle = np.linspace(-1.5, 1.5, 400_001)
     best = angle[np.argmax(coefficient("relu", 3, rho * np.sin(angle) - 0.5 + shift) * np.cos(angle) ** 3)]
@@ -80,8 +88,9 @@ def limit_error(lab: Any, point: Mapping[str, Any], seed: int, shift: float = 0.
 
 
 def global_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of neurons that find the global task in time 300 d: vanilla, or behind perfect routing; one teacher,
-    beta = (1, -1), s = (1, -1).
+    """Return the share of neurons that find the global task in time 300 d.
+
+    The network is vanilla, or behind perfect routing (time 300 J d); there is one teacher, beta = (1, -1), s = (1, -1).
     """
     d, link = point["d"], hermite_link(4, 2, (1, -1))
     if point["network"] == "vanilla":
@@ -92,9 +101,9 @@ def global_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def shift_behind_gate(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The median over neurons of |alpha_k(rho nu + b) - alpha_k(b)| of their own cluster before recovery.
+    """Return the median over neurons of |alpha_k(rho nu + b) - alpha_k(b)| of the own cluster before recovery.
 
-    In the time .3 J d; perfect routing, rho = 1, k = 4.
+    The time is .3 J d; routing is perfect, rho = 1, k = 4.
     """
     d, J = point["d"], 200
     request = dict(C=2, M=2, J=J, k_star=4, d=d, seed=seed, bias=(-0.8,), **PERFECT)

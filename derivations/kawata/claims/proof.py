@@ -1,4 +1,4 @@
-"""The lemmas behind Theorem 4.3: what learners do, what the others do meanwhile, and what blocks the global task."""
+"""Claims on the lemmas of Theorem 4.3: motion of learnt tasks, of other tasks, and of the blocked global task."""
 
 import dataclasses
 import functools
@@ -19,7 +19,10 @@ K = 4
 
 
 def small_states(lab: Any, seed: int, N: int = 400, beta: tuple[float, float] = (1.0, -1.0)) -> Any:
-    """Neurons of alpha_k > 0 with overlaps of size up to d^{-1/2+1/(2k)}, d = 1e8; task 1 is learned, task 2 is not."""
+    """Return neurons of alpha_k > 0 with overlaps of size up to d^{-1/2+1/(2k)}, d = 1e8.
+
+    By default task 1 is learned and task 2 is not.
+    """
     d, rng = 10**8, rng_of(lab, seed)
     start = learners(lab, seed, C=2, k_star=K, d=d, link=hermite_link(K, 2, beta), bias=(-0.5,), neurons=N, rho=1.0)
     top = d ** (-0.5 + 1 / (2 * K))
@@ -32,7 +35,7 @@ def small_states(lab: Any, seed: int, N: int = 400, beta: tuple[float, float] = 
 
 
 def speeds(lab: Any, start: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(d|kappa|/dt, d|xi|/dt, alpha_k of each cluster)."""
+    """Return (d|kappa|/dt, d|xi|/dt, alpha_k of each cluster)."""
     m = slopes(lab, start)
     kappa, xi = np.sign(start.state["kappa"]) * m[:, :2], np.sign(start.state["xi"]) * m[:, 2]
     alpha = coefficient("relu", K, start.state["nu"] - 0.5) * start.constants["a"][:, None]
@@ -40,7 +43,7 @@ def speeds(lab: Any, start: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def losers(lab: Any, point: Mapping[str, Any], seed: int, flip: float = 1.0) -> float:
-    """max of [d|kappa_2|/dt + (K alpha/2) |kappa_2|^{k-1}] over K d^{-1/2} |xi|^k, task 2 with beta = -1."""
+    """Return max of [d|kappa_2|/dt + (K alpha/2) |kappa_2|^{k-1}] over K d^{-1/2} |xi|^k, task 2 with beta = -1."""
     start = small_states(lab, seed)
     kappa, _, alpha = speeds(lab, start)
     rate = K / 2 * alpha[:, 1]
@@ -49,7 +52,7 @@ def losers(lab: Any, point: Mapping[str, Any], seed: int, flip: float = 1.0) -> 
 
 
 def winners(lab: Any, point: Mapping[str, Any], seed: int, power: int = K - 2) -> float:
-    """min of sum_c d|kappa_c|/dt over C^{-power} K min(alpha) (sum_c |kappa_c|)^{k-1}, both tasks learned."""
+    """Return min of sum_c d|kappa_c|/dt over C^{-power} K min(alpha) (sum_c |kappa_c|)^{k-1}, both tasks learned."""
     start = small_states(lab, seed, beta=(1.0, 1.0))
     kappa, _, alpha = speeds(lab, start)
     bound = 2.0**-power * K / 2 * alpha.min(axis=1) * np.abs(start.state["kappa"]).sum(axis=1) ** (K - 1)
@@ -57,8 +60,9 @@ def winners(lab: Any, point: Mapping[str, Any], seed: int, power: int = K - 2) -
 
 
 def global_speed(lab: Any, point: Mapping[str, Any], seed: int, sign: float = 1.0) -> float:
-    """Relative distance of d|xi|/dt from K (Delta |xi|^{k-1} - |xi| sum_c beta_c alpha_c kappa_c^k), the means at
-    rest.
+    """Return the largest relative distance of d|xi|/dt from its formula, with the means at rest.
+
+    The formula is K (Delta |xi|^{k-1} - |xi| sum_c beta_c alpha_c kappa_c^k).
     """
     start = small_states(lab, seed)
     xi = np.sign(start.state["xi"]) * slopes(lab, start, "R1")[:, 2]
@@ -71,7 +75,10 @@ def global_speed(lab: Any, point: Mapping[str, Any], seed: int, sign: float = 1.
 
 
 def others(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The median of max(|xi|, |kappa_2|) when task 1 is at d^{-1/4-1/(8k)}, k = 6, beta = (1, -1): 2 is not learned."""
+    """Return the median of max(|xi|, |kappa_2|) when task 1 has the overlap d^{-1/4-1/(8k)}.
+
+    k = 6, beta = (1, -1): task 2 is not learned.
+    """
     d, k = point["d"], 6
     level = d ** -(0.25 + 1 / (8 * k)) if "level" not in point else d ** -point["level"]
     request = dict(d=d, k_star=k, neurons=40, link=hermite_link(k, 2, (1.0, -1.0)))
@@ -82,7 +89,7 @@ def others(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def blocked(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of neurons with d|xi|/dt <= 0 when the learned task is at d^{-1/4-1/(8k)}."""
+    """Return the share of neurons with d|xi|/dt <= 0 when the learned task has the overlap d^{-1/4-1/(8k)}."""
     d, k = point["d"], point["k"]
     level, good = d ** -(0.25 + 1 / (8 * k)), []
     if "level" in point:
@@ -95,7 +102,7 @@ def blocked(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def duration(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The time from kappa = d^{-1/2} to d^{-3/8}, k = 4."""
+    """Return the time from kappa = d^{-1/2} to d^{-3/8}, k = 4."""
     d = point["d"]
     alpha = float(coefficient("relu", K, -0.5))
     arrays = neuron([d**-0.5, 0.0], a=math.copysign(1, alpha), b=-0.5)
@@ -104,7 +111,10 @@ def duration(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def amplified(lab: Any, point: Mapping[str, Any], seed: int, exact: bool = True) -> float:
-    """Relative error of a loser's overlap when the winner is at .3, against (1 - lambda^{k-2} (...))^{-1/(k-2)}."""
+    """Return the relative error of the amplification formula for a loser when the winner has the overlap .3.
+
+    The formula is (1 - lambda^{k-2} (...))^{-1/(k-2)}.
+    """
     d, q, ratio = point["d"], 0.3, point["ratio"]
     alpha = float(coefficient("relu", K, -0.5))
     first = 1.5 * d**-0.5
@@ -122,8 +132,10 @@ LOW = {"quick": Grid(tuple({"d": d} for d in (1000, 5600, 31_600, 178_000, 1_000
 
 
 def single_feature(lab: Any, point: Mapping[str, Any], seed: int, width: int = 8) -> dict[str, float]:
-    """Of the share of experts with exactly one recovered (neuron, cluster) at T_1, against T_1 in units of the median
-    time of an expert's first: where it is largest, how large, and what is left of that of one unit at four.
+    """Return three numbers on the share of experts with exactly one recovered (neuron, cluster) at T_1.
+
+    The unit of T_1 is the median time of the first recovery of an expert. The numbers are the T_1 with the largest
+    share, this share, and the share at T_1 = 4 over the share at T_1 = 1.
     """
     M, d = point["M"], 10**6
     run = lab.integrate(

@@ -1,4 +1,4 @@
-"""Phase IV: approximation by the second layer, its sample size, and the four phases end to end."""
+"""Claims on Phase IV: approximation by the second layer, its sample size, and the four phases end to end."""
 
 import functools
 from collections.abc import Mapping
@@ -16,7 +16,10 @@ from derivations.laws import Bounded, Power, Typical
 
 
 def approximation(lab: Any, point: Mapping[str, Any], seed: int, both: bool = True) -> float:
-    """sup |f - fit| on [-2, 2] of h_4 by least squares in 2N ReLU features +-u + b, b equally spaced in [-4, 4]."""
+    """Return sup |f - fit| on [-2, 2] for f = h_4.
+
+    The fit is by least squares in 2N ReLU features +-u + b, with b equally spaced in [-4, 4].
+    """
     N = point["N"]
     u = np.linspace(-2, 2, 801)
     b = np.linspace(-4, 4, N)
@@ -30,7 +33,10 @@ def approximation(lab: Any, point: Mapping[str, Any], seed: int, both: bool = Tr
 def aligned(
     J: int, zeta: float, samples: int, rng: np.random.Generator, wrong: bool = False, tests: int = 20_000
 ) -> float:
-    """E|F - f*| of ridge on J neurons, half on the local and half on the global task, one cluster, C_b = 4."""
+    """Return E|F - f*| of ridge regression on J neurons, with one cluster and C_b = 4.
+
+    Half of the neurons are aligned with the local task and half with the global task.
+    """
     kappa, xi = np.zeros((J, 1)), np.zeros(J)
     kappa[::2, 0] = rng.choice([-1.0, 1.0], kappa[::2, 0].size)
     xi[1::2] = rng.choice([-1.0, 1.0], xi[1::2].size)
@@ -44,17 +50,17 @@ def aligned(
 
 
 def width_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The test error against the number of neurons, without noise."""
+    """Return the test error for the number of neurons of the point, without noise."""
     return aligned(point["J"], 0.0, 20_000, rng_of(lab, seed), wrong=point.get("wrong", False))
 
 
 def sample_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The test error against the number of training samples, with label noise."""
+    """Return the test error for the number of training samples of the point, with label noise."""
     return aligned(200, 1.0, point["T"], rng_of(lab, seed), tests=10_000)
 
 
 def kernel_ridge(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Squared test error of kernel ridge regression on h_3(w . x), n = d^2 / 4 samples, over E f^2."""
+    """Return the squared test error of kernel ridge regression on h_3(w . x) over E f^2, by default n = d^2 samples."""
     rng, d = rng_of(lab, seed), 24
     n = int(point.get("n", d * d))
     w = rng.normal(size=d)
@@ -79,17 +85,19 @@ EXPERTS, WIDTH_1, WIDTH_3 = 12, 8, 80
 
 
 def end_to_end(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The test error E(F - f*)^2 / E f*^2 after all phases by the population flow: four phases, or a vanilla network.
+    """Return the test error E(F - f*)^2 / E f*^2 after all phases by the population flow.
 
-    Half of E f*^2 is the global task: a network blind to it cannot come below 1/2.
+    The network has four phases, or is vanilla. Half of E f*^2 belongs to the global task, so a network that does not
+    learn this task has at least the error 1/2.
     """
     summary = four_phases(lab, seed, point["network"], point.get("until", 60.0))
     return summary["test_squared_error"] / summary["squared_error_of_zero"]
 
 
 def four_phases(lab: Any, seed: int, network: str, until: float = 60.0) -> Mapping[str, Any]:
-    """The summary of the last phase; the vanilla network has as many neurons and the time of Phase III, `until` d
-    times their number.
+    """Return the summary of the last phase.
+
+    The vanilla network has as many neurons, and trains for the time of Phase III: `until` d times their number.
     """
     d = END["d"]
     if network == "vanilla":

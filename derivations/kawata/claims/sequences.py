@@ -1,4 +1,4 @@
-"""Discrete comparison lemmas, exact enumerations and exponents of the proofs."""
+"""Claims on discrete comparison lemmas, exact enumerations and exponents of the proofs."""
 
 import functools
 import itertools
@@ -16,9 +16,10 @@ from derivations.laws import Bounded, Equals, Proven, Vanishes
 
 
 def bihari(lab: Any, point: Mapping[str, Any], seed: int, exponent: int = 0) -> float:
-    """max over t of (lower bound - A_t)/A_t and (A_t - upper bound)/A_t while A_s <= 1; A_{t+1} = A_t + B A_t^{k-1}.
+    """Return the largest relative violation of the lower and upper bound of A_t while A_s <= 1.
 
-    The printed pair takes the expression without (1+B) as the lower bound, the corrected one as the upper bound.
+    It is max over t of (lower bound - A_t)/A_t and (A_t - upper bound)/A_t, for A_{t+1} = A_t + B A_t^{k-1}. The
+    printed pair uses the expression without (1+B) as the lower bound, the corrected pair uses it as the upper bound.
     """
     rng = rng_of(lab, seed)
     k, B = int(rng.integers(3, 8)), float(rng.uniform(0.01, 0.3))
@@ -42,7 +43,10 @@ def bihari(lab: Any, point: Mapping[str, Any], seed: int, exponent: int = 0) -> 
 
 
 def amplification(lab: Any, point: Mapping[str, Any], seed: int, power: int = 2) -> float:
-    """The second sequence over its bound lambda A_0 (1 - (1+B)^{k-1} lambda^{k-2})^{-1/(k-2)}, the first at 1."""
+    """Return the second sequence over its bound, when the first sequence is at 1.
+
+    The bound is lambda A_0 (1 - (1+B)^{k-1} lambda^{k-2})^{-1/(k-2)}.
+    """
     k, ratio, B = point["k"], point["ratio"], 1e-3
     start = {3: 0.02, 4: 0.1, 6: 0.3}[k]  # the number of steps to order one grows like start^{-(k-2)}
     first, second = start, start * ratio
@@ -53,7 +57,10 @@ def amplification(lab: Any, point: Mapping[str, Any], seed: int, power: int = 2)
 
 
 def positive_share(lab: Any, point: Mapping[str, Any], seed: int, reach: float = 1.0) -> float:
-    """P(all ReLU coefficients of degrees k..p positive), b uniform, over the bound (1 - z_max/C_b)/2; exact roots."""
+    """Return P(all ReLU coefficients of degrees k..p positive) minus its bound, for b uniform, by exact roots.
+
+    The bound is (1 - z_max/C_b)/2.
+    """
     k, p = point["k"], point["p"]
     roots = sorted({float(r) for i in range(k, p + 1) for r in _hermite_roots(i - 2)})
     largest = float(max(_hermite_roots(p - 2)))
@@ -72,7 +79,7 @@ def _hermite_roots(n: int) -> np.ndarray:
 
 
 def sign_patterns(lab: Any, point: Mapping[str, Any], seed: int, low: int = 0) -> float:
-    """1 when every sign pattern of (alpha_k..alpha_p) at b = 0 comes from exactly one choice of eps = +-1."""
+    """Return 1 if each sign pattern of (alpha_k..alpha_p) at b = 0 has exactly one choice of eps = +-1, else 0."""
     k, p = point["k"], point["p"]
     found: dict[tuple[float, ...], int] = {}
     for eps in itertools.product((-1.0, 1.0), repeat=p - k + 1):
@@ -84,7 +91,7 @@ def sign_patterns(lab: Any, point: Mapping[str, Any], seed: int, low: int = 0) -
 
 
 def learnable(lab: Any, point: Mapping[str, Any], seed: int, both: bool = True) -> float:
-    """1 if C_j = {c: alpha_k beta_c > 0} is empty or full although both signs of beta are present."""
+    """Return 1 if C_j = {c: alpha_k beta_c > 0} is empty or full although both signs of beta are present, else 0."""
     rng = rng_of(lab, seed)
     beta = rng.choice([-1.0, 1.0], 5)
     if both:
@@ -95,7 +102,10 @@ def learnable(lab: Any, point: Mapping[str, Any], seed: int, both: bool = True) 
 
 
 def bootstrap_rounds(lab: Any, point: Mapping[str, Any], seed: int, shift: int = 0) -> float:
-    """1 unless A_l - 1/4 = ((k-2)/k)^l / 4 exactly, and 1/4 + 1/(8k) is reached in ceil(ln(1/2k)/ln(1-2/k)) rounds."""
+    """Return 0 if two statements on the bootstrap hold exactly, else 1.
+
+    They are A_l - 1/4 = ((k-2)/k)^l / 4, and that 1/4 + 1/(8k) is reached in ceil(ln(1/2k)/ln(1-2/k)) rounds.
+    """
     k = point["k"]
     value, rounds = Fraction(1, 2), 0
     exact = True
@@ -108,7 +118,7 @@ def bootstrap_rounds(lab: Any, point: Mapping[str, Any], seed: int, shift: int =
 
 
 def blocker(lab: Any, point: Mapping[str, Any], seed: int, least: int = 5) -> float:
-    """1 unless (k-2)(1/2 - 1/(6k)) > k(1/4 + 1/(8k)) holds exactly for k >= 5."""
+    """Return 0 if (k-2)(1/2 - 1/(6k)) > k(1/4 + 1/(8k)) holds exactly for k >= 5, else 1."""
     k = Fraction(point["k"])
     left = (k - 2) * (Fraction(1, 2) - 1 / (6 * k))
     right = k * (Fraction(1, 4) + 1 / (8 * k))
@@ -116,7 +126,7 @@ def blocker(lab: Any, point: Mapping[str, Any], seed: int, least: int = 5) -> fl
 
 
 def gate_sum(lab: Any, point: Mapping[str, Any], seed: int, weight: float = 1.0) -> float:
-    """|sum_m grad theta_m| over its largest term, one sample, softmax top-1 gates of any size."""
+    """Return |sum_m grad theta_m| over its largest term, for one sample and softmax top-1 gates of any size."""
     rng = rng_of(lab, seed)
     M, d = 7, 12
     theta, x, f = rng.normal(size=(M, d)), rng.normal(size=d), rng.normal(size=M)
@@ -128,7 +138,10 @@ def gate_sum(lab: Any, point: Mapping[str, Any], seed: int, weight: float = 1.0)
 
 
 def cross_check(lab: Any, point: Mapping[str, Any], seed: int, power: int = 1) -> float:
-    """The triple moment E[h_i(u.z) h_j(w.z) 1(g.z >= -tau)] against its finite sum, i, j <= 3, by quadrature."""
+    """Return the largest error of the finite sum for the moment E[h_i(u.z) h_j(w.z) 1(g.z >= -tau)].
+
+    i, j <= 3; the reference is quadrature.
+    """
     tau, r_ut, r_ug, r_tg = 0.4, 0.3, -0.2, 0.5
     gram = np.array([[1, r_ug, r_tg], [r_ug, 1, r_ut], [r_tg, r_ut, 1]])
     root = np.linalg.cholesky(gram)
@@ -150,7 +163,7 @@ def cross_check(lab: Any, point: Mapping[str, Any], seed: int, power: int = 1) -
 
 
 def _psi(n: int, tau: float) -> float:
-    """E[1(Z >= -tau) h_n(Z)]."""
+    """Return E[1(Z >= -tau) h_n(Z)]."""
     if n == 0:
         return 0.5 * math.erfc(-tau / math.sqrt(2))
     density = math.exp(-tau * tau / 2) / math.sqrt(2 * math.pi)
@@ -158,7 +171,7 @@ def _psi(n: int, tau: float) -> float:
 
 
 def _triple(i: int, j: int, n: int, r_ut: float, r_ug: float, r_tg: float) -> float:
-    """E[h_i h_j h_n] of three correlated normal numbers."""
+    """Return E[h_i h_j h_n] of three correlated normal numbers."""
     if (i + j + n) % 2 or max(i, j, n) > (i + j + n) // 2:
         return 0.0
     n1, n2, n3 = (i + j - n) // 2, (i + n - j) // 2, (j + n - i) // 2

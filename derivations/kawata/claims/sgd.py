@@ -1,4 +1,4 @@
-"""Finite-sample SGD (compressed, exact in law): sample complexity, the critical step size, noise and its limits."""
+"""Claims on finite-sample SGD (compressed, exact in law): sample complexity, critical step size, noise, limits."""
 
 import functools
 import math
@@ -21,7 +21,7 @@ CUBIC = dict(C=1, k_star=3, activation="polynomial", sigma=(0.0, 0.0, 0.0, 1.0),
 
 
 def chains(lab: Any, seed: int, x: float, d: int, a: float, until: float, replicas: int, **request: Any) -> Any:
-    """Replicas of SGD from kappa = x/sqrt(d) with step a d^{-3/2}, until steps/d^2 = `until`."""
+    """Run replicas of SGD from kappa = x/sqrt(d) with step a d^{-3/2}, until steps/d^2 = `until`."""
     step = a * d**-1.5
     arrays = neuron([x * d**-0.5])
     return lab.simulate(
@@ -31,11 +31,12 @@ def chains(lab: Any, seed: int, x: float, d: int, a: float, until: float, replic
 
 
 def samples_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The median over replicas of the number of samples to the blow-up of the leading order, from kappa = 2 d^{-1/2}.
+    """Return the median over replicas of the number of samples to the blow-up of the leading order.
 
-    That is the number until kappa = .5 and the 2/(3 h) which kappa' = 3 kappa^2 takes from there: without it the
-    threshold would shorten small dimensions more than large ones.  Infinite where most replicas miss it.  The seeds of
-    the sweep are groups of replicas, so that the exponent has an interval.
+    The start is kappa = 2 d^{-1/2}. The result is the number until kappa = .5, plus the 2/(3 h) that kappa' = 3 kappa^2
+    needs from there. Without this term the threshold would shorten small dimensions more than large ones. The result is
+    infinite if most replicas do not reach the threshold. The seeds of the sweep are groups of replicas, so that the
+    exponent has an interval.
     """
     d = point["d"]
     run = chains(lab, seed, 2.0, d, 0.1, 2.0, 10)
@@ -43,7 +44,10 @@ def samples_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def slowed_by_experts(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The same in flow time for M experts: a routed sample moves a neuron with 1/M, and one in M is routed to it."""
+    """Return the median hitting time, in flow time, for M experts.
+
+    A routed sample moves a neuron by the factor 1/M, and one of M samples is routed to it.
+    """
     M, d = point["M"], 30
     step = 0.02 * d**-1.5
     run = lab.simulate(method="compressed", step_size=step, batch=1, seeds=12, seed=seed, M=M, d=d, save_points=200,
@@ -52,9 +56,9 @@ def slowed_by_experts(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def half_step(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The a = h d^{k/2} at which half of the replicas have recovered after d^{k-1} samples, from kappa = d^{-1/2}.
+    """Return the a = h d^{k/2} at which half of the replicas have recovered after d^{k-1} samples.
 
-    Interpolated in log a between steps at which few and at which most do.
+    The start is kappa = d^{-1/2}. The result is interpolated in log a between steps with few and with many recoveries.
     """
     steps, shares = np.array([0.1, 0.2, 0.4, 0.8]), []
     for a in steps:
@@ -64,7 +68,10 @@ def half_step(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def against_diffusion(lab: Any, point: Mapping[str, Any], seed: int, F: float = 3.0) -> float:
-    """Success of SGD minus that of the critical equation (S = E[h_3^2 Z^2] E[h_3'^2] = 21, F = 3)."""
+    """Return the success rate of SGD minus the success rate of the critical equation.
+
+    The equation has S = E[h_3^2 Z^2] E[h_3'^2] = 21, F = 3.
+    """
     a = point["a"]
     run = chains(lab, seed, 1.0, point["d"], a, 1.0 / a, 96, save_points=20)
     found = float(np.isfinite(run["T_kappa"][:, 0, 0]).mean())
@@ -72,7 +79,7 @@ def against_diffusion(lab: Any, point: Mapping[str, Any], seed: int, F: float = 
 
 
 def stationary(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -> float:
-    """The mean of 1 - kappa in the stationary state over h D/(4 c) = 93 h (d - 1)/12."""
+    """Return the mean of 1 - kappa in the stationary state over h D/(4 c) = 93 h (d - 1)/12."""
     d, h = point["d"], point["h"]
     run = lab.simulate(method="compressed", step_size=h, batch=1, seeds=8, seed=seed, d=d, initial=neuron([0.97]),
                        until=h * 60_000, save_points=200, **CUBIC)  # fmt: skip
@@ -80,20 +87,21 @@ def stationary(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.
 
 
 def noise_of_mean(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The standard deviation of nu after d^{k-1} steps of size .2 d^{-k/2}, k = 3, from zero overlap."""
+    """Return the standard deviation of nu after d^{k-1} steps of size .2 d^{-k/2}, k = 3, from zero overlap."""
     return float(means_after(lab, point["d"], 0.0, seed).std())
 
 
 def change_of_growing(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The median of |alpha_k(rho nu + b) - alpha_k(b)| along SGD after d^{k-1} steps, from kappa = d^{-1/2}: 2 |nu| for
-    sigma = h_3 + h_4, whose alpha_3 is 1 + 2 t.
+    """Return the median of |alpha_k(rho nu + b) - alpha_k(b)| along SGD after d^{k-1} steps.
+
+    The start is kappa = d^{-1/2}. The median is that of 2 |nu|, because sigma = h_3 + h_4 has alpha_3 = 1 + 2 t.
     """
     found = means_after(lab, point["d"], point["d"] ** -0.5, seed, point.get("steps"))
     return float(2 * np.median(np.abs(found)))
 
 
 def means_after(lab: Any, d: int, kappa: float, seed: int, steps: int | None = None) -> np.ndarray:
-    """nu of 96 replicas of SGD after d^{k-1} steps (or so many) of size .2 d^{-k/2}, k = 3."""
+    """Return nu of 96 replicas of SGD after `steps` (default d^{k-1}) steps of size .2 d^{-k/2}, k = 3."""
     step = 0.2 * d**-1.5
     request = {**CUBIC, "rho": 1.0, "sigma": (0.0, 0.0, 0.0, 1.0, 1.0) if kappa else CUBIC["sigma"]}
     run = lab.simulate(method="compressed", step_size=step, batch=1, seeds=96, seed=seed, d=d, initial=neuron([kappa]),
@@ -102,7 +110,7 @@ def means_after(lab: Any, d: int, kappa: float, seed: int, steps: int | None = N
 
 
 def contraction(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -> float:
-    """E|g|^2 / (d F), g the one-sample spherical gradient, F = E[y^2 sigma'^2], ReLU with bias -1, C = 2."""
+    """Return E|g|^2 / (d F) for the one-sample spherical gradient g, F = E[y^2 sigma'^2], ReLU with bias -1, C = 2."""
     rng, d = rng_of(lab, seed), point["d"]
     start = lab.initial(C=2, k_star=3, d=d, neurons=1, bias=(-1.0,), seed=seed)
     p, c = start.parameters, start.constants
@@ -120,9 +128,10 @@ def contraction(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1
 
 
 def sandwich(lab: Any, point: Mapping[str, Any], seed: int, rate: float = 0.8) -> float:
-    """The share of replicas whose winner stays above P+ = P + (1 - a_2) K P^{k-1}, P_0 = (1 - a_2) kappa_0, to .4, or
-    whose |xi| stays below Q+ = Q + (1 + a_2) K Q^{k-1} + K kappa^{k-1} d^{-1/2}, Q_0 = (1 + a_2) |xi_0|; a_2 = .2.
+    """Return the share of replicas that obey a deterministic bound.
 
+    By default the winner stays above P+ = P + (1 - a_2) K P^{k-1}, P_0 = (1 - a_2) kappa_0, up to .4. With `of`
+    "others", |xi| stays below Q+ = Q + (1 + a_2) K Q^{k-1} + K kappa^{k-1} d^{-1/2}, Q_0 = (1 + a_2) |xi_0|; a_2 = .2.
     The teachers are h_3 for both tasks, the global one with s = 1.
     """
     d, a, x = 120, 0.01, 2.5
@@ -147,10 +156,10 @@ def sandwich(lab: Any, point: Mapping[str, Any], seed: int, rate: float = 0.8) -
 
 
 def finite_step(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -> float:
-    """Deviation of the mean contraction of one step, E[1/sqrt(1 + h^2 |g|^2)] - 1, from -h^2 D/2, at h^2 d = 1e-8.
+    """Return the relative deviation of the mean contraction of one step from -h^2 D/2, at h^2 d = 1e-8.
 
-    The next term, (3/8) h^4 E|g|^4, has tails of degree twenty: at h^2 d = 1e-6 its mean over n samples came out
-    between 0.01 and 0.05 of the first, by the seed.
+    The contraction is E[1/sqrt(1 + h^2 |g|^2)] - 1. The next term, (3/8) h^4 E|g|^4, has tails of degree twenty: at h^2
+    d = 1e-6 its mean over n samples was between 0.01 and 0.05 of the first term, depending on the seed.
     """
     rng, d = rng_of(lab, seed), 50
     h = math.sqrt(1e-8 / d)

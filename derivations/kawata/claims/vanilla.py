@@ -1,4 +1,4 @@
-"""The vanilla network: hitting times, the hidden global task, and the exceptional neurons of Theorem 4.3."""
+"""Claims on the vanilla network: hitting times, the hidden global task, and exceptional neurons of Theorem 4.3."""
 
 import dataclasses
 import functools
@@ -22,14 +22,14 @@ BIAS = {4: -0.5, 6: -1.0}
 
 
 def learners(lab: Any, seed: int, **request: Any) -> Initial:
-    """Random neurons whose a makes alpha_k positive."""
+    """Return random neurons with a such that alpha_k is positive."""
     start = lab.initial(seed=seed, **request)
     alpha = coefficient(start.parameters.activation, request["k_star"], start.constants["b"])
     return dataclasses.replace(start, constants={**start.constants, "a": np.sign(alpha)})
 
 
 def subset(start: Initial, chosen: np.ndarray) -> Initial:
-    """The initial condition of some of its neurons."""
+    """Return the initial condition of some of the neurons."""
     state = {name: values[chosen] for name, values in start.state.items()}
     constants = {name: start.constants[name][chosen] for name in ("a", "b", "share")}
     fixed = {name: start.constants[name] for name in ("gram", "sigma")}
@@ -38,10 +38,10 @@ def subset(start: Initial, chosen: np.ndarray) -> Initial:
 
 
 def single_runs(lab: Any, seed: int, level: float, neurons: int = 24, **request: Any) -> Iterator[tuple[Initial, Any]]:
-    """(start, run) of every neuron with alpha_k > 0 until its first local overlap reaches `level`; beta = 1, C = 2.
+    """Yield (start, run) of every neuron with alpha_k > 0 until its first local overlap reaches `level`.
 
-    From there to recovery it takes a share (d^-1/2/level)^(k-2) of the time so far, 1e-6 at d = 3e6: a hitting time of
-    the tolerances `LOOSE` would let some runs end after recovery.
+    beta = 1, C = 2. From there to recovery a neuron needs a share (d^-1/2/level)^(k-2) of the time so far, 1e-6 at d =
+    3e6. With the tolerances `LOOSE`, some runs would therefore end after recovery.
     """
     k, d = request["k_star"], request["d"]
     start = learners(lab, seed, C=2, rho=1.0, bias=(BIAS[k],), neurons=neurons, threshold=level, **request)
@@ -53,7 +53,7 @@ def single_runs(lab: Any, seed: int, level: float, neurons: int = 24, **request:
 
 
 def global_sup(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The median over neurons of sup_t |xi|, beta = (1, -1), s = (1, -1)."""
+    """Return the median over neurons of sup_t |xi|, beta = (1, -1), s = (1, -1)."""
     d, k = point["d"], point.get("k", K)
     run = lab.integrate(C=2, d=d, link=hermite_link(k, 2, (1, -1)), bias=(BIAS[k],), neurons=400, seed=seed,
                         until=1e3 * d ** ((k - 1) / 2), save_points=20, rtol=1e-6)  # fmt: skip
@@ -61,7 +61,7 @@ def global_sup(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def exceptional(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of neurons that align with the global task in spite of the cancellation."""
+    """Return the share of neurons that align with the global task in spite of the cancellation."""
     d, C, k = point["d"], point.get("C", 2), point.get("k", K)
     beta = (1, -1) if C == 2 else (1, -1, 1, -1)
     s = (1.0, -1.0) if C == 2 else (1.0, -1.0, 0.0, 0.0)
@@ -71,7 +71,10 @@ def exceptional(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def hidden_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The 25 % quantile of the hitting time of the global task alone (no local tasks), among neurons that reach it."""
+    """Return the 25 % quantile of the hitting time of the global task alone (no local tasks).
+
+    Only neurons that reach it count.
+    """
     d, k = point["d"], point["k"]
     run = lab.integrate(C=2, d=d, link=hermite_link(k, 2, 0.0), s=point["s"], bias=(point["b"],), neurons=150,
                         seed=seed, until=1e3 * d ** ((k + 1) / 2), **LOOSE)  # fmt: skip
@@ -80,7 +83,7 @@ def hidden_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def race_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of learning neurons that align with the global task when it does not cancel, s = (1, 1)."""
+    """Return the share of learning neurons that align with the global task if it does not cancel, s = (1, 1)."""
     start = learners(lab, seed, C=2, d=point["d"], link=hermite_link(4, 2, (1, -1)), k_star=4, s=(1.0, 1.0),
                      bias=(-0.5,), rho=1.0, neurons=1500)  # fmt: skip
     run = lab.integrate(start=start, until=1e3 * point["d"], **LOOSE)
@@ -88,7 +91,10 @@ def race_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def unopposed_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share that aligns with the cancelled global task when no local task can be learned (alpha beta < 0)."""
+    """Return the share of neurons that align with the cancelled global task.
+
+    No local task can be learned (alpha beta < 0).
+    """
     start = learners(lab, seed, C=2, d=point["d"], link=hermite_link(4, 2, -1.0), k_star=4, bias=(-0.5,), rho=1.0,
                      neurons=2500)  # fmt: skip
     run = lab.integrate(start=start, until=1e7 * point["d"] ** 1.5, **LOOSE)
@@ -96,7 +102,7 @@ def unopposed_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def local_time(lab: Any, point: Mapping[str, Any], seed: int, constant: bool = False) -> float:
-    """The hitting time of the local task from kappa = d^{-1/2}; with `constant` over its leading form."""
+    """Return the hitting time of the local task from kappa = d^{-1/2}; with `constant`, over its leading form."""
     d, J, k = point.get("d", 10**6), point.get("J", 1), 4
     alpha = float(coefficient("relu", k, -0.5))
     arrays = neuron([d**-0.5, 0.0], a=math.copysign(1.0, alpha), b=-0.5)
@@ -106,14 +112,14 @@ def local_time(lab: Any, point: Mapping[str, Any], seed: int, constant: bool = F
 
 
 def median_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The median time at which a learning neuron first reaches d^{-1/2+1/(2k)}."""
+    """Return the median time at which a learning neuron first reaches d^{-1/2+1/(2k)}."""
     d, k = point["d"], 4
     start = learners(lab, seed, C=2, d=d, k_star=k, bias=(-0.5,), neurons=120, threshold=d ** (-0.5 + 1 / (2 * k)))
     return quartile(lab.integrate(start=start, until=1e3 * d, **LOOSE)["T_kappa"].min(axis=1), 0.5)
 
 
 def censor_everything(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """`exceptional` with the global task taken out: nothing can align with it."""
+    """Return `exceptional` without the global task, so that no neuron can align with it."""
     run = lab.integrate(C=2, d=point["d"], link=hermite_link(4, 2, (1, -1), 0.0), bias=(-0.5,), neurons=500, seed=seed,
                         until=1e3 * point["d"] ** 1.5, **LOOSE)  # fmt: skip
     return float(np.isfinite(run["T_xi"]).mean())
@@ -137,12 +143,12 @@ FORMS = (
 
 
 def theorem(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The median of sup |xi|, or the share of neurons that break the bound."""
+    """Return the median of sup |xi|, or the share of neurons that violate the bound."""
     return exceptional(lab, point, seed) if "share" in point else global_sup(lab, point, seed)
 
 
 def hidden(name: str, exponent: float, rival: float, statement: str, **settings: Any) -> Variant:
-    """A form of `hidden-ie`."""
+    """Return a form of `hidden-ie`."""
     law = Power(exponent, margin=0.03, rivals=(Form(f"d^{rival:g}", exponent=rival),), meaning="hitting time")
     return Variant(name, {"k": 4, "s": (1.0, -1.0), "b": -0.5, **settings}, statement, law=law)
 

@@ -1,4 +1,4 @@
-"""The theorems, lemmas and figures of the paper, and our own findings, as claims: statement, law, control."""
+"""Claims of the paper (theorems, lemmas, figures) and findings of our own: statement, law, control."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""Lemma 1 and the functions of the gate: exact rationals and quadrature against the program's Hermite algebra."""
+"""Claims on Lemma 1 and the functions of the gate: exact rationals and quadrature compared with the Hermite algebra."""
 
 import functools
 import itertools
@@ -26,14 +26,14 @@ Correlation = list[list[Fraction]]
 
 
 def draw(seed: int, lab: Any) -> np.random.Generator:
-    """Random numbers that follow the claim's seed and the one of the whole verification."""
+    """Return the random number generator for the seed of a claim and the seed of the verification."""
     return np.random.default_rng([seed, lab.seed])
 
 
 def rational_correlation(n: int, rng: np.random.Generator, spread: bool) -> Correlation:
-    """A symmetric matrix of fractions with unit diagonal, or with unequal variances (`spread`).
+    """Return a symmetric matrix of fractions with unit diagonal, or with unequal variances (`spread`).
 
-    Both sides of Lemma 1 are polynomials in the entries, so that positivity does not matter.
+    It need not be positive, because both sides of Lemma 1 are polynomials in the entries.
     """
     matrix = [[Fraction(1)] * n for _ in range(n)]
     for i in range(n):
@@ -44,7 +44,10 @@ def rational_correlation(n: int, rng: np.random.Generator, spread: bool) -> Corr
 
 
 def multigraph_sum(degrees: tuple[int, ...], matrix: Correlation, power: int) -> Fraction:
-    """prod k_i! sum_M prod_{i<j} (Sigma_ij^M_ij / M_ij!)^power: once per pair of nodes (1), or per ordered pair (2)."""
+    """Return prod k_i! sum_M prod_{i<j} (Sigma_ij^M_ij / M_ij!)^power.
+
+    The power is 1 for a product over unordered pairs of nodes, and 2 for ordered pairs.
+    """
     total = Fraction(0)
     for edges, _ in gaussian.multigraphs(degrees):
         factors = [(matrix[i][j] ** m / math.factorial(m)) ** power for (i, j), m in edges.items()]
@@ -53,7 +56,7 @@ def multigraph_sum(degrees: tuple[int, ...], matrix: Correlation, power: int) ->
 
 
 def forgetful_sum(degrees: tuple[int, ...], matrix: Correlation, power: int) -> Fraction:
-    """The sum without the factorials of the multiplicities."""
+    """Return the sum without the factorials of the multiplicities."""
     graphs = [edges for edges, _ in gaussian.multigraphs(degrees)]
     total = sum(
         (math.prod((matrix[i][j] ** m for (i, j), m in e.items()), start=Fraction(1)) for e in graphs), Fraction(0)
@@ -62,7 +65,11 @@ def forgetful_sum(degrees: tuple[int, ...], matrix: Correlation, power: int) -> 
 
 
 def lemma_1(lab: Any, point: Mapping[str, Any], seed: int, formula: Callable[..., Fraction] = multigraph_sum) -> Any:
-    """Mismatches with Isserlis' pairing in exact fractions, and the distance from quadrature on correlated normals."""
+    """Return the errors of Lemma 1.
+
+    They are the number of mismatches with the pairing of Isserlis in exact fractions, and the distance from quadrature
+    for correlated normal variables.
+    """
     rng = draw(seed, lab)
     power = 2 if point["form"] == "ordered" else 1
     wrong = 0
@@ -89,7 +96,10 @@ def _product(functions: list[Callable[[np.ndarray], np.ndarray]], x: np.ndarray)
 
 
 def correlation_functions(lab: Any, point: Mapping[str, Any], seed: int, temperature: float = 1.0) -> dict[str, float]:
-    """The program's table of S_ab at one rho against quadrature; Price's rule; parity; closed forms at rho = 1."""
+    """Return the errors of the correlation functions S_ab of the program at one rho.
+
+    They are compared with quadrature, the rule of Price, parity, and closed forms at rho = 1.
+    """
     rho, pairs = point["rho"], correlation_pairs(3)
     parameters = Parameters(temperature=temperature)
     table = dict(zip(pairs, correlations_at(parameters, rho)[:, 0], strict=True))
@@ -123,17 +133,18 @@ def alternates(last: int) -> bool:
 
 
 def transform(w: float) -> float:
-    """|integral of pi'(x) cos(w x) dx - pi w / sinh(pi w)|: the Fourier transform of pi' is positive."""
+    """Return |integral of pi'(x) cos(w x) dx - pi w / sinh(pi w)|: the Fourier transform of pi' is positive."""
     x = np.arange(-40, 40.05, 0.1)
     found = 0.1 * float(expectations.gate(1, x) @ np.cos(w * x))
     return abs(found - math.pi * w / math.sinh(math.pi * w))
 
 
 def assumption_3(lab: Any, point: Mapping[str, Any], seed: int, function: Any = expectations.gate) -> dict[str, float]:
-    """S_13(rho) by quadrature, and the steps of the proof: positive transform, hence alternating c_k, hence the sign.
+    """Test Assumption 3: S_13(rho) by quadrature, and the steps of its proof.
 
-    c_{2n+1} = (-1)^n (1/pi) int_0^inf w^(2n) (pi w / sinh(pi w)) exp(-w^2/2) dw, so that every term of
-    S_13 = sum_{q even} c_{q+1} c_{q+3} rho^q / q! is negative.
+    The steps are: the transform is positive, hence the c_k alternate, hence the sign. c_{2n+1} = (-1)^n (1/pi)
+    int_0^inf w^(2n) (pi w / sinh(pi w)) exp(-w^2/2) dw, so that every term of S_13 = sum_{q even} c_{q+1} c_{q+3} rho^q
+    / q! is negative.
     """
     last = 25 if lab.effort == "quick" else 41
     return {
@@ -144,7 +155,7 @@ def assumption_3(lab: Any, point: Mapping[str, Any], seed: int, function: Any = 
 
 
 def gate_constants(lab: Any, point: Mapping[str, Any], seed: int, beta: float = 1.0) -> dict[str, float]:
-    """C_S0 / C_S1 = 2 E[pi^2] / (6 E[pi'^2]) by quadrature, and its distance from (1 - 2 c_1) / (c_1 - c_3)."""
+    """Return C_S0 / C_S1 = 2 E[pi^2] / (6 E[pi'^2]) by quadrature, and its distance from (1 - 2 c_1) / (c_1 - c_3)."""
     function = expectations.steep(beta)
     ratio = expectations.mean(lambda z: function(0, z) ** 2) / (3 * expectations.mean(lambda z: function(1, z) ** 2))
     c1, c3 = expectations.coefficient(1), expectations.coefficient(3)
@@ -152,7 +163,10 @@ def gate_constants(lab: Any, point: Mapping[str, Any], seed: int, beta: float = 
 
 
 def parseval(lab: Any, point: Mapping[str, Any], seed: int, off: int = 0) -> float:
-    """max over k <= 60 of c_{k+l}^2 / (B k!), B = E[f^(l)^2] by quadrature (`off` takes another derivative)."""
+    """Return max over k <= 60 of c_{k+l}^2 / (B k!), with B = E[f^(l)^2] by quadrature.
+
+    `off` uses another derivative (control).
+    """
     order = point["l"]
     b = expectations.mean(lambda z: expectations.gate(order + off, z) ** 2)
     a = logistic(64).orthonormal  # a_k = c_k / sqrt(k!)
@@ -161,16 +175,16 @@ def parseval(lab: Any, point: Mapping[str, Any], seed: int, off: int = 0) -> flo
 
 
 def decreasing(lab: Any, point: Mapping[str, Any], seed: int, sign: int = 1) -> float:
-    """S_02(gamma) = sum_k c_k c_{k+2} gamma^k / k! at gamma > 0 by quadrature."""
+    """Return S_02(gamma) = sum_k c_k c_{k+2} gamma^k / k! at gamma > 0 by quadrature."""
     return expectations.correlation(0, 2, sign * point["gamma"])
 
 
 def series_ratio(lab: Any, point: Mapping[str, Any], seed: int, part: float = 1.0) -> float:
-    """max over x of |S(x) - c_0^2| (1 - |x|) / (bound |x|), S = sum c_k^2 x^k / k!.
+    """Return max over x of |S(x) - c_0^2| (1 - |x|) / (bound |x|), S = sum c_k^2 x^k / k!.
 
-    `logistic`: the gate, bound 1.  Otherwise coefficients with |c_k| <= sqrt(B k!), B = 9, .9999 of it in seed 0 and
-    random in the others, and the bound 1 (`printed`) or B (`corrected`).  `part` lowers the bound, `constant` stands in
-    the place of c_0^2 (controls).
+    For `logistic` these are the coefficients of the gate, with bound 1. Otherwise |c_k| <= sqrt(B k!), B = 9: in seed 0
+    the coefficients are .9999 of this, in other seeds they are random, and the bound is 1 (`printed`) or B
+    (`corrected`). `part` lowers the bound, `constant` replaces c_0^2 (controls).
     """
     x = np.concatenate([-np.linspace(0.05, 0.9, 18), np.linspace(0.05, 0.9, 18)])
     if point["form"] == "logistic":
@@ -187,7 +201,7 @@ def series_ratio(lab: Any, point: Mapping[str, Any], seed: int, part: float = 1.
 
 
 def lemma_31(lab: Any, point: Mapping[str, Any], seed: int, sign: int = 1) -> float:
-    """S_02(gamma) - |b| / (1 - |b|), the largest over gamma in (b, 1]."""
+    """Return the largest S_02(gamma) - |b| / (1 - |b|) over gamma in (b, 1]."""
     b = point["b"]
     gammas = [b + 1e-6, *np.linspace(b, 1, 41)[1:]]
     return max(sign * expectations.correlation(0, 2, g) for g in gammas) - abs(b) / (1 - abs(b))

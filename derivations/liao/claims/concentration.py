@@ -1,4 +1,4 @@
-"""Lemmas 2 and 3 and Condition 1: what the random initialisation looks like, at any dimension."""
+"""Claims on Lemmas 2 and 3 and Condition 1: properties of the random initialisation at any dimension."""
 
 import functools
 import math
@@ -21,7 +21,7 @@ BETA_3 = 8.0
 
 
 def greedy(w: np.ndarray) -> list[tuple[int, int]]:
-    """(i_l*, j_l*) for l = 1..m*: repeatedly the largest remaining entry of w (m, m*)."""
+    """Return (i_l*, j_l*) for l = 1..m*: repeatedly the largest remaining entry of w (m, m*)."""
     left = w.copy()
     found = []
     for _ in range(w.shape[1]):
@@ -32,7 +32,7 @@ def greedy(w: np.ndarray) -> list[tuple[int, int]]:
 
 
 def gap(w: np.ndarray) -> float:
-    """The largest factor 1 + 2 delta_s that row, column and threshold gaps leave room for."""
+    """Return the largest factor 1 + 2 delta_s for which the row, column and threshold gaps hold."""
     order = greedy(w)
     rows, columns = set(range(w.shape[0])), set(range(w.shape[1]))
     best = math.inf
@@ -53,14 +53,17 @@ def strong(w: np.ndarray) -> bool:
 
 
 def duplicated(w: np.ndarray) -> np.ndarray:
-    """Every student twice: no gap is left between the copies."""
+    """Return the weights with every student twice, so that no gap is left between the copies."""
     half = len(w) // 2
     return np.vstack([w[:half], w[:half]])
 
 
 @functools.lru_cache(maxsize=64)
 def draws(seed: int, lab_seed: int, m: int, m_star: int, count: int, broken: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Gaps and whether the magnitude bound holds, for `count` initialisations (only sqrt(d) w along the teachers)."""
+    """Return gaps, and True or False for the magnitude bound, for `count` initialisations.
+
+    Only sqrt(d) w along the teachers is drawn.
+    """
     rng = np.random.default_rng([seed, lab_seed])
     samples = [rng.normal(size=(m, m_star)) for _ in range(count)]
     samples = [duplicated(w) if broken else w for w in samples]
@@ -68,30 +71,37 @@ def draws(seed: int, lab_seed: int, m: int, m_star: int, count: int, broken: boo
 
 
 def lemma_2(lab: Any, point: Mapping[str, Any], seed: int, broken: bool = False) -> float:
-    """1 if all gaps exceed delta_s = beta delta_P / m^2, delta_P = 1/20, and the magnitude bound holds in one draw."""
+    """Return 1 if all gaps exceed delta_s = beta delta_P / m^2 and the magnitude bound holds in one draw, else 0.
+
+    delta_P = 1/20.
+    """
     gaps, large = draws(seed, lab.seed, point["m"], point["m_star"], 1, broken)
     return float(gaps[0] >= 1 + 2 * BETA * 0.05 / point["m"] ** 2 and large[0])
 
 
 def failing_gaps(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of initialisations where a gap of delta_s = 0.0006 * factor fails."""
+    """Return the share of initialisations in which a gap of delta_s = 0.0006 * factor fails."""
     gaps, _ = draws(seed, lab.seed, point["m"], point["m_star"], point["draws"], False)
     return float((gaps < 1 + 2 * UNIT * point["factor"]).mean())
 
 
 def lemma_2_form(lab: Any, point: Mapping[str, Any], seed: int, broken: bool = False) -> float:
-    """The event of the lemma in one draw, or the share of failing gaps in many."""
+    """Return the event of the lemma in one draw; with `factor`, the share of failing gaps in many draws."""
     return failing_gaps(lab, point, seed) if "factor" in point else lemma_2(lab, point, seed, broken)
 
 
 def raw_rows(rng: np.random.Generator, m: int, m_star: int, d: int) -> np.ndarray:
-    """The student rows [v, w] (2m, 2 m* + 2m) of Assumption 2, their first 2 m* entries along the teachers."""
+    """Return the student rows [v, w] (2m, 2 m* + 2m) of Assumption 2; the first 2 m* entries are along the teachers."""
     unit, a, b = initial.draw_random(m, m_star, d, rng)
     return unit * np.concatenate([a, b])[:, None]
 
 
 def overlaps(rows: np.ndarray, m: int, m_star: int) -> tuple[float, float, float]:
-    """The largest squared overlap of different vectors, of v_i with w_i, and the largest | |row|^2 - 1 |."""
+    """Return three numbers on student rows.
+
+    They are the largest squared overlap of different vectors, the largest overlap of v_i with w_i, and the largest |
+    |row|^2 - 1 |.
+    """
     gram = rows @ rows.T
     norms = np.abs(np.diag(gram) - 1).max()
     index = np.arange(m)
@@ -103,9 +113,10 @@ def overlaps(rows: np.ndarray, m: int, m_star: int) -> tuple[float, float, float
 
 
 def lemma_3(lab: Any, point: Mapping[str, Any], seed: int, common: float = 0.0) -> dict[str, float]:
-    """The (1 - delta_P)-quantiles of d max^2 / log(m / delta_P) and of the norms' deviation, over fresh draws.
+    """Return the (1 - delta_P)-quantiles of d max^2 / log(m / delta_P) and of the deviation of the norms.
 
-    `common` adds a shared direction to every row: a control whose overlaps do not shrink with d.
+    The quantiles are over fresh draws. `common` adds a shared direction to every row, so that overlaps do not shrink
+    with d (control).
     """
     m, m_star, d, delta_p = point["m"], 3, point["d"], 0.05
     rng = draw(seed, lab)
@@ -124,7 +135,10 @@ def lemma_3(lab: Any, point: Mapping[str, Any], seed: int, common: float = 0.0) 
 
 
 def condition_1(lab: Any, point: Mapping[str, Any], seed: int, broken: bool = False) -> float:
-    """1 if gaps, magnitude, norms and overlaps all hold at once (delta_s = beta delta_P / (m m*), beta_2 = 1/10)."""
+    """Return 1 if gaps, magnitude, norms and overlaps satisfy Condition 1 at once, else 0.
+
+    delta_s = beta delta_P / (m m*), beta_2 = 1/10.
+    """
     m, m_star, d, delta_p = point["m"], point["m_star"], point["d"], point["delta_p"]
     rows = raw_rows(draw(seed, lab), m, m_star, d)
     largest, own, deviation = overlaps(rows, m, m_star)
@@ -137,7 +151,7 @@ def condition_1(lab: Any, point: Mapping[str, Any], seed: int, broken: bool = Fa
 
 
 def dimension(m: int, m_star: int, delta_p: float) -> int:
-    """d >= 16 / (beta_2 delta_s)^2 log(4 m / delta_P), what the proof of Lemma 3 needs for the norms."""
+    """Return the smallest d >= 16 / (beta_2 delta_s)^2 log(4 m / delta_P), as the proof of Lemma 3 needs for norms."""
     delta_s = BETA * delta_p / (m * m_star)
     return math.ceil(16 / (0.1 * delta_s) ** 2 * math.log(4 * m / delta_p))
 
@@ -158,7 +172,7 @@ LINEAR = Power(
 
 
 def sizes(m: int, m_star: int) -> Variant:
-    """The lemma's statement at given sizes, delta_P = 1/20."""
+    """Return the variant of the lemma at given sizes, delta_P = 1/20."""
     return Variant(f"m = {m}", {"m": m, "m_star": m_star}, f"At m = {m}, m* = {m_star}.", "consistent")
 
 

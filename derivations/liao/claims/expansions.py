@@ -1,4 +1,4 @@
-"""Lemmas 21, 24 and 25: the displayed expansions of four-node expectations, line by line, and their error orders."""
+"""Claims on Lemmas 21, 24 and 25: every line of the expansions of four-node expectations, and error orders."""
 
 import functools
 import itertools
@@ -23,12 +23,12 @@ Line = Callable[[int, Overlaps], Fraction]
 
 
 def falling(n: int, a: int) -> int:
-    """P(n, a) = n! / (n - a)!, zero for n < a (the permutation number of the paper)."""
+    """Return P(n, a) = n! / (n - a)!, zero for n < a (the permutation number of the paper)."""
     return math.perm(n, a)
 
 
 def power(base: Fraction, exponent: int) -> Fraction:
-    """base^exponent, or 0 where a permutation number vanishes before a negative power."""
+    """Return base^exponent, or 0 if a permutation number vanishes before a negative power."""
     return base**exponent if exponent >= 0 else Fraction(0)
 
 
@@ -65,7 +65,7 @@ def cubes_four(n: int, x: Overlaps) -> Fraction:
 
 
 def cubes_six(n: int, x: Overlaps, printed: bool = False) -> Fraction:
-    """Display (26), k = l + 6; as printed with a factor g2 too many."""
+    """Display (26), k = l + 6; the printed form has an additional factor g2."""
     g1, g2, z11, z12, _, _ = x
     return power(g1, n) * (g2 if printed else 1) * z11**3 * z12**3
 
@@ -94,7 +94,7 @@ def squares_four(n: int, x: Overlaps) -> Fraction:
 
 
 def mixed_one(n: int, x: Overlaps, printed: bool = False) -> Fraction:
-    """Display (28), k = l + 1; as printed with 12 in place of 6."""
+    """Display (28), k = l + 1; the printed form has 12 in the place of 6."""
     g1, g2, z11, z12, z21, z22 = x
     middle = (12 if printed else 6) * falling(n, 1) * power(g1, n - 1) * g2 * z12 * (2 * z11 * z22 + z12 * z21)
     last = z12**2 * z21**2 + 3 * z11**2 * z22**2 + 6 * z11 * z12 * z21 * z22
@@ -102,7 +102,7 @@ def mixed_one(n: int, x: Overlaps, printed: bool = False) -> Fraction:
 
 
 def mixed_three(n: int, x: Overlaps, printed: bool = False) -> Fraction:
-    """Display (28), k = l + 3; as printed with 6 (3 z21 + 2 z22) in place of 2 z12 z21 + 3 z11 z22."""
+    """Display (28), k = l + 3; the printed form has 6 (3 z21 + 2 z22) in the place of 2 z12 z21 + 3 z11 z22."""
     g1, g2, z11, z12, z21, z22 = x
     bracket = 6 * (3 * z21 + 2 * z22) if printed else 2 * z12 * z21 + 3 * z11 * z22
     return 6 * power(g1, n) * g2 * z11 * z12**2 + falling(n, 1) * power(g1, n - 1) * z11 * z12**2 * bracket
@@ -131,7 +131,7 @@ ORDERS = {"lem-21a": (0, 0, 3, 3), "lem-21b": (0, 0, 2, 2), "lem-21c": (1, 0, 2,
 
 
 def mismatches(degrees: tuple[int, int], lines: Mapping[int, Line], rng: np.random.Generator) -> int:
-    """In how many of the lines, at l = 0..3, the display differs from the exact pairing at random fractions."""
+    """Return the number of lines, l = 0..3, in which the display differs from the exact pairing at random fractions."""
     wrong = 0
     for offset, line in lines.items():
         for n in range(4):
@@ -145,7 +145,7 @@ def mismatches(degrees: tuple[int, int], lines: Mapping[int, Line], rng: np.rand
 
 
 def small_gram(delta: float, g2: float, rng: np.random.Generator) -> np.ndarray:
-    """The Gram matrix of v1, v2, w1, w2 with v1.v2 = 0.4, w1.w2 = g2 and mis-alignments of size delta."""
+    """Gram matrix of v1, v2, w1, w2 with v1.v2 = 0.4, w1.w2 = g2 and mis-alignments of size delta."""
     z = delta * rng.choice([-1, 1], size=(2, 2)) * rng.uniform(0.5, 1, size=(2, 2))
     gram = np.eye(4)
     gram[0, 1] = gram[1, 0] = 0.4
@@ -155,7 +155,10 @@ def small_gram(delta: float, g2: float, rng: np.random.Generator) -> np.ndarray:
 
 
 def remainder(claim: str, delta: float, g2: float, rng: np.random.Generator) -> float:
-    """The distance of the four-node expectation (quadrature) from the leading terms stated by the lemma."""
+    """Return the distance of the four-node expectation from the leading terms of the lemma.
+
+    The expectation is computed by quadrature.
+    """
     gram = small_gram(delta, g2, rng)
     rho, orders = 0.4, ORDERS[claim]
     exact = expectations.moments(gram, [orders])[0]
@@ -170,7 +173,7 @@ def remainder(claim: str, delta: float, g2: float, rng: np.random.Generator) -> 
 def expansion(
     lab: Any, point: Mapping[str, Any], seed: int, claim: str, lines: Mapping[int, Line] | None = None
 ) -> dict[str, float]:
-    """Wrong lines of the display, and the remainder of the statement at w1.w2 = 0.6 and 0."""
+    """Return the number of wrong lines of the display, and the remainders of the statement at w1.w2 = 0.6 and 0."""
     used = LINES[claim][point["form"]] if lines is None else lines
     rng = draw(seed, lab)
     wrong = mismatches(ORDERS[claim][2:], used, rng)
@@ -183,7 +186,7 @@ ROUNDING = "below .005 remainders of order delta^6 drown in rounding"
 
 
 def orders_law(aligned: float, orthogonal: float) -> All:
-    """Every line exact, and the remainders of at least the stated orders."""
+    """Return the law that every line is exact and that the remainders have at least the stated orders."""
     orders = {"remainder": aligned, "remainder at w1.w2 = 0": orthogonal}
     powers = {
         n: Power(p, over="delta", bound="at least", margin=0.1, meaning=n, short=ROUNDING) for n, p in orders.items()
@@ -192,24 +195,24 @@ def orders_law(aligned: float, orthogonal: float) -> All:
 
 
 def factor(b: int) -> int:
-    """sigma^(b) = 3! / (3 - b)! He_{3-b}."""
+    """Return sigma^(b) = 3! / (3 - b)! He_{3-b}."""
     return math.perm(3, b)
 
 
 def four_factors(gram: np.ndarray, wanted: list[tuple[int, int, int, int]]) -> dict[tuple[int, int, int, int], float]:
-    """E[pi^(a1) pi^(a2) sigma^(b1) sigma^(b2)] for each (a1, a2, b1, b2)."""
+    """Return E[pi^(a1) pi^(a2) sigma^(b1) sigma^(b2)] for each (a1, a2, b1, b2)."""
     found = expectations.moments(gram, [(a1, a2, 3 - b1, 3 - b2) for a1, a2, b1, b2 in wanted])
     return {key: factor(key[2]) * factor(key[3]) * value for key, value in zip(wanted, found, strict=True)}
 
 
 def nearly_orthogonal(eps: float, rng: np.random.Generator) -> np.ndarray:
-    """The Gram matrix of four unit vectors with all inner products of size eps."""
+    """Gram matrix of four unit vectors with all inner products of size eps."""
     upper = np.triu(eps * rng.choice([-1, 1], size=(4, 4)) * rng.uniform(0.5, 1, size=(4, 4)), 1)
     return np.eye(4) + upper + upper.T
 
 
 def lemma_25(lab: Any, point: Mapping[str, Any], seed: int, total: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> float:
-    """The largest |E[pi^(a1) pi^(a2) sigma^(b1) sigma^(b2)]| over a1 <= a2 <= 2 and b1 + b2 in `total`."""
+    """Return the largest |E[pi^(a1) pi^(a2) sigma^(b1) sigma^(b2)]| over a1 <= a2 <= 2 and b1 + b2 in `total`."""
     gram = nearly_orthogonal(point["eps"], draw(seed, lab))
     gates = ((0, 0), (0, 1), (1, 1), (1, 2), (2, 2))
     experts = [(b1, b2) for b1 in range(4) for b2 in range(4) if b1 + b2 in total]
@@ -218,7 +221,10 @@ def lemma_25(lab: Any, point: Mapping[str, Any], seed: int, total: tuple[int, ..
 
 
 def lemma_24(lab: Any, point: Mapping[str, Any], seed: int, allowed: tuple[int, ...] = (2, 3)) -> float:
-    """The largest norm of the four quantities (value, two Hessians, product of gradients), b1 + b2 in `allowed`."""
+    """Return the largest norm of the four quantities over b1 + b2 in `allowed`.
+
+    The quantities are the value, two Hessians, and the product of gradients.
+    """
     gram = nearly_orthogonal(point["eps"], draw(seed, lab))
     vectors = expectations.triangular(gram)[[0, 2, 1, 3]]  # v1, w1, v2, w2
     largest = 0.0
@@ -229,7 +235,7 @@ def lemma_24(lab: Any, point: Mapping[str, Any], seed: int, allowed: tuple[int, 
 
 
 def _norms(gram: np.ndarray, vectors: np.ndarray, orders: tuple[int, int, int, int]) -> list[float]:
-    """|E[f1 f2]|, |E[hess(f1) f2]|, |E[f1 hess(f2)]| and |E[grad f1 grad f2^T]|, f_k = pi^(a_k) sigma^(b_k)."""
+    """Return |E[f1 f2]|, |E[hess(f1) f2]|, |E[f1 hess(f2)]| and |E[grad f1 grad f2^T]|, f_k = pi^(a_k) sigma^(b_k)."""
     a1, a2, b1, b2 = orders
     steps = [key for key in itertools.product(range(3), repeat=4) if sum(key) <= 2]
     keys = {key: (a1 + key[0], a2 + key[2], b1 + key[1], b2 + key[3]) for key in steps}
@@ -265,7 +271,7 @@ FORMS = (
 
 
 def broken(claim: str, offset: int, line: Line, form: str) -> Callable[[Claim], Claim]:
-    """A control whose display has one wrong line."""
+    """Return a control whose display has one wrong line."""
     lines = {**LINES[claim][form], offset: line}
     return break_measure(functools.partial(expansion, claim=claim, lines=lines))
 

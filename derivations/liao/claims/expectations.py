@@ -1,8 +1,8 @@
-"""Gaussian expectations by quadrature and by pairing, independent of every Hermite expansion of the program.
+"""Gaussian expectations by quadrature and by pairing, independent of the Hermite expansions of the program.
 
-The trapezoidal rule converges exponentially for the gate (analytic within pi of the real line) under the normal
-density, so that small steps up to |x| = 9 leave errors near round-off; the polynomial factors need four
-Gauss-Hermite nodes per axis.
+The gate is analytic within pi of the real line. The trapezoidal rule therefore converges exponentially under the normal
+density: small steps up to |x| = 9 leave errors near round-off. The polynomial factors need four Gauss-Hermite nodes per
+axis.
 """
 
 import functools
@@ -22,14 +22,14 @@ INNER = 4
 
 @functools.cache
 def outer(step: float = FINE) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of the trapezoidal rule for the standard normal density."""
+    """Return nodes and weights of the trapezoidal rule for the standard normal density."""
     nodes = step * np.arange(-round(REACH / step), round(REACH / step) + 1)
     return nodes, step * np.exp(-(nodes**2) / 2) / math.sqrt(2 * math.pi)
 
 
 @functools.cache
 def derivative_polynomial(order: int) -> np.polynomial.Polynomial:
-    """P with pi^(order) = P(pi) for the logistic function: P_0 = y, P_{k+1} = P_k' (y - y^2)."""
+    """Return P with pi^(order) = P(pi) for the logistic function: P_0 = y, P_{k+1} = P_k' (y - y^2)."""
     polynomial = np.polynomial.Polynomial([0.0, 1.0])
     for _ in range(order):
         polynomial = polynomial.deriv() * np.polynomial.Polynomial([0.0, 1.0, -1.0])
@@ -37,40 +37,43 @@ def derivative_polynomial(order: int) -> np.polynomial.Polynomial:
 
 
 def gate(order: int, z: np.ndarray) -> np.ndarray:
-    """The derivative pi^(order)(z) of the logistic function."""
+    """Derivative pi^(order)(z) of the logistic function."""
     return derivative_polynomial(order)(1 / (1 + np.exp(-z)))
 
 
 def softplus(order: int, z: np.ndarray) -> np.ndarray:
-    """The derivatives of log(1 + e^z): another gate, for controls."""
+    """Derivatives of log(1 + e^z), another gate for controls."""
     return np.logaddexp(0, z) if order == 0 else gate(order - 1, z)
 
 
 def steep(beta: float) -> Callable[[int, np.ndarray], np.ndarray]:
-    """The derivatives of pi(beta z): a gate of another temperature, for controls."""
+    """Derivatives of pi(beta z), a gate of another temperature for controls."""
     return lambda order, z: beta**order * gate(order, beta * z)
 
 
 def mean(function: Callable[[np.ndarray], np.ndarray]) -> float:
-    """E[function(z)] for a standard normal z."""
+    """Return E[function(z)] for a standard normal z."""
     nodes, weights = outer()
     return float(weights @ function(nodes))
 
 
 def coefficient(k: int, function: Callable[[int, np.ndarray], np.ndarray] = gate) -> float:
-    """c_k = E[pi^(k)(z)]."""
+    """Return c_k = E[pi^(k)(z)]."""
     return mean(lambda z: function(k, z))
 
 
 def correlation(a: int, b: int, rho: float, function: Callable[[int, np.ndarray], np.ndarray] = gate) -> float:
-    """S_ab(rho) = E[pi^(a)(z1) pi^(b)(z2)] by the trapezoidal rule in two dimensions."""
+    """Return S_ab(rho) = E[pi^(a)(z1) pi^(b)(z2)] by the trapezoidal rule in two dimensions."""
     nodes, weights = outer()
     second = rho * nodes[:, None] + math.sqrt(max(0.0, 1 - rho**2)) * nodes
     return float(weights @ (function(a, nodes)[:, None] * function(b, second)) @ weights)
 
 
 def triangular(gram: np.ndarray) -> np.ndarray:
-    """The lower triangular factor of a Gram matrix that may be singular (a student paired with itself)."""
+    """Return the lower triangular factor of a Gram matrix that may be singular.
+
+    The matrix is singular for a student paired with itself.
+    """
     n = len(gram)
     factor = np.zeros((n, n))
     for i in range(n):
@@ -93,7 +96,7 @@ HERMITE: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
 
 @functools.cache
 def grid() -> tuple[np.ndarray, np.ndarray]:
-    """Points (4, N) and weights (N,): trapezoidal rule on two axes, Gauss-Hermite on the other two."""
+    """Return points (4, N) and weights (N,): trapezoidal rule on two axes, Gauss-Hermite on the other two."""
     nodes, weights = outer(COARSE)
     kept = weights > 1e-19  # the rest adds less than round-off
     nodes, weights = nodes[kept], weights[kept]
@@ -109,7 +112,10 @@ def moments(
     wanted: Sequence[tuple[int, int, int, int]],
     function: Callable[[int, np.ndarray], np.ndarray] = gate,
 ) -> list[float]:
-    """E[pi^(a)(v1.x) pi^(b)(v2.x) He_p(w1.x) He_q(w2.x)] for each (a, b, p, q); `gram` (4, 4) of v1, v2, w1, w2."""
+    """Return E[pi^(a)(v1.x) pi^(b)(v2.x) He_p(w1.x) He_q(w2.x)] for each (a, b, p, q).
+
+    `gram` (4, 4) is the Gram matrix of v1, v2, w1, w2.
+    """
     points, weights = grid()
     v1, v2, w1, w2 = triangular(gram) @ points
     orders = list(dict.fromkeys((a, b) for a, b, _, _ in wanted))
@@ -125,7 +131,7 @@ LAMBDAS = ((1, 1, 3, 3), (1, 0, 2, 3), (0, 1, 2, 3), (1, 0, 3, 2), (0, 0, 2, 2))
 
 
 def tensor(gram: np.ndarray, m: int, m_star: int) -> tuple[np.ndarray, np.ndarray]:
-    """lambda (5, m, m) and lambda hat (5, m, m_star) of unit vectors with Gram matrix [v, w, v*, w*]."""
+    """Return lambda (5, m, m) and lambda hat (5, m, m_star) of unit vectors with Gram matrix [v, w, v*, w*]."""
     lam, hat = np.zeros((5, m, m)), np.zeros((5, m, m_star))
     for i in range(m):
         for r in range(m):
@@ -138,7 +144,7 @@ def tensor(gram: np.ndarray, m: int, m_star: int) -> tuple[np.ndarray, np.ndarra
 
 
 def loss(gram: np.ndarray, m: int, m_star: int) -> float:
-    """The population loss (1/2) E[(f - f*)^2] from quadrature of every pair of experts."""
+    """Return the population loss (1/2) E[(f - f*)^2] from quadrature of every pair of experts."""
     gates, experts = [*range(m), *range(2 * m, 2 * m + m_star)], [*range(m, 2 * m), *range(2 * m + m_star, len(gram))]
     sign = [1.0] * m + [-1.0] * m_star
     total = 0.0
@@ -150,7 +156,10 @@ def loss(gram: np.ndarray, m: int, m_star: int) -> float:
 
 
 def monomial(powers: Powers, covariance: Sequence[Sequence[Fraction]], known: dict[Powers, Fraction]) -> Fraction:
-    """E[prod x_i^powers_i] of a centred Gaussian by Isserlis' pairing of one factor with every other one."""
+    """Return E[prod x_i^powers_i] of a centred Gaussian by the pairing of Isserlis.
+
+    One factor is paired with every other one, recursively.
+    """
     if powers not in known:
         first = next(i for i, n in enumerate(powers) if n)
         rest = [n - (i == first) for i, n in enumerate(powers)]
@@ -165,7 +174,7 @@ def monomial(powers: Powers, covariance: Sequence[Sequence[Fraction]], known: di
 
 @functools.cache
 def hermite_powers(k: int) -> dict[int, int]:
-    """He_k as {power: coefficient}, by He_{k+1} = x He_k - k He_{k-1}."""
+    """Return He_k as {power: coefficient}, by He_{k+1} = x He_k - k He_{k-1}."""
     if k < 2:
         return {k: 1}
     found: dict[int, int] = {}
@@ -177,7 +186,7 @@ def hermite_powers(k: int) -> dict[int, int]:
 
 
 def pairing(degrees: Sequence[int], covariance: Sequence[Sequence[Fraction]]) -> Fraction:
-    """E[prod He_{k_i}(x_i)] exactly: each He_k in powers, each monomial by Isserlis' theorem."""
+    """Return E[prod He_{k_i}(x_i)] exactly: each He_k in powers, each monomial by the theorem of Isserlis."""
     terms: list[tuple[Powers, int]] = [((), 1)]
     for k in degrees:
         terms = [((*powers, n), c * value) for powers, c in terms for n, value in hermite_powers(k).items()]

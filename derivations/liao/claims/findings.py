@@ -1,4 +1,4 @@
-"""The paper's figures, and our own findings about dead pairs, the spurious minimum and SGD."""
+"""Claims on the figures of the paper, and findings of our own: dead pairs, the spurious minimum, SGD."""
 
 import functools
 import math
@@ -23,16 +23,16 @@ HORIZON = {"quick": 180.0, "full": 720.0}
 
 
 def paper_run(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
-    """The paper's experiment as the exact flow: m = 25, m* = 5, d = 1000; `draw` fixes the start."""
+    """Run the experiment of the paper as the exact flow: m = 25, m* = 5, d = 1000; `draw` fixes the start."""
     seed = lab.exhibit(int(point["draw"])) if "draw" in point else seed
     until = HORIZON["quick" if lab.effort == "quick" else "full"]
     return lab.integrate(seed=seed, until=until, save_points=13, rtol=1e-6, init=point["init"], **PAPER)
 
 
 def one_each(lab: Any, point: Mapping[str, Any], seed: int, experts: int = 1) -> float:
-    """1 if at some of the twelve saved times every teacher column has exactly one student above 0.9, router and expert.
+    """Return 1 if at some saved time every teacher has exactly one student above 0.9, router and expert, else 0.
 
-    `experts` asks for another number of them (control).
+    There are twelve saved times after the start. `experts` replaces the number one (control).
     """
     run = paper_run(lab, point, seed)
     bright = (run["gamma1"][1:] > 0.9) & (run["gamma2"][1:] > 0.9)
@@ -40,9 +40,10 @@ def one_each(lab: Any, point: Mapping[str, Any], seed: int, experts: int = 1) ->
 
 
 def router_first(lab: Any, point: Mapping[str, Any], seed: int, exchanged: int = 0) -> float:
-    """1 if in some pair the router passed 0.9 before its expert; `exchanged` swaps so many of them (control).
+    """Return 1 if in some pair the router passed 0.9 before its expert, else 0.
 
-    Of every teacher the student that recovered it first, as the figure shows them; with `all` every student.
+    For every teacher the student that recovered it first counts, as in the figure; with `all` every student counts.
+    `exchanged` is the number of pairs in which router and expert are exchanged (control).
     """
     run = paper_run(lab, point, seed)
     router, expert = run["T_gamma1"], run["T_gamma2"]
@@ -58,14 +59,17 @@ def router_first(lab: Any, point: Mapping[str, Any], seed: int, exchanged: int =
 
 
 def extremes_s13(lab: Any, point: Mapping[str, Any], seed: int, temperature: float = 1.0) -> dict[str, float]:
-    """The largest and the smallest S_13(rho) = E pi'(z1) pi'''(z2) on a grid of [-1, 1]."""
+    """Return the largest and the smallest S_13(rho) = E pi'(z1) pi'''(z2) on a grid of [-1, 1]."""
     k = correlation_pairs(3).index((1, 3))
     found = [float(at_overlap(rho, temperature)[k]) for rho in np.linspace(-1, 1, 201)]
     return {"largest": max(found), "smallest": min(found)}
 
 
 def squares(lab: Any, point: Mapping[str, Any], seed: int, beta: float = 1.0) -> dict[str, Any]:
-    """E pi^2, E pi'^2 from 10^6 samples each against the exact values, and their ratio (`beta`: a steeper gate)."""
+    """Compare E pi^2 and E pi'^2 from 10^6 samples with the exact values, and return their ratio.
+
+    `beta` gives a steeper gate (control).
+    """
     rng = np.random.default_rng([seed, lab.seed])
     z = beta * rng.standard_normal(10**6)
     p = 1 / (1 + np.exp(-z))
@@ -79,10 +83,10 @@ def squares(lab: Any, point: Mapping[str, Any], seed: int, beta: float = 1.0) ->
 
 
 def dead_pair(point: Mapping[str, Any], generic: float = 0.0) -> Any:
-    """m = 2, m* = 1: gamma2 = (1, 1/2)/sqrt(d), I2 = -3/sqrt(d), every other overlap zero, unit norms.
+    """Return a dead pair as a start: m = 2, m* = 1, gamma2 = (1, 1/2)/sqrt(d), I2 = -3/sqrt(d), unit norms.
 
-    `generic` times 1/sqrt(d) is the size of random numbers in the place of those zeros: with zeros the flow stays on
-    a symmetric manifold, where it can end at a saddle point.
+    All other overlaps are zero, or random with the size `generic`/sqrt(d). With zeros the flow stays on a symmetric
+    manifold, on which it can end at a saddle point.
     """
     from derivations.liao import initial
     from derivations.liao.parameters import Parameters
@@ -97,7 +101,7 @@ def dead_pair(point: Mapping[str, Any], generic: float = 0.0) -> Any:
 
 
 def dead_run(lab: Any, point: Mapping[str, Any], horizon: float, start: Any) -> Any:
-    """The flow of a dead pair until horizon * d."""
+    """Run the flow of a dead pair until horizon * d."""
     size = {"m": 2, "m_star": 1, "d": point["d"], "until": horizon * point["d"]}
     return lab.integrate(start=start, save_points=3, rtol=1e-9, stiff=True, **size)
 
@@ -108,9 +112,10 @@ def dead_recovery(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def spurious_minimum(lab: Any, point: Mapping[str, Any], seed: int, generic: float = 0.01) -> dict[str, float]:
-    """The loss where the dead pair's run ends, and the largest growth rate of the linearised flow there.
+    """Return the loss at the end of the run of a dead pair, and the largest growth rate there.
 
-    With `generic` 0 the run stays on the symmetric manifold and ends at a saddle point (control).
+    The growth rate is that of the linearised flow. With `generic` 0 the run stays on the symmetric manifold and ends at
+    a saddle point (control).
     """
     start = dead_pair(point, generic)
     run = dead_run(lab, point, 3.0, start)
@@ -120,10 +125,10 @@ def spurious_minimum(lab: Any, point: Mapping[str, Any], seed: int, generic: flo
 
 
 def sgd_error(lab: Any, point: Mapping[str, Any], seed: int, growth: float = 0.0) -> float:
-    """rms of G_sgd - G_flow over overlaps and time, m = 3, m* = 1, d = 20, t <= 1.5, step size 0.005.
+    """Return the rms of G_sgd - G_flow over overlaps and time.
 
-    The step is small enough for its own error to lie below the noise of the largest batch.  `growth` multiplies the
-    error by a power of the batch (control).
+    The sizes are m = 3, m* = 1, d = 20, t <= 1.5, step size 0.005. The error of this step is below the noise of the
+    largest batch. `growth` multiplies the result by a power of the batch (control).
     """
     names = {"m": 3, "m_star": 1, "d": 20, "until": 1.5, "save_points": 16}
     flow = lab.integrate(seed=seed, **names)

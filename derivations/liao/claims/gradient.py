@@ -1,7 +1,7 @@
-"""The gradient and its inner products: equations (4), (10) and the eight of Appendix A.3, and the norms.
+"""Claims on the gradient and its inner products: equations (4), (10), the eight of Appendix A.3, and the norms.
 
-The lambdas come from quadrature, the reference from the program: finite differences of its closed-form loss in
-weight space, its compiled flow, and the mean drift of the microscopic model.
+The lambdas are computed by quadrature. The reference is the program: finite differences of its closed-form loss in
+weight space, its compiled flow, and the mean drift of the simulation.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ Matrix = np.ndarray
 
 @dataclasses.dataclass(frozen=True)
 class Geometry:
-    """A random state: explicit rows, norms of the students, and lambdas (5, m, m), lambda hats (5, m, m_star)."""
+    """Random state: explicit rows, norms of the students, lambdas (5, m, m), and lambda hats (5, m, m_star)."""
 
     rows: Matrix
     a: Matrix
@@ -39,23 +39,23 @@ class Geometry:
 
     @property
     def unit(self) -> Matrix:
-        """The rows divided by their lengths."""
+        """Rows divided by their lengths."""
         return self.rows / np.linalg.norm(self.rows, axis=1, keepdims=True)
 
     @property
     def overlaps(self) -> dict[str, Matrix]:
-        """gamma, zeta (m, m_star) and I (m, m)."""
+        """Overlaps gamma, zeta (m, m_star) and I (m, m)."""
         return initial.components(self.unit @ self.unit.T, M, M_STAR)
 
     @property
     def start(self) -> Initial:
-        """The program's initial condition."""
+        """Initial condition of the program."""
         return tools.from_rows(self.rows, M, M_STAR)
 
 
 @functools.lru_cache(maxsize=32)
 def geometry(seed: int, lab_seed: int) -> Geometry:
-    """Students of norms between 0.6 and 1.5 in general position beside an orthonormal teacher."""
+    """Return students of norms between 0.6 and 1.5 in general position, with an orthonormal teacher."""
     rows = tools.random_rows(np.random.default_rng([seed, lab_seed]), M, M_STAR, D, (0.6, 1.5))
     norms = np.linalg.norm(rows, axis=1)
     unit = rows / norms[:, None]
@@ -64,7 +64,7 @@ def geometry(seed: int, lab_seed: int) -> Geometry:
 
 
 def loss_gradient(lab: Any, rows: Matrix, step: float = 4e-3) -> Matrix:
-    """The gradient (2m, d) of the program's loss with respect to the raw student rows."""
+    """Return the gradient (2m, d) of the loss of the program with respect to the raw student rows."""
     gradient = np.zeros((2 * M, D))
     evaluate = lab.functions(tools.from_rows(rows, M, M_STAR)).loss
     for index in np.ndindex(gradient.shape):
@@ -77,7 +77,7 @@ def loss_gradient(lab: Any, rows: Matrix, step: float = 4e-3) -> Matrix:
 
 
 def formula(x: Geometry, form: str, keep: float = 1.0) -> Matrix:
-    """Equation (10): the gradients of routers and experts (2m, d); `keep` scales the lambda_4 terms (control)."""
+    """Return equation (10): gradients of routers and experts (2m, d); `keep` scales the lambda_4 terms (control)."""
     u = x.unit
     v, w, v_star, w_star = np.split(u, np.cumsum([M, M, M_STAR]))
     lam, hat = x.lam, x.hat
@@ -93,7 +93,7 @@ def formula(x: Geometry, form: str, keep: float = 1.0) -> Matrix:
 
 
 def pushed(x: Geometry, gradient: Matrix) -> Matrix:
-    """d(unit Gram)/dt when the raw rows move along -gradient (which is tangent)."""
+    """Return d(unit Gram)/dt if the raw rows move along -gradient, which is tangent."""
     rate = np.zeros((len(x.rows), len(x.rows)))
     norms = np.concatenate([x.a, x.b])[:, None]
     rate[: 2 * M] = -(gradient / norms) @ x.unit.T
@@ -101,7 +101,10 @@ def pushed(x: Geometry, gradient: Matrix) -> Matrix:
 
 
 def equation_10(lab: Any, point: Mapping[str, Any], seed: int, keep: float = 1.0) -> dict[str, Any]:
-    """Equation (10) against differences of the loss, the compiled flow and the model's drift; the loss itself."""
+    """Compare equation (10) with differences of the loss, with the compiled flow, and with the drift of the model.
+
+    The loss itself is compared as well.
+    """
     x = geometry(seed, lab.seed)
     found = formula(x, point["form"], keep)
     functions = lab.functions(x.start)
@@ -122,7 +125,7 @@ def equation_10(lab: Any, point: Mapping[str, Any], seed: int, keep: float = 1.0
 
 
 def self_router(x: Geometry) -> Matrix:
-    """The bracket multiplied by the projection on v_i in the equations for routers (m,)."""
+    """Return the factor (m,) of the projection on v_i in the equations for routers."""
     o, lam, hat = x.overlaps, x.lam, x.hat
     own = np.diag(o["I3"])
     students = (lam[0] * o["I1"] + 3 * lam[3] * o["I3"]).sum(axis=1) + 3 * lam[1].sum(axis=1) * own
@@ -131,7 +134,7 @@ def self_router(x: Geometry) -> Matrix:
 
 
 def self_expert(x: Geometry) -> Matrix:
-    """The bracket multiplied by the projection on w_i in the equations for experts (m,), without the factor 3."""
+    """Return the factor (m,) of the projection on w_i in the equations for experts, without the factor 3."""
     o, lam, hat = x.overlaps, x.lam, x.hat
     own = np.diag(o["I3"])
     students = (lam[2] * o["I3"].T + 3 * lam[4] * o["I2"]).sum(axis=1) + lam[1].sum(axis=1) * own
@@ -140,40 +143,40 @@ def self_expert(x: Geometry) -> Matrix:
 
 
 def second(x: Geometry) -> Matrix:
-    """sum_r lambda_{ir,2} - sum_r lambda hat_{ir,2}, (m, 1)."""
+    """Return sum_r lambda_{ir,2} - sum_r lambda hat_{ir,2}, (m, 1)."""
     return (x.lam[1].sum(axis=1) - x.hat[1].sum(axis=1))[:, None]
 
 
 def a3_1(x: Geometry, form: str) -> Matrix:
-    """-(1/a_i) grad_{v_i} L . v*_j."""
+    """Inner product -(1/a_i) grad_{v_i} L . v*_j."""
     o, lam, hat = x.overlaps, x.lam, x.hat
     first = hat[0] - lam[0] @ o["gamma1"] - 3 * (second(x) * o["zeta2"] + lam[3] @ o["zeta2"])
     return (first + self_router(x) * o["gamma1"]) / x.a[:, None] ** 2
 
 
 def a3_2(x: Geometry, form: str) -> Matrix:
-    """-(1/a_i) grad_{v_i} L . w*_j."""
+    """Inner product -(1/a_i) grad_{v_i} L . w*_j."""
     o, lam, hat = x.overlaps, x.lam, x.hat
     first = 3 * (hat[3] - lam[3] @ o["gamma2"]) - lam[0] @ o["zeta1"] - 3 * second(x) * o["gamma2"]
     return (first + self_router(x) * o["zeta1"]) / x.a[:, None] ** 2
 
 
 def a3_3(x: Geometry, form: str) -> Matrix:
-    """-(1/b_i) grad_{w_i} L . w*_j."""
+    """Inner product -(1/b_i) grad_{w_i} L . w*_j."""
     o, lam, hat = x.overlaps, x.lam, x.hat
     first = 3 * (hat[4] - lam[4] @ o["gamma2"]) - second(x) * o["zeta1"] - lam[2] @ o["zeta1"]
     return 3 * (first + self_expert(x) * o["gamma2"]) / x.b[:, None] ** 2
 
 
 def a3_4(x: Geometry, form: str) -> Matrix:
-    """-(1/b_i) grad_{w_i} L . v*_j."""
+    """Inner product -(1/b_i) grad_{w_i} L . v*_j."""
     o, lam, hat = x.overlaps, x.lam, x.hat
     first = hat[2] - lam[2] @ o["gamma1"] - second(x) * o["gamma1"] - 3 * lam[4] @ o["zeta2"]
     return 3 * (first + self_expert(x) * o["zeta2"]) / x.b[:, None] ** 2
 
 
 def a3_5(x: Geometry, form: str) -> Matrix:
-    """-(1/a_i) grad_{v_i} L . v_j."""
+    """Inner product -(1/a_i) grad_{v_i} L . v_j."""
     o, lam, hat = x.overlaps, x.lam, x.hat
     teachers = hat[0] @ o["gamma1"].T + 3 * hat[3] @ o["zeta1"].T
     students = lam[0] @ o["I1"] + 3 * lam[3] @ o["I3"].T
@@ -182,7 +185,7 @@ def a3_5(x: Geometry, form: str) -> Matrix:
 
 
 def a3_6(x: Geometry, form: str) -> Matrix:
-    """-(1/a_i) grad_{v_i} L . w_j."""
+    """Inner product -(1/a_i) grad_{v_i} L . w_j."""
     o, lam, hat = x.overlaps, x.lam, x.hat
     teachers = hat[0] @ o["zeta2"].T + 3 * hat[3] @ o["gamma2"].T
     students = lam[0] @ o["I3"] + 3 * lam[3] @ o["I2"]
@@ -191,7 +194,10 @@ def a3_6(x: Geometry, form: str) -> Matrix:
 
 
 def a3_7(x: Geometry, form: str) -> Matrix:
-    """-(1/b_i) grad_{w_i} L . v_j; as printed with b_j for b_i and I3_ij for I3_ji in the projection."""
+    """Inner product -(1/b_i) grad_{w_i} L . v_j.
+
+    The printed form has b_j for b_i, and I3_ij for I3_ji in the projection.
+    """
     o, lam, hat = x.overlaps, x.lam, x.hat
     teachers = hat[2] @ o["gamma1"].T + 3 * hat[4] @ o["zeta1"].T
     students = lam[2] @ o["I1"] + 3 * lam[4] @ o["I3"].T
@@ -202,7 +208,7 @@ def a3_7(x: Geometry, form: str) -> Matrix:
 
 
 def a3_8(x: Geometry, form: str) -> Matrix:
-    """-(1/b_i) grad_{w_i} L . w_j."""
+    """Inner product -(1/b_i) grad_{w_i} L . w_j."""
     o, lam, hat = x.overlaps, x.lam, x.hat
     teachers = hat[2] @ o["zeta2"].T + 3 * hat[4] @ o["gamma2"].T
     students = lam[2] @ o["I3"] + 3 * lam[4] @ o["I2"]
@@ -224,7 +230,10 @@ EQUATIONS: dict[int, tuple[Callable[[Geometry, str], Matrix], str, str]] = {
 
 
 def inner_product(lab: Any, point: Mapping[str, Any], seed: int, number: int, keep: float = 1.0) -> float:
-    """Largest difference between equation `number` and the gradient of the loss (`keep` scales lambda_2: control)."""
+    """Return the largest difference between equation `number` and the gradient of the loss.
+
+    `keep` scales lambda_2 (control).
+    """
     x = geometry(seed, lab.seed)
     scale = np.array([1.0, keep, 1.0, 1.0, 1.0])[:, None, None]
     scaled = dataclasses.replace(x, lam=scale * x.lam, hat=scale * x.hat)
@@ -240,7 +249,11 @@ def inner_product(lab: Any, point: Mapping[str, Any], seed: int, number: int, ke
 
 
 def norm_drift(lab: Any, point: Mapping[str, Any], seed: int, decay: float = 0.0) -> float:
-    """Flow: max |grad . row|, half the derivative of the squared norms.  SGD: their relative change in one step."""
+    """Return the drift of the norms.
+
+    For the flow it is max |grad . row|, half the derivative of the squared norms. For SGD it is their relative change
+    in one step.
+    """
     x = geometry(seed, lab.seed)
     if point["what"] == "flow":
         gradient = loss_gradient(lab, x.rows) + decay * x.rows[: 2 * M]
@@ -258,7 +271,10 @@ def norm_drift(lab: Any, point: Mapping[str, Any], seed: int, decay: float = 0.0
 
 
 def equation_4(lab: Any, point: Mapping[str, Any], seed: int, swap: bool = False) -> float:
-    """d gamma/dt of the compiled flow against -(1/norm) grad L . teacher by differences of the loss."""
+    """Compare d gamma/dt of the compiled flow with -(1/norm) grad L . teacher.
+
+    The gradient is computed by differences of the loss.
+    """
     x = geometry(seed, lab.seed)
     flow, gradient = lab.functions(x.start).flow(x.start.state), loss_gradient(lab, x.rows)
     v_star, w_star = np.split(x.unit[2 * M :], 2)
@@ -280,7 +296,7 @@ FORMS = (Variant("printed", {"form": "printed"}, expected="refuted"), Variant("c
 
 
 def inner_claim(number: int) -> Claim:
-    """The claim on one of the eight displayed inner products."""
+    """Return the claim on one of the eight displayed inner products."""
     _, of, along = EQUATIONS[number]
     wrong = number == 7
     return Claim(

@@ -1,4 +1,4 @@
-"""Leading orders: Lemmas 5, 6 and 7, equation (5) with its escape profile, and the linear system of Lemma 14."""
+"""Claims on leading orders: Lemmas 5, 6 and 7, equation (5) with its escape profile, linear system of Lemma 14."""
 
 import functools
 import math
@@ -23,17 +23,17 @@ C0, C1 = 0.5, expectations.coefficient(1)
 
 
 def repulsion() -> float:
-    """C_S2 = S_11(1) + S_02(1), the rate at which router and expert of one student turn apart."""
+    """Constant C_S2 = S_11(1) + S_02(1), the rate at which router and expert of one student turn apart."""
     return S(1, 1, 1.0) + S(0, 2, 1.0)
 
 
 def signs(rng: np.random.Generator, size: int) -> np.ndarray:
-    """Numbers of either sign with sizes between 1/2 and 1."""
+    """Draw numbers of either sign with sizes between 1/2 and 1."""
     return rng.choice([-1, 1], size=size) * rng.uniform(0.5, 1, size=size)
 
 
 def pair_gram(rho: float, g: float, z: np.ndarray) -> np.ndarray:
-    """The Gram matrix of (v1, v2, w1, w2) with z = (z11, z12, z21, z22)."""
+    """Gram matrix of (v1, v2, w1, w2) with z = (z11, z12, z21, z22)."""
     gram = np.eye(4)
     gram[0, 1] = gram[1, 0] = rho
     gram[2, 3] = gram[3, 2] = g
@@ -43,7 +43,10 @@ def pair_gram(rho: float, g: float, z: np.ndarray) -> np.ndarray:
 
 
 def lemma_5(lab: Any, point: Mapping[str, Any], seed: int, drop: bool = False) -> dict[str, float]:
-    """|lambda hat - its leading terms| at gamma2 = 0.6 and 0, mis-alignments of size delta, gamma1 = 0.4."""
+    """Return |lambda hat - its leading terms| at gamma2 = 0.6 and 0.
+
+    The mis-alignments have the size delta, and gamma1 = 0.4.
+    """
     rho, z = 0.4, point["delta"] * signs(draw(seed, lab), 4)
     z[3] = 0.0  # v*_j is orthogonal to w*_j
     s00, s11, s02 = S(0, 0, rho), S(1, 1, rho), 0.0 if drop else S(0, 2, rho)
@@ -62,7 +65,7 @@ def lemma_5(lab: Any, point: Mapping[str, Any], seed: int, drop: bool = False) -
 
 
 def lemma_6(lab: Any, point: Mapping[str, Any], seed: int, drop: bool = False) -> dict[str, float]:
-    """|lambda_ij| for i != j at overlaps of size delta, and |lambda_ii - its leading term| at v_i.w_i = delta."""
+    """Return |lambda_ij|, i != j, at overlaps of size delta, and |lambda_ii - its leading term| at v_i.w_i = delta."""
     rng, delta = draw(seed, lab), point["delta"]
     x = delta * signs(rng, 6)
     lam = expectations.moments(pair_gram(x[0], x[1], x[2:]), expectations.LAMBDAS)
@@ -75,9 +78,10 @@ def lemma_6(lab: Any, point: Mapping[str, Any], seed: int, drop: bool = False) -
 
 
 def lemma_7(lab: Any, point: Mapping[str, Any], seed: int, sign: int = 1) -> dict[str, float]:
-    """Difference between the compiled flow and the lemma's terms if every overlap is of size eps (unit norms).
+    """Return the difference between the compiled flow and the terms of the lemma if all overlaps are of size eps.
 
-    The experts' overlap moves by -9 (lambda_ij5 + lambda_ji5)(1 - I2_ij^2); the lemma as printed has no such term.
+    Norms are 1. The overlap of experts moves by -9 (lambda_ij5 + lambda_ji5)(1 - I2_ij^2); the printed lemma has no
+    such term.
     """
     m, m_star = 4, 2
     start = tools.small_overlaps(draw(seed, lab), m, m_star, point["eps"])
@@ -103,7 +107,10 @@ def lemma_7(lab: Any, point: Mapping[str, Any], seed: int, sign: int = 1) -> dic
 
 
 def single(gamma1: float, gamma2: float, norms: tuple[float, float] = (1.0, 1.0), **others: float) -> Initial:
-    """One student with one teacher: gamma1, gamma2, norms a and b, and I3, zeta1, zeta2 (zero unless given)."""
+    """Return one student with one teacher, as an initial condition.
+
+    The arguments are gamma1, gamma2, the norms a and b, and I3, zeta1, zeta2 (default zero).
+    """
     gram = pair_gram(gamma1, gamma2, np.array([0.0, others.get("zeta1", 0.0), others.get("zeta2", 0.0), 0.0]))
     gram[0, 2] = gram[2, 0] = others.get("I3", 0.0)
     order = [0, 2, 1, 3]  # pair_gram has v, v*, w, w*
@@ -112,9 +119,9 @@ def single(gamma1: float, gamma2: float, norms: tuple[float, float] = (1.0, 1.0)
 
 
 def equation_5(lab: Any, point: Mapping[str, Any], seed: int, slower: float = 0.0) -> dict[str, float]:
-    """a^2 (d gamma1/dt) / (6 c1^2 gamma2^3) and b^2 (d gamma2/dt) / (18 c0^2 gamma2^2) at small gamma2.
+    """Return a^2 (d gamma1/dt) / (6 c1^2 gamma2^3) and b^2 (d gamma2/dt) / (18 c0^2 gamma2^2) at small gamma2.
 
-    `slower` lengthens the expert by half of that part behind the prediction's back (control).
+    `slower` makes the expert longer by half of this share, which the prediction ignores (control).
     """
     a, b = draw(seed, lab).uniform(0.7, 1.4, size=2)
     g = point["gamma2"]
@@ -125,9 +132,9 @@ def equation_5(lab: Any, point: Mapping[str, Any], seed: int, slower: float = 0.
 
 
 def escape(lab: Any, point: Mapping[str, Any], seed: int, norm: float = 1.0) -> dict[str, float]:
-    """The time at which gamma2 reaches 0.9 over its prediction, and how much later gamma1 does (unit norms).
+    """Return the time at which gamma2 reaches 0.9 over its prediction, and the delay of gamma1 (unit norms).
 
-    `norm` is the length of the raw expert, which the prediction does not know of (control).
+    `norm` is the length of the raw expert, which the prediction ignores (control).
     """
     g = point["gamma2"]
     start, until = single(0.0, g, (1.0, norm)), 0.4 / g + 40
@@ -140,7 +147,7 @@ def escape(lab: Any, point: Mapping[str, Any], seed: int, norm: float = 1.0) -> 
 
 
 def linear_system(g1: float, g2: float, norms: tuple[float, float], form: str, drop: bool = False) -> np.ndarray:
-    """The matrix of Lemma 14 for (I3_ii, zeta1, zeta2): corrected, printed, or printed with -rho_3."""
+    """Return the matrix of Lemma 14 for (I3_ii, zeta1, zeta2): corrected, printed, or printed with -rho_3."""
     ia, ib = (1 / norm**2 for norm in norms)
     q0, q1, q2 = (g2**2 * S(*pair, g1) for pair in ((0, 0), (1, 1), (0, 2)))
     c2 = repulsion()
@@ -164,7 +171,7 @@ def linear_system(g1: float, g2: float, norms: tuple[float, float], form: str, d
 
 
 def jacobian(lab: Any, g1: float, g2: float, norms: tuple[float, float], step: float = 1e-3) -> np.ndarray:
-    """The derivative of the compiled flow of (I3_ii, zeta1, zeta2) at zero, by fourth-order differences."""
+    """Return the derivative of the compiled flow of (I3_ii, zeta1, zeta2) at zero, by fourth-order differences."""
     names = ("I3", "zeta1", "zeta2")
     functions = lab.functions(single(g1, g2, norms))
     matrix = np.zeros((3, 3))
@@ -177,9 +184,10 @@ def jacobian(lab: Any, g1: float, g2: float, norms: tuple[float, float], step: f
 
 
 def lemma_14(lab: Any, point: Mapping[str, Any], seed: int, drop: bool = False) -> dict[str, float]:
-    """Distance of the matrix from the Jacobian of the flow at a random point, and its largest eigenvalue on the box.
+    """Return two tests of the matrix of Lemma 14.
 
-    The box is gamma1, gamma2 in [0.9, 1] with norm ratios b / a between 0.8 and 1.25.
+    They are its distance from the Jacobian of the flow at a random point, and its largest eigenvalue on the box gamma1,
+    gamma2 in [0.9, 1] with norm ratios b / a between 0.8 and 1.25.
     """
     rng, form = draw(seed, lab), point["form"]
     g1, g2 = rng.uniform(-0.3, 0.95), rng.uniform(0.3, 0.8)
@@ -199,7 +207,7 @@ ROUNDING = "below .005 residuals of order delta^6 drown in rounding"
 
 
 def at_least(orders: Mapping[str, float], over: str) -> All:
-    """Each residual vanishes at least at its order."""
+    """Return the law that each residual vanishes at least at its order."""
     laws = {
         n: Power(p, over=over, bound="at least", margin=0.1, meaning="residual", short=ROUNDING)
         for n, p in orders.items()

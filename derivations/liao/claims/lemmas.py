@@ -1,4 +1,4 @@
-"""Lemmas 8 to 17: how the target pair escapes, and how small everything else stays (orthogonal initialisation)."""
+"""Claims on Lemmas 8 to 17: escape of the target pair, and sizes of all other overlaps (orthogonal initialisation)."""
 
 import dataclasses
 import functools
@@ -22,7 +22,7 @@ FAMILIES = ("gamma1", "zeta1", "zeta2", "I1", "I2", "I3")
 
 
 def reduction(lab: Any, g2: float, until: float, points: int = 401) -> Any:
-    """The exact flow of m = m* = 1 with every overlap zero except gamma2 = g2 (unit norms)."""
+    """Run the exact flow of m = m* = 1 with every overlap zero except gamma2 = g2 (unit norms)."""
     d = 10**6
     rows = np.zeros((4, 8))
     rows[0, 0] = rows[2, 1] = rows[3, 2] = 1.0
@@ -32,9 +32,9 @@ def reduction(lab: Any, g2: float, until: float, points: int = 401) -> Any:
 
 
 def target_moves_up(lab: Any, point: Mapping[str, Any], seed: int, sign: int = 1) -> dict[str, float]:
-    """Until the first recovery: the smallest step of gamma2 of the target pair, and min gamma1 times sqrt(d).
+    """Return the smallest step of gamma2 of the target pair, and min gamma1 times sqrt(d).
 
-    With `sign` -1 the run is read backwards (control).
+    Both are taken until the first recovery. With `sign` -1 the run is read backwards (control).
     """
     run = tools.recovery(lab, point, seed)
     end = float(tools.recovery_times(run)[0])
@@ -45,9 +45,10 @@ def target_moves_up(lab: Any, point: Mapping[str, Any], seed: int, sign: int = 1
 
 
 def escape_bound(lab: Any, point: Mapping[str, Any], seed: int, saturation: float = 1.0) -> float:
-    """min over t > 0 of gamma2(t) minus 1/(1/gamma2(0) - 4.5 (1 - xi^2) t) while gamma2 <= xi (exact reduction).
+    """Return the smallest relative excess of gamma2(t) over its lower bound while gamma2 <= xi, t > 0.
 
-    `saturation` = 0 leaves the factor 1 - xi^2 out, which makes the bound false.
+    The bound is 1/(1/gamma2(0) - 4.5 (1 - xi^2) t), in the exact reduction; the unit is gamma2(0). `saturation` = 0
+    leaves the factor 1 - xi^2 out, which makes the bound false (control).
     """
     xi, g2 = point["xi"], point["g2"]
     run = reduction(lab, g2, 1.3 * 2 / 9 * (1 / g2))
@@ -59,7 +60,7 @@ def escape_bound(lab: Any, point: Mapping[str, Any], seed: int, saturation: floa
 
 
 def escape_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """T(0.9) of the first recovered pair, less its lag, times 4.5 gamma2(0)/b^2."""
+    """Return the time T(gamma2 = 0.9) of the first recovered pair, times 4.5 gamma2(0)/b^2."""
     run = tools.recovery(lab, point, seed)
     start = lab.initial(seed=seed, d=point["d"], **tools.SMALL, init=point["init"])
     i, j = np.unravel_index(np.argmin(run["T_gamma2"]), run["T_gamma2"].shape)
@@ -68,7 +69,7 @@ def escape_time(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def lag(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Time from gamma2 = 1/2 to both alignments above 0.9 for the first recovered pair."""
+    """Return the time from gamma2 = 1/2 until both alignments of the first recovered pair are above 0.9."""
     run = tools.recovery(lab, point, seed)
     both = np.maximum(run["T_gamma1"], run["T_gamma2"])
     i, j = np.unravel_index(np.argmin(run["T_gamma2"]), both.shape)
@@ -77,16 +78,16 @@ def lag(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def router_lag(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """T(gamma1 = 0.9) - T(gamma2 = 0.9) in the exact reduction."""
+    """Return T(gamma1 = 0.9) - T(gamma2 = 0.9) in the exact reduction."""
     run = reduction(lab, 1e-3, 250.0, points=3)
     return float(run["T_gamma1"][0, 0] - run["T_gamma2"][0, 0])
 
 
 def families(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """The largest overlap of each family over all recoveries, without what the recovered pairs may do.
+    """Return the largest overlap of each family over all recoveries, without overlaps of recovered pairs.
 
-    Recovered pairs are left out of gamma1 and gamma2, the rows of recovered experts out of the mis-alignments.
-    I3 is not symmetric; all of it but the diagonal is read.
+    Recovered pairs are left out of gamma1 and gamma2, and the rows of recovered experts out of the mis-alignments. I3
+    is not symmetric, and all of it except the diagonal counts.
     """
     run = tools.recovery(lab, point, seed)
     order, experts = np.argsort(run["T_gamma2"].min(axis=0)), tools.used(run)
@@ -107,7 +108,7 @@ def families(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
 
 
 def recovered_column(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest |gamma2| of other experts with a recovered teacher, at every later recovery."""
+    """Return the largest |gamma2| of other experts with a recovered teacher, over all later recoveries."""
     run, largest = tools.recovery(lab, point, seed), 0.0
     order, experts = np.argsort(run["T_gamma2"].min(axis=0)), tools.used(run)
     for count, (_, end) in enumerate(tools.staged(lab, point, seed)):
@@ -117,7 +118,10 @@ def recovered_column(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def row_overlap(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """The largest other overlap, gamma and zeta, in the rows of recovered experts from their recovery on."""
+    """Return the largest other overlaps gamma and zeta in the rows of recovered experts.
+
+    They are read from the recovery of an expert on.
+    """
     run = tools.recovery(lab, point, seed)
     order, experts = np.argsort(run["T_gamma2"].min(axis=0)), tools.used(run)
     ends = [end for _, end in tools.staged(lab, point, seed)]
@@ -135,7 +139,7 @@ def row_overlap(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, floa
 
 
 def self_overlap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest |v_i.w_i| over recovered experts after settling."""
+    """Return the largest |v_i.w_i| over recovered experts after settling."""
     run = tools.settled(lab, point, seed)
     if run is None:
         return math.inf
@@ -143,7 +147,7 @@ def self_overlap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def distance(name: str, wait: float = 1.0) -> Any:
-    """A measure of max(1 - overlap) over the recovered pairs after settling (`wait` as in `tools.settled`)."""
+    """Return a measurement of max(1 - overlap) over the recovered pairs after settling (`wait` as in `settled`)."""
 
     def measure(lab: Any, point: Mapping[str, Any], seed: int) -> float:
         run = tools.settled(lab, point, seed, wait)
@@ -158,7 +162,7 @@ def distance(name: str, wait: float = 1.0) -> Any:
 
 
 def root(meaning: str, exponent: float = -0.5) -> Power:
-    """The law of what stays O(m^2 / (delta_P sqrt d))."""
+    """Return the law that a quantity stays O(m^2 / (delta_P sqrt d))."""
     return Power(exponent, bound="at most", margin=0.03, reached=0.65, meaning=meaning)
 
 
@@ -171,7 +175,10 @@ def bounded_by_root(
     variants: Any = (ORTHOGONAL,),
     sweep: Any = tools.LARGE,
 ) -> Claim:
-    """A claim that something, or each of several `parts`, stays O(1/sqrt d); the control asks for d^-0.6."""
+    """Return the claim that a quantity, or each of several `parts`, stays O(1/sqrt d).
+
+    The control has the exponent -0.6.
+    """
     laws = [All({name: root(name, p) for name in parts}) if parts else root("largest overlap", p) for p in (-0.5, -0.6)]
     return Claim(
         id=id,

@@ -1,4 +1,4 @@
-"""Theorem 2 (greedy pruning), Theorems 3 and 4 (fine-tuning), and the lemmas their proofs rest on."""
+"""Claims on Theorem 2 (greedy pruning), Theorems 3 and 4 (fine-tuning), and the lemmas of their proofs."""
 
 import dataclasses
 import functools
@@ -25,14 +25,15 @@ AFTER_FLOW: Mapping[str, Grid | None] = {
 
 
 def coefficients() -> np.ndarray:
-    """c_0 .. c_3 of the logistic gate."""
+    """Return c_0 .. c_3 of the logistic gate."""
     return logistic(9).derivative_means
 
 
 def found_state(point: Mapping[str, Any], seed: int, base: int, dead: int = 0) -> Any:
-    """A state as Assumption 4 has it: used pairs perturbed by relative noise 0.3, unused experts random.
+    """Return a state that satisfies Assumption 4.
 
-    With `dead`, that many of the unused experts are paired as (v, w), (v, -w), which Assumption 4 forbids.
+    Used pairs are perturbed by relative noise 0.3, and unused experts are random. `dead` of the unused experts are
+    paired as (v, w), (v, -w), which Assumption 4 forbids (control).
     """
     rng = np.random.default_rng([seed, base, point["d"]])
     m, m_star, d = 20, 4, point["d"]
@@ -49,28 +50,28 @@ def found_state(point: Mapping[str, Any], seed: int, base: int, dead: int = 0) -
 
 
 def wrongly_kept(lab: Any, point: Mapping[str, Any], seed: int, dead: int = 0) -> float:
-    """0 if greedy pruning keeps exactly the used experts of a state of Assumption 4, else 1."""
+    """Return 0 if greedy pruning keeps exactly the used experts of a state of Assumption 4, else 1."""
     start = found_state(point, seed, lab.seed, dead)
     kept = greedy_prune(kernel_matrix(start), start.parameters.m).kept
     return float(set(kept.tolist()) != set(range(start.parameters.m_star)))
 
 
 def rightly_kept_after_flow(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """1 if pruning after the flow keeps exactly the experts that recovered a teacher."""
+    """Return 1 if pruning after the flow keeps exactly the experts that recovered a teacher, else 0."""
     kept = lab.stage("prune", tools.pruned_run(lab, point, seed))["kept"]
     return float(set(kept.tolist()) == set(tools.used(tools.recovery(lab, point, seed)).tolist()))
 
 
 def drops(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The mean fall of E (f_S - f*)^2 by one removal after the flow, over the removals of one run."""
+    """Return the mean decrease of E (f_S - f*)^2 by one removal after the flow, over the removals of one run."""
     losses = lab.stage("prune", tools.pruned_run(lab, point, seed))["pruning_loss"]
     return float(np.mean(-np.diff(losses))) if losses.size > 1 else 0.0
 
 
 def dead_removed(lab: Any, point: Mapping[str, Any], seed: int, apart: bool = False) -> float:
-    """Number of experts of anti-aligned pairs that pruning removes after the flow from the random initialisation.
+    """Return the number of experts of anti-aligned pairs that pruning removes after the flow.
 
-    `apart` drops the kernel between the two experts of such a pair (control).
+    The flow has the random initialisation. `apart` removes the kernel between the two experts of such a pair (control).
     """
     size = {"d": point["d"], "m": 10, "m_star": 2, "seed": seed}
     run = lab.integrate(until=math.sqrt(point["d"]) + 60, stiff=True, save_points=3, **size)
@@ -85,7 +86,7 @@ def dead_removed(lab: Any, point: Mapping[str, Any], seed: int, apart: bool = Fa
 
 
 def tuned(lab: Any, point: Mapping[str, Any], seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """(t, D2) of the flow from the optimum perturbed by relative noise eps, unit norms."""
+    """Return (t, D2) of the flow from the optimum perturbed by relative noise eps, unit norms."""
     rng = np.random.default_rng([seed, lab.seed])
     m, d = point["m"], 20
     rows = tools.random_rows(rng, m, m, d, (1.0, 1.0))
@@ -99,7 +100,7 @@ def tuned(lab: Any, point: Mapping[str, Any], seed: int) -> tuple[np.ndarray, np
 
 
 def tuning_rates(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """The asymptotic rate of D2 (where 1e-8 < D2 < 1e-4) and the smallest average rate up to any time."""
+    """Return the asymptotic rate of D2 (where 1e-8 < D2 < 1e-4), and the smallest average rate up to any time."""
     t, distance = tuned(lab, point, seed)
     window = (distance < 1e-4 * min(1.0, distance[0])) & (distance > 1e-8)
     rate = -np.polyfit(t[window], np.log(distance[window]), 1)[0]
@@ -108,7 +109,7 @@ def tuning_rates(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, flo
 
 
 def smallest_rate(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The slowest rate of the exact flow linearised at the optimum."""
+    """Return the slowest rate of the exact flow, linearised at the optimum."""
     m = point["m"]
     start = tools.from_rows(np.vstack([np.eye(2 * m, 2 * m + 2)] * 2), m, m, tier="linear")
     rates = -np.linalg.eigvals(tools.jacobian(start, tools.optimum(start))).real
@@ -116,13 +117,13 @@ def smallest_rate(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def sufficient_condition(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """0 if C_S0/C_S1 >= (1 + beta)^2/alpha^2 at alpha = beta = 1, as the condition is printed, else 1."""
+    """Return 0 if the printed C_S0/C_S1 >= (1 + beta)^2/alpha^2 holds at alpha = beta = 1, else 1."""
     c = coefficients()
     return float((1 - 2 * c[1]) / (c[1] - c[3]) < 4)
 
 
 def hessian(loss: Callable[[np.ndarray], float], rows: np.ndarray, count: int, step: float = 1e-3) -> np.ndarray:
-    """The second derivatives of a loss along orthonormal tangents of the first `count` unit rows, by differences."""
+    """Return the second derivatives of a loss along orthonormal tangents of the first `count` unit rows."""
     d = rows.shape[1]
     basis = []
     for k in range(count):
@@ -140,9 +141,10 @@ def hessian(loss: Callable[[np.ndarray], float], rows: np.ndarray, count: int, s
 
 
 def curvature(lab: Any, point: Mapping[str, Any], seed: int, dropped: bool = False) -> dict[str, float]:
-    """The smallest eigenvalue of the loss's Hessian on the spheres, where every unit vector is moved by eps.
+    """Return the smallest eigenvalue of the Hessian of the loss on the spheres.
 
-    `dropped` leaves the last teacher out of the target, whose expert then has no curvature of its own (control).
+    Every unit vector is moved by eps. `dropped` leaves the last teacher out of the target, so that the expert of this
+    teacher has no curvature of its own (control).
     """
     rng, m, d = np.random.default_rng([seed, lab.seed]), 2, 6
     rows = np.vstack([np.eye(2 * m, d)] * 2)
@@ -159,17 +161,17 @@ def curvature(lab: Any, point: Mapping[str, Any], seed: int, dropped: bool = Fal
 
 
 def strong_convexity(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
-    """The smallest eigenvalue at or near the optimum, or whether the printed sufficient condition fails."""
+    """Return the smallest eigenvalue at or near the optimum; for the printed condition, 1 if it fails, else 0."""
     if point.get("condition"):
         return sufficient_condition(lab, point, seed)
     return curvature(lab, point, seed) if "eps" in point else smallest_rate(lab, point, seed)
 
 
 def product(point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """Lemma 22's three residuals, all overlaps as its hypotheses have them.
+    """Return the three residuals of Lemma 22, with overlaps that satisfy its hypotheses.
 
-    |E h_i^2 - 6 E pi^2| at |v_i.w_i| <= dr, |E h_i h_j - factor E h_i^2| at v_i.v_j = w_i.w_j = 1 - dr (the third
-    hypothesis as it is meant), and |E h_i h_j| with every overlap of size dr.
+    They are |E h_i^2 - 6 E pi^2| at |v_i.w_i| <= dr, |E h_i h_j - factor E h_i^2| at v_i.v_j = w_i.w_j = 1 - dr (the
+    intended third hypothesis), and |E h_i h_j| with every overlap of size dr.
     """
     rng, dr = np.random.default_rng(seed), point["dr"]
     frame = np.linalg.qr(rng.normal(size=(8, 8)))[0].T
@@ -187,20 +189,21 @@ def product(point: Mapping[str, Any], seed: int) -> dict[str, float]:
 
 
 def kernel_of(rows: list[np.ndarray], teacher: np.ndarray) -> np.ndarray:
-    """E h_i h_j of two experts given by v_1, v_2, w_1, w_2 of any length."""
+    """Return E h_i h_j of two experts given by v_1, v_2, w_1, w_2 of any length."""
     unit = np.array([row / np.linalg.norm(row) for row in rows] + list(teacher))
     return kernel_matrix(tools.from_rows(unit, 2, 1))
 
 
 def products(lab: Any, point: Mapping[str, Any], seed: int, factor: float = 1.0) -> dict[str, float]:
-    """The residuals of Lemma 22, with a factor of E h_i^2 where the point does not give one."""
+    """Return the residuals of Lemma 22, with a default for the factor of E h_i^2."""
     return product({"factor": factor, **point}, seed)
 
 
 def residual_expectations(lab: Any, point: Mapping[str, Any], seed: int, drop: int = 0) -> float:
-    """The largest of |E (f - f*) pi^(a)(v_i.x) He_3^(b)(w_i.x)| over six (a, b) and all experts, m = m* = 3.
+    """Return the largest |E (f - f*) pi^(a)(v_i.x) He_3^(b)(w_i.x)| over six (a, b) and all experts, m = m* = 3.
 
-    By quadrature; `drop` leaves that many teachers out of f*, which makes the residual O(1).
+    It is computed by quadrature. `drop` is the number of teachers that f* lacks, which makes the residual O(1)
+    (control).
     """
     rng = np.random.default_rng([seed, lab.seed])
     m, d = 3, 20
@@ -223,7 +226,7 @@ def residual_expectations(lab: Any, point: Mapping[str, Any], seed: int, drop: i
 
 
 def at_overlap(rho: float, temperature: float = 1.0) -> np.ndarray:
-    """All correlation functions of the logistic gate at an overlap."""
+    """Return all correlation functions of the logistic gate at an overlap."""
     table = gate_table("logistic", temperature, 3)
     total = np.polynomial.polynomial.polyval(rho**2, table.series.T)
     return table.shift + total * rho**table.odd

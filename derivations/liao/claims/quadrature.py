@@ -1,4 +1,4 @@
-"""The compiled flow and loss of two students against a tensor quadrature in R^4: the sharpest test of the kernel."""
+"""Claim on the kernel: compiled flow and loss of two students, compared with a tensor quadrature in R^4."""
 
 import functools
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ NODES = 40
 
 @functools.cache
 def rule() -> tuple[np.ndarray, np.ndarray]:
-    """Points (4, NODES^4) and weights of the tensor Gauss-Hermite rule for N(0, I_4)."""
+    """Return points (4, NODES^4) and weights of the tensor Gauss-Hermite rule for N(0, I_4)."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     points = np.stack(np.meshgrid(*[nodes] * 4, indexing="ij")).reshape(4, -1)
     products = np.stack(np.meshgrid(*[weights / weights.sum()] * 4, indexing="ij")).prod(0).reshape(-1)
@@ -28,7 +28,10 @@ def rule() -> tuple[np.ndarray, np.ndarray]:
 
 @functools.cache
 def reference(seed: int) -> tuple[np.ndarray, float, np.ndarray]:
-    """(unit rows [v1, v2, w1, w2] (4, 4), loss, d(Gram)/dt (4, 4)) of two students without teacher, by quadrature."""
+    """Return unit rows [v1, v2, w1, w2] (4, 4), loss, and d(Gram)/dt (4, 4) of two students without teacher.
+
+    They are computed by quadrature.
+    """
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(4, 4)) + 0.7 * rng.normal(size=4)  # a common part makes every overlap sizeable
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -44,7 +47,10 @@ def reference(seed: int) -> tuple[np.ndarray, float, np.ndarray]:
 
 
 def discrepancy(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Largest difference of the compiled loss and overlap rates from the quadrature, at two random students."""
+    """Return the largest difference of the compiled loss and overlap rates from the quadrature.
+
+    The two students are random.
+    """
     rows, loss, rate = reference(seed)
     start = tools.from_rows(rows, 2, 0)
     evaluator = lab.functions(start)
@@ -59,7 +65,7 @@ def discrepancy(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def without_repulsion(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The same with the sign of the expert-expert rate flipped."""
+    """Return `discrepancy` with the opposite sign of the expert-expert rate."""
     rows, _, rate = reference(seed)
     start = tools.from_rows(rows, 2, 0)
     return float(abs(-lab.functions(start).flow(start.state)["I2"][0, 1] - rate[2, 3]))

@@ -1,4 +1,4 @@
-"""Lemmas 18, 26, 27 and 28: matrix identities, proven symbolically where the difference is exactly zero."""
+"""Claims on Lemmas 18, 26, 27 and 28: matrix identities, proven symbolically if the difference is exactly zero."""
 
 import functools
 import math
@@ -19,7 +19,7 @@ Form = Mapping[str, Any]
 
 
 def gaussian_mean(polynomial: Any, variables: tuple[Any, ...]) -> Any:
-    """E[polynomial(x)] for independent standard normal variables, monomial by monomial."""
+    """Return E[polynomial(x)] for independent standard normal variables, monomial by monomial."""
     total = sympy.Integer(0)
     for powers, value in sympy.Poly(polynomial, *variables).terms():
         if all(p % 2 == 0 for p in powers):
@@ -29,10 +29,10 @@ def gaussian_mean(polynomial: Any, variables: tuple[Any, ...]) -> Any:
 
 @functools.cache
 def stein_fails(degree: int, drop: bool) -> int:
-    """For how many pairs g = u^j, h = u^k, j, k <= degree, the second-order Stein identity of Lemma 18 fails.
+    """Return the number of pairs g = u^j, h = u^k, j, k <= degree, that violate the second-order Stein identity.
 
-    Both sides are bilinear in (g, h) and rotate with the axes, so that powers and v = (v1, 0, 0),
-    w = (w1, w2, 0) cover all polynomials and all vectors, the third axis standing for the complement.
+    The identity is that of Lemma 18. Both sides are bilinear in (g, h) and rotate with the axes. Therefore powers, and
+    v = (v1, 0, 0), w = (w1, w2, 0), cover all polynomials and all vectors; the third axis represents the complement.
     """
     x = sympy.symbols("x1:4")
     v1, w1, w2, u = sympy.symbols("v1 w1 w2 u")
@@ -55,7 +55,7 @@ def stein_fails(degree: int, drop: bool) -> int:
 
 
 def stein_quadrature(rng: np.random.Generator, drop: bool) -> float:
-    """The largest entry of the difference for g = pi, h = He_3 at random vectors in three dimensions."""
+    """Return the largest entry of the difference for g = pi, h = He_3 at random vectors in three dimensions."""
     v, w = rng.normal(size=(2, 3)) * 0.7
     nodes, weights = expectations.outer(expectations.COARSE)
     x = np.array([axis.ravel() for axis in np.meshgrid(nodes, nodes, nodes, indexing="ij")])
@@ -75,7 +75,10 @@ def stein_quadrature(rng: np.random.Generator, drop: bool) -> float:
 
 
 def lemma_18(lab: Any, point: Form, seed: int, drop: bool = False) -> dict[str, float]:
-    """Failures of the identity for polynomials (symbolic) and its error for the gate and the expert (quadrature)."""
+    """Return the violations of the identity.
+
+    They are the number of failures for polynomials (symbolic), and the error for the gate and the expert (quadrature).
+    """
     return {"symbolic": float(stein_fails(3, drop) > 0), "quadrature": stein_quadrature(draw(seed, lab), drop)}
 
 
@@ -83,7 +86,7 @@ def lemma_18(lab: Any, point: Form, seed: int, drop: bool = False) -> dict[str, 
 def jacobian_difference(correction: int, d: int) -> bool:
     """Return True if Jf(v), f(v) = (I - v v^T / s^2) w / s, differs from the display plus correction (v.w) v v^T / s^5.
 
-    s stands for |v|: d/dv_i acts on it by v_i / s, and s^2 is replaced by v.v at the end.
+    s is |v|: d/dv_i acts on it by v_i / s, and s^2 is replaced by v.v at the end.
     """
     v, w = (sympy.Matrix(sympy.symbols(f"{name}1:{d + 1}")) for name in "vw")
     s = sympy.Symbol("s", positive=True)
@@ -97,15 +100,19 @@ def jacobian_difference(correction: int, d: int) -> bool:
 
 
 def lemma_26(lab: Any, point: Form, seed: int, sign: int = 1) -> float:
-    """0 if the display, with the correction of the variant, equals the Jacobian exactly in 2 and 3 dimensions."""
+    """Return 0 if the display equals the Jacobian exactly in 2 and 3 dimensions, else 1.
+
+    The display has the correction of the variant.
+    """
     correction = {"printed": 0, "corrected": 2}[point["form"]] * sign
     return float(any(jacobian_difference(correction, d) for d in (2, 3)))
 
 
 def lemma_27(lab: Any, point: Form, seed: int, beta: Any = 1, shift: int = 0) -> dict[str, float]:
-    """max |pi'''| exactly, and failures of pi(-x) = 1 - pi(x) and of the oddness of pi'', pi'''', ... up to order 12.
+    """Return max |pi'''| exactly, and the number of failures of two symmetries.
 
-    In y = pi(x) the derivatives of pi(beta x) are polynomials, and x -> -x is y -> 1 - y (`shift` breaks it).
+    They are pi(-x) = 1 - pi(x), and the oddness of pi'', pi'''', ... up to order 12. In y = pi(x) the derivatives of
+    pi(beta x) are polynomials, and x -> -x is y -> 1 - y (`shift` breaks it).
     """
     y = sympy.Symbol("y")
     derivatives: list[Any] = [y]
@@ -125,7 +132,10 @@ LETTERS = sympy.symbols("a1:4 b1:4 c1:4")
 
 @functools.cache
 def routh_hurwitz() -> dict[str, Any]:
-    """S = det(A) - Tr(A) M of the matrix of Lemma 28 (M the sum of its principal minors), and the paper's lines."""
+    """Return S = det(A) - Tr(A) M of the matrix of Lemma 28, and the lines of the paper.
+
+    M is the sum of the principal minors.
+    """
     a1, a2, a3, b1, b2, b3, c1, c2, c3 = LETTERS
     matrix = sympy.Matrix([[-a1, b1, c1], [-a2, -b2, c2], [-a3, b3, -c3]])
     minors = sum(matrix.minor_submatrix(i, i).det() for i in range(3))
@@ -138,7 +148,7 @@ def routh_hurwitz() -> dict[str, Any]:
 
 
 def stability_statement(rng: np.random.Generator, condition: bool) -> bool:
-    """Return True if the lemma holds: an identity that makes S > 0 and det < 0 evident, and no unstable matrix found.
+    """Return True if the lemma holds: an identity shows S > 0 and det < 0, and no unstable matrix is found.
 
     S = condition + 2 a1 b2 c3 + (b2 + c3)(b2 c3 - b3 c2), and det = -a1 (b2 c3 - b3 c2) - positive terms.
     """
@@ -159,7 +169,10 @@ def stability_statement(rng: np.random.Generator, condition: bool) -> bool:
 
 
 def lemma_28(lab: Any, point: Form, seed: int, condition: bool = True) -> float:
-    """0 if the form holds: the proof's display of S (printed or corrected), or the lemma itself."""
+    """Return 0 if the form holds, else 1.
+
+    A form is the display of S in the proof (printed or corrected), or the lemma itself.
+    """
     if point["form"] == "statement":
         return float(not stability_statement(draw(seed, lab), condition))
     a1, b3, c2 = LETTERS[0], LETTERS[5], LETTERS[7]

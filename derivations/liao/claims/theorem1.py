@@ -1,4 +1,4 @@
-"""Theorem 1 (sequential recovery in O(sqrt d) time), under the paper's initialisation and an orthogonal one."""
+"""Claims on Theorem 1 (sequential recovery in O(sqrt d) time), for the random and for an orthogonal initialisation."""
 
 import functools
 import math
@@ -34,21 +34,27 @@ WIDE = {"m": 80, "m_star": 4}
 
 
 def all_recovered(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """1 if every teacher is recovered, router and expert by the same student, by time sqrt(d) + 60."""
+    """Return 1 if every teacher is recovered by time sqrt(d) + 60, else 0.
+
+    Router and expert must be recovered by the same student.
+    """
     return float(np.isfinite(tools.pair_times(tools.recovery(lab, point, seed))).all())
 
 
 def in_order(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """1 if router and expert of teacher l are recovered before the expert of teacher l + 1, for every l."""
+    """Return 1 if the teachers are recovered one after the other, else 0.
+
+    Router and expert of teacher l must be recovered before the expert of teacher l + 1, for every l.
+    """
     run = tools.recovery(lab, point, seed)
     pairs, experts = tools.pair_times(run), tools.recovery_times(run)
     return float(np.isfinite(pairs).all() and (pairs[:-1] <= experts[1:]).all())
 
 
 def unrecovered_overlap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest |gamma1| and |gamma2| of students and teachers without a recovered partner.
+    """Return the largest |gamma1| and |gamma2| of students and teachers without a recovered partner.
 
-    It is read whenever an expert is recovered, but for the last one.
+    It is read whenever an expert is recovered, except at the last recovery.
     """
     found, run = [], tools.recovery(lab, point, seed)
     order = np.argsort(run["T_gamma2"].min(axis=0))
@@ -61,10 +67,11 @@ def unrecovered_overlap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def waiting_overlap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest |gamma1|, |gamma2| of the pairs to come at T_l + share (T_(l+1) - T_l), the largest over l.
+    """Return the largest |gamma1|, |gamma2| of pairs that are not yet recovered, over all l.
 
-    T_l is when router and expert of the first l pairs have passed 0.9.  `share` 1 stands for the last moment of
-    [T_l, T_(l+1)), a relative 1e-9 before its end.  Infinite where a teacher is never recovered.
+    It is read at T_l + share (T_(l+1) - T_l), where T_l is the time at which router and expert of the first l pairs
+    have passed 0.9. `share` 1 is the last moment of [T_l, T_(l+1)), a relative 1e-9 before its end. The result is
+    infinite if a teacher is never recovered.
     """
     run = tools.recovery(lab, point, seed)
     times = np.maximum(run["T_gamma1"], run["T_gamma2"])
@@ -82,14 +89,15 @@ def waiting_overlap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def last_recovery(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """T*, when the last pair of router and expert is recovered; infinite where one never is."""
+    """Return T*, the time of recovery of the last pair of router and expert; infinite if a pair is never recovered."""
     return float(tools.pair_times(tools.recovery(lab, point, seed))[-1])
 
 
 def perfection(lab: Any, point: Mapping[str, Any], seed: int, wait: float = 1.0) -> float:
-    """max(1 - gamma1, 1 - gamma2) over the recovered pairs after settling; infinite where a teacher never was.
+    """Return max(1 - gamma1, 1 - gamma2) over the recovered pairs after settling.
 
-    `wait` shortens the time after the last recovery (control): then the plain 1 - gamma is large enough to be read.
+    The result is infinite if a teacher is never recovered. `wait` shortens the time after the last recovery, so that 1
+    - gamma is large enough to be read directly (control).
     """
     run = tools.settled(lab, point, seed, wait)
     if run is None:
@@ -101,9 +109,9 @@ def perfection(lab: Any, point: Mapping[str, Any], seed: int, wait: float = 1.0)
 
 
 def unused_overlap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest overlap, of any kind, of an unused expert after settling, or at the horizon without recovery.
+    """Return the largest overlap, of any kind, of an unused expert after settling.
 
-    I3 is not symmetric: both v_i . w_j and v_j . w_i are read.
+    Without recovery it is read at the end of the run. I3 is not symmetric, so both v_i . w_j and v_j . w_i count.
     """
     run = tools.pruned_run(lab, point, seed)
     rest = tools.unused(tools.recovery(lab, point, seed))
@@ -116,7 +124,10 @@ def unused_overlap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def annihilation_ratio(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """First time min I2 falls below -1/2, over sqrt(d)/(9 max |z_-|) with the exact leading-order rates."""
+    """Return the first time at which min I2 falls below -1/2, over its prediction.
+
+    The prediction is sqrt(d)/(9 max |z_-|) with the exact leading-order rates.
+    """
     start = lab.initial(seed=seed, d=point["d"], **tools.SMALL)
     rate = 4.5 * (start.constants["norm_w"][:, None] ** -2 + start.constants["norm_w"] ** -2)
     z = np.tril(start.state["I2"] * rate / 9, -1).min()
@@ -127,7 +138,7 @@ def annihilation_ratio(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def race_ratio(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """First capture in the flow over the first capture of the race, for runs whose first event is well separated."""
+    """Return the time of the first capture in the flow over the time of the first capture in the race."""
     start = lab.initial(seed=seed, d=point["d"], **tools.SMALL, init=point.get("init", "random"))
     b = start.constants["norm_w"]
     u = math.sqrt(point["d"]) * start.state["gamma2"] / b[:, None] ** 2
@@ -138,7 +149,7 @@ def race_ratio(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def missing_term(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """dI2_ij/dt over -9 I2_ij^2 at small overlaps, the entry with the largest |I2|."""
+    """Return dI2_ij/dt over -9 I2_ij^2 at small overlaps, for the entry with the largest |I2|."""
     start = tools.small_overlaps(np.random.default_rng(seed), 4, 2, point["eps"])
     derivative = lab.functions(start).flow(start.state)["I2"]
     off = start.state["I2"] - np.eye(4)
@@ -147,7 +158,10 @@ def missing_term(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def greedy_order(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """1 if the greedy experts of the initial overlaps recover their teachers in the greedy order, all of them."""
+    """Return 1 if all greedy experts recover their teachers, in the greedy order, else 0.
+
+    The greedy experts are those of the initial overlaps.
+    """
     run = tools.recovery(lab, point, seed)
     start = lab.initial(seed=seed, d=point["d"], **tools.SMALL, init=point["init"])
     expert = run["greedy_expert"]
@@ -157,7 +171,7 @@ def greedy_order(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def success_of_width(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """1 if the race captures all five teachers, at two widths that the proof admits.
+    """Return 1 if the race captures all five teachers, else 0, for each of two widths that the proof allows.
 
     With orthogonal students no pair can annihilate.
     """
@@ -172,12 +186,12 @@ def success_of_width(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str,
 
 
 def with_random(measure: Callable[..., Any]) -> Callable[[Claim], Claim]:
-    """A control: the same from students drawn independently, whose experts repel each other in pairs."""
+    """Return a control with students that are drawn independently, so that their experts repel each other in pairs."""
     return break_measure(lambda lab, point, seed: measure(lab, {**point, "init": "random"}, seed))
 
 
 def event(id: str, statement: str, measure: Callable[..., Any], meaning: str, full: Grid | None = None) -> Claim:
-    """A claim that something happens with the probability of Theorem 1."""
+    """Return the claim that an event happens with the probability of Theorem 1."""
     return Claim(
         id=id,
         statement=f"{statement} (with probability at least 1 - 7 delta_P, which is .65 at delta_P = 1/20).",
@@ -195,7 +209,7 @@ def event(id: str, statement: str, measure: Callable[..., Any], meaning: str, fu
 
 
 def rate(id: str, statement: str, measure: Callable[..., Any], law: Power, control: Any, **more: Any) -> Claim:
-    """A claim on how something grows or shrinks with d, in runs from both initialisations."""
+    """Return a claim on the growth or decrease of a quantity with d, in runs from both initialisations."""
     return Claim(
         id=id, statement=statement, source=at("Theorem 1"), measure=measure, law=law, control=control,
         slow_control=True, rungs=(3, 4, 5, 8, 9), control_variant="orthogonal", **more,

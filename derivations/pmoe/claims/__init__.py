@@ -1,4 +1,4 @@
-"""The paper's lemmas, theorems and experiments, and our own findings, as claims."""
+"""Claims of the paper (lemmas, theorems, experiments) and findings of our own."""
 
 import importlib
 

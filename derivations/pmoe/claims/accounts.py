@@ -1,4 +1,4 @@
-"""Accounts: the exponents of the theorems by SymPy, tables, the multi-class extension, and the role of delta_d."""
+"""Claims on arithmetic: exponents of the theorems, tables, the multi-class extension, and the effect of delta_d."""
 
 import functools
 import math
@@ -19,7 +19,11 @@ from derivations.pmoe.parameters import Parameters, settle
 
 
 def book(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """0 if a chain gives the exponents stated for it (or those printed in the theorem of that name)."""
+    """Return 0 if a chain of estimates has the exponents stated for it, else 1.
+
+    With `printed` the exponents are those printed in the theorem of that name. `swap` multiplies the first one by l
+    (control).
+    """
     stated = exponents.EXPECTED[point["chain"]] if "printed" not in point else exponents.PRINTED[point["printed"]]
     if point.get("swap"):
         stated = (stated[0] * exponents.l, *stated[1:])
@@ -27,14 +31,18 @@ def book(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def odd_power(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """0 if m, a square of a product of powers, has an even exponent of k in a chain."""
+    """Return 0 if the number of neurons m of a chain has an even exponent of k, as a square of products has, else 1."""
     power = exponents.power_of(exponents.CHAINS[point["chain"]].neurons, exponents.k)
     return float(sympy.Mod(power + point.get("shift", 0), 2) != 0)
 
 
 def against_delta(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
-    """Difficulty of the task for delta_d from -0.9 to 0: N_r, the delta_d of the CNN's shortest flow (with `mode`
-    another network's), or its flow where delta decreases.
+    """Return a measure of the difficulty of the task as a function of delta_d.
+
+    `what` selects the measure: for "samples" the smallest increase of N_r between neighbouring values of delta_d from
+    -0.9 to 0.9; for "minimum" the delta_d at which the flow of the CNN to v = 0.1 is shortest; otherwise the flow time
+    of the CNN at delta_d = -0.9 over the flow time at 0. Controls reverse the order, `shift` the searched values of
+    delta_d, or replace -0.9 by `to`.
     """
     what = point["what"]
     if what == "samples":
@@ -57,13 +65,17 @@ def against_delta(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
 
 
 def routing_cost(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Total cost l T of separate training at eta m = c/l^2, or k l T of joint training at H.4's step (sharp gates)."""
+    """Return the total cost of training up to v = 0.1, with the number of steps T.
+
+    The cost is l T for separate training at eta m = c/l^2, and k l T for joint training at the step of H.4 (sharp
+    gates).
+    """
     per = 2 if point["kind"] in ("separate", "cnn") else -1
     return flow(lab, {**point, "per": per}, seed) * point["size"]
 
 
 def table_2(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The spread (largest over smallest) of FLOPs/time over the eight entries of Table 2, in 1e12/s."""
+    """Return the ratio of the largest to the smallest FLOPs/time (1e12/s) over the eight entries of Table 2."""
     seconds = np.array([260, 324, 468, 630, 156, 192, 280, 368.0])
     operations = 1e15 * np.array([6, 7.5, 11, 15, 3.5, 4.4, 6.4, 8.5])
     if point.get("independent"):  # a measurement that counted operations: proportional to N
@@ -73,15 +85,16 @@ def table_2(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 @functools.cache
 def pair_need(chance: float, seed: int) -> float:
-    """Samples of one pair of classes for which its two routers succeed with a given probability."""
+    """Return the samples of one pair of classes at which its two routers succeed with the given probability."""
     p = settle(Parameters(n=32, p=8), "router")
     return router.samples_for(p, world.gram_of(p), chance, 40_000, seed)
 
 
 def classes(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """For c classes: N_r of pairwise routers (all pairs succeed with 90 %), or the flow to 1 - softmax_y = 0.1.
+    """Return a cost of training with c classes.
 
-    `per` divides the step by that power of c (control).
+    With `what` "routers" this is N_r of pairwise routers such that all pairs succeed with 90 %. Otherwise it is the
+    flow to 1 - softmax_y = 0.1. `per` divides the step by that power of c (control).
     """
     c, what = point["c"], point["what"]
     if what == "routers":

@@ -1,4 +1,4 @@
-"""The theorems: steps, samples and neurons that suffice, against what is measured."""
+"""Claims on the theorems: sufficient numbers of steps, samples and neurons, compared with measured numbers."""
 
 import math
 from collections.abc import Mapping
@@ -22,9 +22,10 @@ SIZE = "patches and neurons fill memory: widths grow like size^8"
 
 
 def flow(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The infinite-width flow to v = 0.1 for l (or n) patches, times `size` to the power `per`.
+    """Return the flow time of infinitely wide networks to v = 0.1 for `size` patches, times `size` to the power `per`.
 
-    The number of steps is flow/(eta m): `per` = 2 at eta m = c/size^2, 0 at a fixed step, -1 at eta m = c size.
+    The size is l, or n for the CNN. The number of steps is flow/(eta m): `per` = 2 at eta m = c/size^2, 0 at a fixed
+    step, -1 at eta m = c size.
     """
     if point["kind"] in ("p", "delta", "1/eps", "k"):
         return flow_against(lab, point, seed)
@@ -42,9 +43,10 @@ def flow(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def flow_against(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The same of separate training at l = 4 against p, delta = 1/(1 - delta_d^2), 1/eps (the error), or k (joint).
+    """Return the flow time to v = 0.1 at l = 4 against p, delta, 1/eps or k, times that coordinate to the power `per`.
 
-    Times that coordinate to the power `per`: the number of steps where eta m is proportional to its power -`per`.
+    Training is separate for p, delta = 1/(1 - delta_d^2) and 1/eps (the error), and joint for k. With `per` the result
+    is the number of steps if eta m is proportional to the coordinate to the power -`per`.
     """
     request = {**SEPARATE, **FAR, "l": 4}
     goal, what = GOAL, "v"
@@ -61,9 +63,9 @@ def flow_against(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def one_pass(lab: Any, point: Mapping[str, Any], seed: int, kind: str = "", size: int = 0) -> float:
-    """The samples after which one-pass training has an error of at most 5 %, the best of four steps eta m.
+    """Return the number of samples at which one-pass training first has an error of at most 5 %.
 
-    `mirrored` takes 32/l patches in the place of l (control).
+    This is the smallest number over four steps eta m. `mirrored` uses 32/l patches instead of l (control).
     """
     kind, size = kind or point["kind"], size or point["size"]
     size = 32 // size if point.get("mirrored") else size
@@ -91,7 +93,7 @@ def one_pass(lab: Any, point: Mapping[str, Any], seed: int, kind: str = "", size
 
 
 def ratio(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """N_C/N_S at l = 1, 4, 16 (n = 64): the smallest, and whether it falls with l."""
+    """Return N_C/N_S at l = 1, 4, 16 (n = 64): the smallest ratio, and 1 if it falls with l, else 0."""
     whole = one_pass(lab, point, seed, "cnn", 64)
     ratios = [whole / one_pass(lab, point, seed, "separate", size) for size in (1, 4, 16)]
     if point.get("swap"):
@@ -100,7 +102,10 @@ def ratio(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
 
 
 def width_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The smallest m (powers of 2) at which the pseudo network's error is at most 5 % at flow 400 l^2."""
+    """Return the smallest m (a power of 2) at which the pseudo network has an error of at most 5 %.
+
+    The error is read at the flow time 40 l^2 + 100.
+    """
     size = point["size"]
     for m in (4, 8, 16, 32, 64, 128, 256, 512, 1024):
         run = lab.integrate(
@@ -113,7 +118,10 @@ def width_needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def error_order(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Decrease of the error at a fixed flow if l (or k, with one good expert) grows: 0 if it never decreases."""
+    """Return the largest decrease of the error at a fixed flow time as l grows; 0 if the error never decreases.
+
+    With `over` k, the number of experts grows instead, of which one is good, and v1 is read in the place of the error.
+    """
     found = []
     if point["over"] == "l":
         for size in (1, 4, 16):
@@ -130,7 +138,7 @@ def error_order(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def markov(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest excess of the error over the bound along flows, and over adversarial laws of the margin."""
+    """Return the largest excess of the error over its bound, along flows and for adversarial margin distributions."""
     pairs = []
     for request in ({**SEPARATE, "l": 4}, {**POOLED, "mode": "cnn", "n": 16}):
         run = lab.integrate(seed=seed, until=400.0, save_points=41, rtol=1e-6, data_seed=seed, **request)
@@ -152,12 +160,12 @@ LONG = {"quick": over("size", 8, 16, 32, 64, 128)}
 
 
 def time_law(exponent: float, bound: str = "", name: str = "flow", over: str = "size") -> Power:
-    """A law for the exact flows and steps against the number of patches; crossings are good to 1e-4."""
+    """Return the law of exact flow times and steps against the number of patches; crossings are accurate to 1e-4."""
     return Power(exponent, over=over, margin=0.1, bound=bound, meaning=name, error=1e-4, short=SIZE)
 
 
 def need_law(exponent: float, bound: str, name: str) -> Power:
-    """A law for sampled needs against the number of patches, which are read on a grid of factors of two."""
+    """Return the law of sampled needs against the number of patches; needs are read on a grid of factors of two."""
     return Power(exponent, over="size", margin=0.3, bound=bound, meaning=name, short=SIZE)
 
 

@@ -1,4 +1,4 @@
-"""Auxiliary lemmas and the geometry of the data: convex coupling, smooth coupling, separability, distances."""
+"""Claims on auxiliary lemmas and the geometry of the data: couplings, separability, distances of inputs."""
 
 import itertools
 import math
@@ -15,21 +15,20 @@ from derivations.pmoe.separability import beta_star, margin, tilted
 
 
 def convex(x: np.ndarray, knots: np.ndarray, jumps: np.ndarray, tilt: float) -> np.ndarray:
-    """tilt x + sum_i jumps_i ReLU(x - knots_i), jumps >= 0."""
+    """Convex function tilt x + sum_i jumps_i ReLU(x - knots_i), with jumps >= 0, at points x."""
     return tilt * x + (jumps * np.maximum(x[:, None] - knots, 0.0)).sum(axis=1)
 
 
 def slope_range(knots: np.ndarray, jumps: np.ndarray, low: float, high: float) -> float:
-    """max subgradient at `high` minus min subgradient at `low`."""
+    """Return the largest subgradient at `high` minus the smallest subgradient at `low`."""
     return float(jumps[knots <= high].sum() - jumps[knots < low].sum())
 
 
 def convex_gap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The least P(|psi - zeta| >= tau gap/512) over pairs of convex functions, U(-tau, tau); 1 where the gap is not
-    positive.
+    """Return the smallest P(|psi - zeta| >= tau gap/512) over pairs of convex functions, x ~ U(-tau, tau).
 
-    gap = slope range of psi on [-tau/2, tau/2] less that of zeta on [-tau, tau]; as printed on [-tau/2, tau/2] for
-    both.
+    The gap is the slope range of psi on [-tau/2, tau/2] less that of zeta on [-tau, tau]; as printed, both are taken on
+    [-tau/2, tau/2]. Pairs with a gap that is not positive do not count; the result is 1 if no pair counts.
     """
     tau, rng = 1.0, stream(seed, 61, lab)
     x = np.linspace(-tau, tau, 4001)  # 1/64 of it are 62 points
@@ -50,11 +49,11 @@ def convex_gap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def smooth_excess(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest g(sum h(w + xi)) - g(sum h(w)) - sum <df/dw, xi> - (L^3 m^2 rho^2 + L^2 r rho) over L^2 rho.
+    """Return the largest excess of smooth coupling over its bound, over L^2 rho.
 
-    h_i(w) = L sin(w + a_i) for i <= m - r (smooth), L |w + a_i| for the rest; g(u) = L u or L log cosh u; 150 draws
-    for each
-    of 40 choices of m, r, rho.
+    The excess is g(sum h(w + xi)) - g(sum h(w)) - sum <df/dw, xi> - (L^3 m^2 rho^2 + L^2 r rho). Here h_i(w) = L sin(w
+    + a_i) for i <= m - r (smooth) and L |w + a_i| for the others; g(u) = L u or L log cosh u. There are 150 draws for
+    each of 40 choices of m, r, rho.
     """
     rng, worst = stream(seed, 62, lab), -math.inf
     L = point["L"]
@@ -78,8 +77,9 @@ def smooth_excess(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def separable(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """0 where linear programming on the patch sums and the criterion n - 1 < beta* agree (or `printed`: no margin at
-    all).
+    """Return 0 if linear programming on the patch sums agrees with the criterion n - 1 < beta*, else 1.
+
+    With `printed`, return 0 if there is no positive margin, else 1.
     """
     angle, n = point["angle"], point["n"]
     if angle is None:  # linearly independent patterns: l* = n, yet separable
@@ -93,7 +93,10 @@ def separable(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def distances(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """The smallest distance of two inputs of opposite class by brute force: against the exact form, and the bound."""
+    """Compare the smallest distance of two inputs of opposite class, found by brute force, with theory.
+
+    Returns its difference from the exact form, and the violation of the lower bound.
+    """
     rng = stream(seed, 63, lab)
     n, d = 2, 5
     x = rng.standard_normal((5, d))
@@ -111,7 +114,7 @@ def distances(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]
 
 
 def distance_part(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The deviation of the exact form, or the violation of the bound, whichever is larger."""
+    """Return the larger of two numbers: the deviation from the exact form, and the violation of the bound."""
     return max(map(abs, distances(lab, point, seed).values()))
 
 

@@ -27,12 +27,12 @@ LAZY: dict[str, Any] = {
 
 
 def cnn_rate(delta_d: float, n: int) -> float:
-    """R of the CNN: (1/2 - delta_d kappa0(delta_d))/(2 n^2)."""
+    """Rate R of the CNN: (1/2 - delta_d kappa0(delta_d))/(2 n^2)."""
     return (0.5 - delta_d * float(signal.kappa0(delta_d))) / (2 * n**2)
 
 
 def lambert_gap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest difference of the margin u = log(1/v - 1) along a flow of level L2 from the closed form."""
+    """Return the largest difference of the margin u = log(1/v - 1) along a flow of level L2 from its closed form."""
     mode, delta_d, n = point["mode"], point["delta_d"], 9
     request = {**ALONE, "mode": mode, "n": n, "p": 1, "counts": (n - 1,), "delta_d": delta_d, "d": 3}
     if mode == "separate":
@@ -47,7 +47,10 @@ def lambert_gap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def pair_gap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest difference of the responses of L3 (two numbers) from those of L2, any geometry, fixed composition."""
+    """Return the largest difference between the responses of levels L3 (two numbers) and L2.
+
+    The geometry is arbitrary, and the composition of the samples is fixed.
+    """
     request = {"n": 6, "p": 3, "counts": (2, 2, 1), "composition": "deterministic", "delta_d": 0.3, "d": 8, "m": 40,
                "irrelevant": "random", "mode": point["mode"], "until": 200.0, "save_points": 21,
                "rtol": 1e-10}  # fmt: skip
@@ -59,7 +62,10 @@ def pair_gap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def series(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """0 if the Hermite series of kappa0 by the engine's polynomials is the Taylor series of 1/4 + arcsin/(2 pi)."""
+    """Return 0 if the Hermite series of kappa0 equals the Taylor series of 1/4 + arcsin/(2 pi), else 1.
+
+    The Hermite series uses the polynomials of the engine.
+    """
     from derivations.pmoe import kernels
 
     exact = sympy.series(kernels.kappa0(), kernels.RHO, 0, 14).removeO()
@@ -67,7 +73,7 @@ def series(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def level_gap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The root mean square difference of the responses of two levels over flow 60, both from the same neurons."""
+    """Return the root mean square difference of the responses of two levels up to flow time 60, same neurons."""
     first, second = point["levels"].split("-")
     runs = [
         lab.integrate(seed=seed, until=60.0, save_points=13, step=0.25, tier=tier, m=point["m"], data_seed=seed, **LAZY)
@@ -77,7 +83,7 @@ def level_gap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def decrease(lab: Any, start: Any, run: Any, k: int, stage: str) -> float:
-    """-dL/dflow at saved state k, by central differences of the loss along the flow."""
+    """Return -dL/dflow at saved state k, by central differences of the loss along the flow."""
     functions = lab.functions(start, "L2", stage)
     state = {"response": run["response"][k], "route": run["route"][k]}
     slope = functions.flow(state)["response"]
@@ -87,8 +93,9 @@ def decrease(lab: Any, start: Any, run: Any, k: int, stage: str) -> float:
 
 
 def descent(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """min over the flow of -dL/dflow patches^2/(gamma^3 v^2), and -dL/dflow at v = 0.1; patches = l, or n for the
-    CNN.  With `power` another power of gamma than the third.
+    """Return the smallest -dL/dflow patches^2/(gamma^3 v^2) over the flow, and -dL/dflow at v = 0.1.
+
+    The number of patches is l, or n for the CNN. `power` replaces the third power of gamma by another one.
     """
     mode = point["mode"]
     size = point["size"]
@@ -105,19 +112,22 @@ def descent(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
 
 
 def part(name: str) -> Any:
-    """One number of `descent`."""
+    """Return one of the numbers of `descent`."""
     return lambda lab, point, seed: descent(lab, point, seed)[name]
 
 
 def one_good_expert(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Flow to v = 0.1 with uniform gates, l = 4, and one expert per class that finds the discriminative patch."""
+    """Return the flow time to v = 0.1 with uniform gates and l = 4.
+
+    One expert of each class finds the discriminative patch.
+    """
     request = {**GATED, "k": point["k"], "m": 16 * point["k"], "l": 4, "gate": "uniform"}
     request["routers"] = point.get("routers", "single")
     return flow_to(lab, GOAL, 8000.0 * point["k"], seed, data_seed=seed, **request)
 
 
 def sliding_step(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest change of pre-activations at flow 20 when the step of the exact recursion is halved four times."""
+    """Return the largest change of pre-activations at flow time 20 between the given step and 1/512 (recursion)."""
     request = {"mode": "cnn", "n": 5, "p": 3, "m": 8, "d": 5, "irrelevant": "random", "delta_d": 0.3, "until": 20.0,
                "save_points": 2, "tier": "L0"}  # fmt: skip
     coarse = lab.integrate(seed=seed, step=point["step"], **request)["pre"][-1]
@@ -126,7 +136,7 @@ def sliding_step(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def level_l0(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Full-batch training in d dimensions against the recursion L0 along 200 steps, largest difference."""
+    """Return the largest difference between full-batch training in d dimensions and the recursion L0 (200 steps)."""
     rng = np.random.default_rng([seed, 41])
     k, each, d, p, n, size = 3, 4, 9, 4, 7, 30
     x = rng.standard_normal((p + 2, d))

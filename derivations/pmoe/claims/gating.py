@@ -1,4 +1,4 @@
-"""Gates and routers of joint training: the gradient, conservation, Assumption 4.4, ties, and frozen routers."""
+"""Claims on gates and routers of joint training: gradient, conservation, Assumption 4.4, ties, frozen routers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,8 +28,9 @@ EMERGE: dict[str, Any] = {
 
 
 def gate_gradient(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The model's router gradient against central differences of the loss of d-dimensional weights, largest
-    deviation.
+    """Return the largest deviation of the router gradient of the model from central differences of the loss.
+
+    The loss is evaluated with weights in d dimensions.
     """
     rng = stream(seed, 21, lab)
     x, label = rng.standard_normal((5, 6)), 1.0
@@ -52,7 +53,10 @@ def gate_gradient(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def zero_sum(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """|sum_z d_s(z)| of the compiled flow for orthonormal patterns; with `uncentred` of E[y v n G phi]/l."""
+    """Return |sum_z d_s(z)| of the compiled flow for orthonormal patterns.
+
+    With `uncentred`, the sum is that of E[y v n G phi]/l.
+    """
     start = lab.initial(seed=seed, stage="joint", tier="L1", **{**SMALL, "delta_d": 0.0})
     if point.get("uncentred"):
         c = start.constants
@@ -67,12 +71,15 @@ def zero_sum(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def at_start(p: int, k: int) -> float:
-    """P(some expert ranks o1 above every q, and some o2) for random routers: by inclusion and exclusion."""
+    """Return the probability that some expert ranks o1 above every q, and some expert o2, for random routers.
+
+    It is computed by inclusion and exclusion.
+    """
     return 1 - 2 * (1 - 1 / (p + 1)) ** k + (1 - 2 / (p + 1) + 2 / ((p + 1) * (p + 2))) ** k
 
 
 def initial_frequency(lab: Any, point: Mapping[str, Any], seed: int) -> Score:
-    """The share of 200000 draws of k random routers on orthonormal patterns against the formula."""
+    """Compare the share of 200000 draws of k random routers on orthonormal patterns with the formula."""
     p, k, draws = point["p"], point["k"], 200_000
     g = stream(seed, 22, lab).standard_normal((draws, k, p + 2))
     rest = g[..., 2:].max(axis=-1) if p else np.full((draws, k), -np.inf)
@@ -82,7 +89,10 @@ def initial_frequency(lab: Any, point: Mapping[str, Any], seed: int) -> Score:
 
 
 def assumption(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """1 where Assumption 4.4 holds at flow 600, routers moving at `speed` times the paper's 1/m."""
+    """Return 1 if Assumption 4.4 holds at flow time 600, else 0.
+
+    Routers move `speed` times as fast as in the paper, where their speed is 1/m.
+    """
     run = lab.integrate(
         seed=seed, until=600.0, save_points=2, tier="L1", lam=point["speed"] / EMERGE["m"], data_seed=seed, **EMERGE
     )
@@ -90,7 +100,7 @@ def assumption(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def displacement(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest move of a route value over flow 40 at router speed 1/m, over sigma_r."""
+    """Return the largest change of a route value over flow time 40 at router speed 1/m, over sigma_r."""
     request = {**EMERGE, "m": point["m"], "step": 0.5}
     run = lab.integrate(seed=seed, until=40.0, save_points=2, tier="L2", data_seed=seed, **request)
     size = settle(Parameters(n=12, p=6), "joint").sigma_r
@@ -98,9 +108,10 @@ def displacement(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def equalised(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """1 where the irrelevant route values of most of the three experts of a run tie, at flow 900.
+    """Return 1 if the irrelevant route values of most of the three experts of a run tie at flow time 900, else 0.
 
-    A tie is a spread below 0.05 of the lead of o1 or o2.  The experts of a run are not independent: the run counts.
+    A tie is a spread below 0.05 of the lead of o1 or o2. The experts of a run are not independent, so the result is one
+    number for the whole run.
     """
     run = lab.integrate(
         seed=seed, until=900.0, save_points=2, tier="L1", mode="joint", n=10, p=5, l=3, k=3, m=60, step=2.0, exact=1,
@@ -112,7 +123,10 @@ def equalised(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def swaps(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Rank changes of route values per expert along the hard top-l recursion, at flow 300 and step eta m."""
+    """Return 1 + the number of rank changes of route values per expert along the hard top-l recursion.
+
+    They are counted over the second half of a run to flow time 300, with the given step eta m.
+    """
     step = point["step"]
     run = lab.integrate(
         seed=seed, until=300.0, save_points=int(300 / step) + 1, tier="L1", mode="joint", n=10, p=5, l=3, k=3, m=60,

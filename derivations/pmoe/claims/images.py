@@ -21,11 +21,12 @@ other seeds, untrained ones 1.003."""
 
 
 def balls(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The smaller of the shares of class +1 and -1 whose discriminative patch has by far the largest gate of an expert.
+    """Return the share of inputs in which an expert gives the discriminative patch a clearly dominant gate.
 
-    That is LEAD times the gate of every other patch: of eight untrained experts one gives it the largest gate for a
-    whole class in four of six runs, by a hair.  Joint training in d = 60 dimensions on 300 samples whose irrelevant
-    patches are balls of radius 0.3, many epochs.
+    Dominant means at least `LEAD` times the gate of every other patch of the input. For each class the best expert
+    counts, and the result is the smaller share of both classes. The lead is needed because among eight untrained
+    experts, in four of six runs, one gives this patch the largest gate for a whole class by a small difference. Joint
+    training has d = 60, many epochs, and 300 samples whose irrelevant patches are balls of radius 0.3.
     """
     p = settle(Parameters(mode="joint", n=16, p=8, k=8, l=6, m=40, d=60), "joint")
     run = lab.simulate(
@@ -44,7 +45,7 @@ def balls(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def on_digits(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The same for grids of digits and 300 training samples, on test images."""
+    """Return the share of `balls` for grids of digits: training on 300 samples, evaluation on test images."""
     pixels, targets = digits.images()
     rng = stream(seed, 71, lab)
     cut = digits.TRAINED_ON
@@ -54,7 +55,10 @@ def on_digits(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def digits_lead(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Test accuracy of a mixture less that of the CNN, both trained on the same 300 grids of digits for 120 epochs."""
+    """Return the test accuracy of a mixture less the test accuracy of the CNN.
+
+    Both are trained on the same 300 grids of digits for 120 epochs.
+    """
     pixels, targets = digits.images()
     rng = stream(seed, 73, lab)
     cut = digits.TRAINED_ON
@@ -66,7 +70,11 @@ def digits_lead(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def spurious_counts(p: Parameters, rng: np.random.Generator, size: int, agree: float) -> tuple[np.ndarray, np.ndarray]:
-    """Samples with one spurious patch: q_1 agrees with +1, q_2 with -1, with probability `agree`; the rest as usual."""
+    """Draw samples with one spurious patch: counts (size, P) and labels.
+
+    With probability `agree` the spurious patch is q_1 for label +1 and q_2 for label -1; otherwise it is the other one.
+    The other patches are drawn as usual.
+    """
     counts, labels = world.sample(p, rng, size)
     follows = rng.random(size) < agree
     plus = (labels > 0) == follows
@@ -88,13 +96,16 @@ def spurious_counts(p: Parameters, rng: np.random.Generator, size: int, agree: f
 
 
 def index_of(counts: np.ndarray) -> np.ndarray:
-    """Pattern numbers (N, n) of counts (N, P)."""
+    """Return the pattern numbers (N, n) of counts (N, P)."""
     return np.array([np.repeat(np.arange(counts.shape[1]), row) for row in counts])
 
 
 def spurious(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """Training with a spurious pattern, tests without its correlation: accuracies, and how the separate router ranks
-    it.  Routers `turned` by 4 rank irrelevant patterns in the place of o1, o2, q_1 and q_2 (control).
+    """Train with a spurious pattern, and test on data in which it has no correlation with the label.
+
+    Returns the test accuracy of each network, its lead over the CNN, and `rank`, the router gradient on q_1 over that
+    on o1 in separate training. Routers `turned` by 4 rank irrelevant patterns in the place of o1, o2, q_1 and q_2
+    (control).
     """
     rng = stream(seed, 72, lab)
     p = settle(Parameters(n=16, p=8, m=400, d=20))

@@ -1,4 +1,4 @@
-"""The hidden neurons: how long their activations last, and how large their gradients are."""
+"""Claims on the hidden neurons: changes of their activations, and sizes of their gradients."""
 
 import math
 from collections.abc import Mapping
@@ -24,10 +24,11 @@ MODES: dict[str, dict[str, Any]] = {
 
 
 def lasting(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest share of neurons of an expert that a sample sees changed, over the lemma's bound 2 e tau L/sigma.
+    """Return the largest share of neurons of an expert with a changed activation, over the bound 2 e tau L/sigma.
 
-    tau = flow/m max |a| (over l more in joint training, whose gates sum to 1) bounds how far a pre-activation moves;
-    L = l patches in separate training, n in joint training and for the CNN.
+    The share is taken for each sample over its routed patches. tau = flow/m max |a| bounds the motion of a
+    pre-activation (over l more in joint training, whose gates sum to 1). L = l patches in separate training, n in joint
+    training and for the CNN.
     """
     mode, m, flow = point["mode"], point["m"], point["flow"]
     run = lab.integrate(seed=seed, until=flow, save_points=3, step=0.1, tier="L0", m=m, data_seed=seed, **LAZY,
@@ -51,9 +52,9 @@ POOL = 4
 
 
 def flips(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of (neuron, pattern) whose activation has changed after flow 100.
+    """Return the share of pairs (neuron, pattern) whose activation has changed after flow time 100.
 
-    In joint training after l times as much, which moves neurons as far (`lasting`).
+    In joint training the flow is l times as long, so that neurons move as far (see `lasting`).
     """
     mode, m = MODES[point["mode"]], point["m"]
     until = 100.0 * (mode["l"] if point["mode"] == "joint" else 1)
@@ -68,7 +69,10 @@ def flips(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def drive_of(p: Parameters, response: np.ndarray, route: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(c (k, P), v_s (k,)): the drives, and the lemmas' v_s = max over classes of E[1(o routed) G_o v | class]."""
+    """Return (c (k, P), v_s (k,)): the drives of the patterns, and v_s of the lemmas.
+
+    v_s is the maximum over the classes of E[1(o routed) G_o v | class].
+    """
     counts, label, weight = world.population(p)
     gate = model.GATES.get(p.gate, 0)
     args = (route[..., None], response[..., None], counts.T, label, p.l, gate)
@@ -83,19 +87,19 @@ def drive_of(p: Parameters, response: np.ndarray, route: np.ndarray) -> tuple[np
 
 
 def delta_of(gram: np.ndarray) -> float:
-    """delta = 1/(1 - max(delta_d^2, delta_r^2)), equation (9)."""
+    """Separation delta = 1/(1 - max(delta_d^2, delta_r^2)), equation (9)."""
     largest = np.abs(gram[:2, 2:]).max(initial=0.0)
     return float(1 / (1 - max(gram[0, 1] ** 2, largest**2)))
 
 
 def gradient_norms(pre: np.ndarray, c: np.ndarray, gram: np.ndarray) -> np.ndarray:
-    """|P_r| = 2 |sum_z 1(h(z) >= 0) c(z) z| of every neuron, (k, M)."""
+    """Return |P_r| = 2 |sum_z 1(h(z) >= 0) c(z) z| of every neuron, (k, M)."""
     push = np.where(pre >= 0, c[:, None], 0.0)
     return 2 * np.sqrt(np.maximum(np.einsum("smz,zw,smw->sm", push, gram, push), 0.0))
 
 
 def start_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of 4000 neurons with |P_r| >= v_s/(L p sqrt delta) at constant v, times p sqrt delta."""
+    """Return the share of 4000 neurons with |P_r| >= v_s/(L p sqrt delta) at constant v, times p sqrt delta."""
     mode = point["mode"]
     sizes = {name: point[name] for name in ("p", "n", "delta_d", "l")}
     if mode == "cnn":
@@ -115,8 +119,9 @@ def start_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def running_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The least share of neurons with |P_r| >= v_s/(4 L p sqrt delta) along training, times p sqrt delta; adaptive
-    v.
+    """Return the smallest share of neurons with |P_r| >= v_s/(4 L p sqrt delta) along training, times p sqrt delta.
+
+    v is its current value.
     """
     mode = point["mode"]
     request = {**LAZY, **MODES[mode], "m": 400, "data_seed": seed}
@@ -135,7 +140,10 @@ def running_share(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def cnn_law(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """|P_r| of the CNN at constant v against {sqrt(2 - 2 delta_d), 1, 0} v/n, and the shares of 40000 neurons."""
+    """Compare the values and the frequencies of |P_r| of the CNN at constant v with their closed forms.
+
+    The values are {sqrt(2 - 2 delta_d), 1, 0} v/n, and the frequencies are taken over 40000 neurons.
+    """
     delta_d, n = point["delta_d"], 6
     p = settle(Parameters(mode="cnn", n=n, p=3, m=40_000, delta_d=delta_d))
     gram = world.gram_of(p)
@@ -164,7 +172,7 @@ CASES = (
 
 
 def lasting_claim(id: str, mode: str, who: str, flow: float) -> Claim:
-    """Lemma G.1, H.1 or I.1, at flows `flow` m^(1/4) at which its bound is below one."""
+    """Return the claim on Lemma G.1, H.1 or I.1, at flow times `flow` m^(1/4) at which the bound is below one."""
     return claim(
         id,
         f"{who}: at time t at most 2 e tau L/sigma of the neurons have changed an activation on a sample's routed "
@@ -181,7 +189,7 @@ def lasting_claim(id: str, mode: str, who: str, flow: float) -> Claim:
 
 
 def width_claim(id: str, mode: str, who: str) -> Claim:
-    """The rate of Lemma G.1, H.1 or I.1 in the width, by runs at fixed flow."""
+    """Return the claim on the rate of Lemma G.1, H.1 or I.1 in the width, from runs at a fixed flow time."""
     return claim(
         id + "-width",
         f"{who}: at a fixed flow time the share of changed activations falls like m^(-1/2) (ours).",
@@ -195,7 +203,7 @@ def width_claim(id: str, mode: str, who: str) -> Claim:
 
 
 def share_claim(id: str, mode: str, who: str) -> Claim:
-    """Lemma G.2, H.2 or I.2."""
+    """Return the claim on Lemma G.2, H.2 or I.2."""
     return claim(
         id,
         f"{who}: at the start a share of at least c/(p sqrt delta) of the neurons has |P_r| >= v/(L p sqrt delta). "
@@ -212,7 +220,7 @@ def share_claim(id: str, mode: str, who: str) -> Claim:
 
 
 def running_claim(id: str, mode: str, who: str, flow: float) -> Claim:
-    """Lemma G.3, H.3 or I.3."""
+    """Return the claim on Lemma G.3, H.3 or I.3."""
     return claim(
         id,
         f"{who}: all along training at least c/(p sqrt delta) of the neurons have gradients of size c v/(L p sqrt "

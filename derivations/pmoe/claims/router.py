@@ -1,4 +1,4 @@
-"""The routers of separate training: population gradient, conservation, sample complexity, threshold in l."""
+"""Claims on the routers of separate training: population gradient, conservation, samples, threshold in l."""
 
 import dataclasses
 import math
@@ -18,12 +18,15 @@ from derivations.vectors import root
 
 
 def sizes(**values: Any) -> Parameters:
-    """The settled parameters of routers in separate training."""
+    """Return the settled parameters of routers in separate training."""
     return settle(Parameters(**values), "router")
 
 
 def population_gradient(lab: Any, point: Mapping[str, Any], seed: int) -> Score:
-    """One training step of 4000000 samples against factor (o1 - o2)/2, with the exact covariance of its mean."""
+    """Compare one training step on 4000000 samples with the population gradient, factor (o1 - o2)/2.
+
+    The standard error of the step follows from its exact covariance.
+    """
     batch = 4_000_000
     p = sizes(n=point["n"], p=4, delta_d=0.3, b1=(0.4, 0.0, -0.3, 0.1))
     gram = world.gram_of(p)
@@ -38,7 +41,10 @@ def population_gradient(lab: Any, point: Mapping[str, Any], seed: int) -> Score:
 
 
 def invariance(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """w_1 + w_2 after training, and the difference of the routers after batches of 64 and of 16 on the same samples."""
+    """Return the change of w_1 + w_2 by training, and the difference between routers of two batch sizes.
+
+    The batches have 64 and 16 samples, and both trainings use the same samples.
+    """
     p = sizes(n=8, p=3)
     rng = stream(seed, 1, lab)
     counts, labels = world.sample(p, rng, 64)
@@ -61,7 +67,7 @@ def invariance(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float
 
 
 def initial_norms(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """P(|w_s(0)| <= 1/n^2) - (1 - 1/n) over 4000 draws, and the median of |w_s(0)| n^2 log n."""
+    """Return P(|w_s(0)| <= 1/n^2) - (1 - 1/n) over 4000 draws, and the median of |w_s(0)| n^2 log n."""
     n, d = point["n"], point["d"]
     p = settle(Parameters(n=n, d=d, p=2))
     factor = point.get("factor", 1.0)
@@ -73,7 +79,10 @@ def initial_norms(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, fl
 
 
 def ranked_first(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """P(o1 above every q with <o1 - o2, q> <= (1 - delta_d)/2, and o2 likewise) - (1 - 1/n) at the N_r of Lemma 4.1."""
+    """Return the probability of a correct ranking, less 1 - 1/n, at the N_r of Lemma 4.1.
+
+    The ranking is correct if o1 is above every q with <o1 - o2, q> <= (1 - delta_d)/2, and o2 likewise.
+    """
     n, delta_d = point["n"], point["delta_d"]
     c = 0.45 * (1 - delta_d)
     need = math.ceil(point.get("share", 1.0) * 4 * n**2 / (1 - delta_d) ** 2 * math.log(n))
@@ -88,7 +97,10 @@ def ranked_first(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def close_world(c: float, r: int, **more: Any) -> Parameters:
-    """Two close patterns with <o1 - o2, q> = +-c (1 - delta_d), two far ones, r close patches in every sample."""
+    """Return parameters with two close patterns, <o1 - o2, q> = +-c (1 - delta_d), and two far ones.
+
+    Every sample contains r close patches.
+    """
     half = c * 0.8 / 2
     return sizes(
         n=8, p=4, delta_d=0.2, composition="bounded_close", close=r, b1=(half, -half, 0, 0),
@@ -105,7 +117,10 @@ def all_found(p: Parameters, route: np.ndarray) -> bool:
 
 
 def success_at_l_star(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of 200 trained routers that find the discriminative patch in every sample at l = l* (+ shift)."""
+    """Return the share of 200 trained routers that find the discriminative patch in every sample.
+
+    The number of routed patches is l = l*, plus `shift`.
+    """
     base = close_world(point["c"], 3, N_r=40_000)
     gram, rng = world.gram_of(base), stream(seed, 4, lab)
     p = dataclasses.replace(base, l=router.l_star(base, gram) + point.get("shift", 0))
@@ -115,9 +130,11 @@ def success_at_l_star(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def threshold_gap(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """The smallest l at which the population's routers find every discriminative patch, less l_sharp; and less l*.
+    """Return the smallest sufficient l less l_sharp, and its excess over l*.
 
-    With `half` patches closer than half of 1 - delta_d count, as in l*, in the place of those beyond it (control).
+    It is the smallest l at which the routers of the population find every discriminative patch. l_sharp is 1 + the
+    largest number of patches of a sample with +-<o1 - o2, q> > 1 - delta_d. With `half`, l* takes its place, which
+    counts patches with |<o1 - o2, q>| > (1 - delta_d)/2 (control).
     """
     base = close_world(point["c"], point["r"])
     gram = world.gram_of(base)
@@ -130,14 +147,14 @@ def threshold_gap(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, fl
 
 
 def needed(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """N_r for 90 % success, by the exact covariance and the central limit law."""
+    """Return N_r for 90 % success, by the exact covariance and the central limit theorem."""
     delta_d = 1 - 1 / point["separation"]
     p = sizes(n=point.get("n", 32), p=point.get("p", 8), delta_d=delta_d, balanced=point.get("balanced", False))
     return router.samples_for(p, world.gram_of(p), 0.9, 20_000, seed + 101 * lab.seed)
 
 
 def law_gap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Success by 20000 exact draws of N_r samples, less that of the Gaussian law."""
+    """Return the success rate of 20000 exact draws of N_r samples less that of the Gaussian law."""
     p = sizes(**{name: value for name, value in point.items() if name != "factor"})
     law = p if "factor" not in point else dataclasses.replace(p, N_r=int(point["factor"] * p.N_r))
     gram = world.gram_of(p)
@@ -145,7 +162,10 @@ def law_gap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def dropped(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """Rank correlation of the routed share of a pattern with |<o1 - o2, q>|, and the least routed share."""
+    """Return two numbers on routed shares of patterns q.
+
+    They are the rank correlation of the share with |<o1 - o2, q>|, and the smallest share.
+    """
     from scipy.stats import spearmanr
 
     tilt = np.array([-0.8, -0.6, -0.4, -0.2, 0.0, 0.2, 0.4, 0.6, 0.8])

@@ -1,4 +1,4 @@
-"""Common parts of several claims: ways to write them, small worlds, and flow times read off runs."""
+"""Common functions of several claims: sources, random numbers, and flow times read off runs."""
 
 import functools
 from typing import Any
@@ -16,24 +16,25 @@ claim = functools.partial(claim_of, SOURCE)
 
 
 def at(place: str) -> Any:
-    """The paper, at a place in it."""
+    """Return the paper as a source, at the given place."""
     return SOURCE.at(place)
 
 
 def stream(seed: int, purpose: int, lab: Any = None) -> np.random.Generator:
-    """The random numbers of one measurement."""
+    """Return the random number generator of one measurement."""
     return np.random.default_rng([seed, purpose, 0 if lab is None else lab.seed])
 
 
 def mean_v(run: Any) -> np.ndarray:
-    """v averaged over both classes along a flow."""
+    """Mean of v over both classes along a flow."""
     return (run["v1"] + run["v2"]) / 2
 
 
 def flow_to(lab: Any, goal: float, guess: float, seed: int = 0, what: str = "v", **request: Any) -> float:
-    """The flow after which v (or the error, or the loss) has fallen to `goal`: between saved points in the logarithm.
+    """Return the flow time at which v (or the error, or the loss) has fallen to `goal`.
 
-    The horizon is raised fourfold from `guess` until the goal is inside; infinite after eight times.
+    The time is interpolated between saved points in the logarithm of the value. The end of the run starts at `guess`,
+    and is multiplied by four until the goal is reached; after eight runs the result is infinite.
     """
     until = guess
     for _ in range(8):
@@ -47,7 +48,7 @@ def flow_to(lab: Any, goal: float, guess: float, seed: int = 0, what: str = "v",
 
 
 def crossing(time: np.ndarray, values: np.ndarray, k: int, goal: float) -> float:
-    """The time at which `values` passes `goal` before index k, log-linear between the two points."""
+    """Return the time before index k at which `values` passes `goal`, by log-linear interpolation."""
     if k == 0:
         return float(time[0])
     if values[k] <= 0:

@@ -1,4 +1,4 @@
-"""The paper's theorems, lemmas and equations, and our own findings on them, as claims."""
+"""Claims of the paper (theorems, lemmas, equations) and findings of our own on them."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""Foundations of the experiments of section 5: accounting, numbers of classes, and the condition of the worst case."""
+"""Claims on the experiments of section 5: arithmetic of architectures, many classes, and the worst-case condition."""
 
 import dataclasses
 import math
@@ -17,7 +17,7 @@ from derivations.pruning.parameters import Parameters
 
 
 def flops(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The share of multiply-adds saved by pruning a share of the experts, tokens spread evenly over them."""
+    """Return the share of multiply-adds saved by pruning a share of the experts, with tokens spread evenly."""
     model = {"V-MoE": V_MOE, "E3-MoE": E3_MOE}[point["model"]]
     if "tokens" in point:
         model = dataclasses.replace(model, tokens=int(point["tokens"]), classes=1000)
@@ -27,7 +27,7 @@ def flops(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def parameter_count(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Millions of parameters of a model, or the share of them in three quarters of its experts."""
+    """Return the number of parameters of a model in millions, or the share of them in three quarters of its experts."""
     model = {"V-MoE": V_MOE, "E3-MoE": E3_MOE}[point["model"]]
     if point["of"] == "share":
         return model.pruned_share(0.75)
@@ -37,9 +37,10 @@ def parameter_count(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def aligned(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Kept experts of sign -1, all with activation m C_2 on one pattern, at which a y = +1 input fails.
+    """Return the number of kept experts of sign -1 at which an input with y = +1 is classified wrongly.
 
-    Found by trying: their number is raised by a fortieth until the enumerated input of that pattern is wrong.
+    All these experts have the activation m C_2 on one pattern. Their number is increased by a fortieth until the
+    enumerated input with that pattern is wrong.
     """
     run = theory(lab, seed, d=int(point["d"]), k=2, m=80, important=1, missigned=0, weak=0, K=6.0)
     sigma, h = run["sigma"][-1, 0], run["h"][-1, 0]
@@ -58,12 +59,13 @@ def aligned(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def classes(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The least share of experts of a sign that must be kept for zero error, with C independent pairs of task patterns.
+    """Return the smallest share of experts of a sign that must be kept for zero error, for C pairs of task patterns.
 
-    32 experts of each sign; two of them select the task pattern of each pair, the rest none.  An expert that knows one
-    pair only sees its inputs, 1/C of all, so that the pairs run by themselves in time t/C; fine-tuning takes C times as
-    long.  Experts are kept by router-norm change over all pairs together.  With `shared` the first
-    pair's experts serve all pairs.
+    The pairs are independent. There are 32 experts of each sign. Two of them select the task pattern of each pair, and
+    the others select none. An expert that knows one pair sees only the inputs of this pair, 1/C of all. Therefore each
+    pair evolves separately, in the time t/C, and fine-tuning takes C times as long. The kept experts are those with the
+    largest change of the router norm, over all pairs together. With `shared` the experts of the first pair serve all
+    pairs.
     """
     C, half = (1 if point.get("shared") else int(point["C"])), 32
     runs = [
@@ -83,9 +85,9 @@ def classes(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def better_than_random(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The error of random pruning less that of a criterion, on the mean over all sizes.
+    """Return the error of random pruning less the error of a criterion, both averaged over all sizes.
 
-    With `rival`, the error of that criterion less that of router-norm change.
+    With `rival`, this criterion takes the place of random pruning.
     """
     end = final(theory(lab, seed, d=100, K=point["K"]))
     rng = np.random.default_rng(seed)

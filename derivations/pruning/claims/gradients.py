@@ -1,4 +1,4 @@
-"""Lemmas E.1 to E.6 and equations (20), (21), (23), (25), (26): gradients at the start, and drifts up to T."""
+"""Claims on Lemmas E.1 to E.6 and equations (20), (21), (23), (25), (26): initial gradients, and drifts up to T."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,10 @@ from derivations.pruning.parameters import Parameters
 
 
 def hoeffding(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The exact chance that a Bin(B, p) is further than sqrt(B log(2/eps)/2) from its mean, over eps."""
+    """Return the largest exact probability of a large deviation of Bin(B, p), over eps.
+
+    A deviation is large if the distance to the mean is more than sqrt(B log(2/eps)/2).
+    """
     from scipy.stats import binom
 
     worst = 0.0
@@ -29,7 +32,10 @@ def hoeffding(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def all_inputs(pi: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Every input with `count` independent irrelevant tokens: tokens (S, count + 1), labels, chances."""
+    """Return every input with `count` independent irrelevant tokens.
+
+    The result is (tokens (S, count + 1), labels, probabilities).
+    """
     import itertools
 
     tuples = np.array(list(itertools.product(range(pi.size), repeat=count)))
@@ -39,7 +45,7 @@ def all_inputs(pi: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def step_zero(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """Each gradient of Lemma E.2 over its bound at random states, single or independent tokens."""
+    """Return each gradient of Lemma E.2 over its bound, at random states, for single or independent tokens."""
     rng = np.random.default_rng([seed, 11])
     data, l = point.get("data", "single"), 3
     start = random_expert(rng, 6, data=data, n=5, l=l, eta_r=1.0, eta_e=1.0, n_test=2)
@@ -66,7 +72,10 @@ def step_zero(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]
 
 
 def mirrored(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest difference between an expert's run and that of its mirror image, a -> -a and o_1 <-> o_2."""
+    """Return the largest difference between the run of an expert and the run of its mirror image.
+
+    The mirror image has a -> -a and o_1 <-> o_2.
+    """
     rng = np.random.default_rng([seed, 12])
     start = random_expert(rng, 20, l=4, eta_r=0.02, eta_e=0.01)
     swap = np.array([1, 0, *range(2, 20)])
@@ -80,7 +89,10 @@ def mirrored(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def phase_one(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """T'' until sigma_1 - sigma_q = theta, over 2 l (|delta_0| + theta)/(eta_e m_eff), and what p_1 does meanwhile."""
+    """Return the time T'' until sigma_1 - sigma_q = theta, over its prediction, and the largest change of p_1.
+
+    The prediction is 2 l (|delta_0| + theta)/(eta_e m_eff).
+    """
     l, m, delta = int(point["l"]), 10, float(point["delta"])
     # The gap is small, and the routers slow enough to change it little: gates stay 1/l.
     start = alike(100, point["C"], delta, m, l=l, eta_r=1e-7, eta_e=1e-3)
@@ -94,7 +106,10 @@ def phase_one(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]
 
 
 def gate_bound(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """0 where 4 l^3 (l - 1) - c (l^2 + l - 1)^2 is positive for every l >= 2, by its coefficients in l - 2."""
+    """Return 0 if 4 l^3 (l - 1) - c (l^2 + l - 1)^2 is positive for every l >= 2, else 1.
+
+    The test is that no coefficient of the polynomial in l - 2 is negative.
+    """
     import sympy as sp
 
     l, shifted = sp.symbols("l s", positive=True)
@@ -104,7 +119,7 @@ def gate_bound(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def increments(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """Steps of sigma_1 - sigma_q over the exact bounds on them, for gaps that grow from small to large."""
+    """Return the smallest and largest step of sigma_1 - sigma_q over the exact lower and upper bound, as gaps grow."""
     N, m, l, eta_e = int(point["N"]), 8, int(point["l"]), 1e-2
     start = alike(N, 0.01, 0.5, m, l=l, eta_r=1e-2, eta_e=eta_e)
     run = lab.integrate(start=start, tier="recursion", until=3000, save_points=3001)
@@ -116,7 +131,10 @@ def increments(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float
 
 
 def quadratic(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """(h_1(t) - h_1(0)) over eta_r eta_e m_+ P^2 (l - 1) t^2/(8 l^3) at an early time, for a selection chance P."""
+    """Return h_1(t) - h_1(0) over its law at an early time, for a selection probability P.
+
+    The law is eta_r eta_e m_+ P^2 (l - 1) t^2/(8 l^3).
+    """
     rng = np.random.default_rng([seed, 13])
     l, m, data = int(point["l"]), 10, point["data"]
     p = Parameters(d=40, n=20, k=1, m=m, l=l, data=data, eta_r=1e-4, eta_e=1e-4, n_test=2, nodes=96)
@@ -139,7 +157,10 @@ def quadratic(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def drift(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest change up to T of an irrelevant alignment, or that of a task logit, averaged over the two signs."""
+    """Return the mean over both signs of the largest change of an irrelevant alignment up to T.
+
+    With another `of` than "q" it is the change of a task logit.
+    """
     kinds = {name: int(name == point["kind"]) for name in ("important", "missigned", "weak")}
     run = theory(lab, seed, k=2, d=int(point["d"]), K=5.0, **kinds)
     moved = run["h"][-1] - run["h"][0]
@@ -333,7 +354,7 @@ CLAIMS = (
 
 
 def mirrored_slope(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest difference of the slopes of an expert and its mirror image."""
+    """Return the largest difference between the slopes of an expert and the slopes of its mirror image."""
     rng = np.random.default_rng([seed, 14])
     start = random_expert(rng, 16, l=4, eta_r=1.0, eta_e=1.0)
     swap = np.array([1, 0, *range(2, 16)])

@@ -1,4 +1,4 @@
-"""Exact identities: invariants of SGD, the potential, decoupling, rates of norms, equivalent laws of the tokens."""
+"""Claims on exact identities: invariants of SGD, potential, decoupling, rates of norms, equal token distributions."""
 
 import math
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from derivations.pruning.parameters import Parameters
 
 
 def trained(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
-    """A short run of SGD on independent tokens."""
+    """Run SGD on independent tokens for a short time."""
     return lab.simulate(
         method="compressed", step_size=0.05, batch=8, until=200, seed=seed, save_points=2, d=24, n=12, k=4, l=3, m=6,
         data="iid", init="random", router_std=0.5, neuron_std=0.3, eta_r=0.05, n_test=2, loss=point["loss"],
@@ -24,7 +24,10 @@ def trained(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
 
 
 def shift(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The change of sum_p h_p of the routers along SGD; `gain` multiplies what a task pattern adds to it (control)."""
+    """Return the largest change of sum_p h_p of a router along SGD.
+
+    `gain` multiplies the contribution of a task pattern (control).
+    """
     h = trained(lab, point, seed)["h"][0]
     moved = h[-1] - h[0]
     moved[..., 0] *= point.get("gain", 1.0)
@@ -32,15 +35,16 @@ def shift(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def inactive(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest change of an alignment that starts below zero, or below `level` (control)."""
+    """Return the largest change of an alignment that starts below zero, or below `level` (control)."""
     u = trained(lab, point, seed)["u"][0]
     off = u[0] < point.get("level", 0.0)
     return float(np.abs(np.where(off, u[-1] - u[0], 0.0)).max())
 
 
 def balance(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """sum over patterns of the displacement of an always active neuron, in the population, over eta_e t; `gain`
-    multiplies that on a task pattern (control).
+    """Return |sum over patterns of the displacement of an always active neuron| over eta_e t, in the population.
+
+    `gain` multiplies the displacement on a task pattern (control).
     """
     rng = np.random.default_rng([seed, 21])
     start = random_expert(rng, 20, l=4, eta_r=0.05, eta_e=0.01)
@@ -54,7 +58,10 @@ def balance(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def potential(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest difference of the slopes and central differences of 1 - loss, for one law of the tokens."""
+    """Return the largest difference between the slopes and central differences of 1 - loss.
+
+    It is computed for one distribution of the tokens.
+    """
     rng = np.random.default_rng([seed, 22])
     data = point["data"]
     p = Parameters(
@@ -80,7 +87,7 @@ def potential(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def decoupled(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest change of the first expert's run when the others are left out."""
+    """Return the largest change of the run of the first expert if the other experts are left out."""
     rng = np.random.default_rng([seed, 23])
     p = Parameters(d=16, k=5, m=4, l=4, eta_r=0.05, eta_e=0.02, loss=point["loss"], n_test=2)
     h, u = 0.6 * rng.standard_normal((5, 16)), 0.4 * rng.standard_normal((5, 4, 16))
@@ -95,7 +102,10 @@ def decoupled(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def rates(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Relative deviation of a norm's rate from its formula: covariance of logits and activations, or E[y f]."""
+    """Return the relative deviation of the rate of a norm from its formula.
+
+    The formula is a covariance of logits and activations for the router, and E[y f] for the neurons.
+    """
     rng = np.random.default_rng([seed, 24])
     start = random_expert(rng, 14, l=4, eta_r=0.3, eta_e=0.7)
     h, u, pi, p = start.state["h"], start.state["u"], start.constants["pi"], start.parameters
@@ -119,7 +129,10 @@ def rates(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def ascent(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The least increase of E[y f_s] over short stretches without a change of order, over its size."""
+    """Return the smallest increase of E[y f_s] between saved times, over its largest size.
+
+    Intervals in which the order of the logits changes are left out.
+    """
     rng = np.random.default_rng([seed, 25])
     drawn = random_expert(rng, 10, l=3, eta_r=0.01, eta_e=0.01)
     p, pi, head = drawn.parameters, drawn.constants["pi"], np.array([point["head"]])
@@ -136,7 +149,10 @@ def ascent(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def best_of(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest difference of the slopes of c repeated patterns and of one with the law of the best of c."""
+    """Return the largest difference between the slopes for c repeated patterns and for one pattern.
+
+    The one pattern has the distribution of the best of c.
+    """
     rng = np.random.default_rng([seed, 26])
     c, N = int(point["c"]), 20
     shared: dict[str, Any] = {"d": N + 2, "n": 40, "k": 1, "m": 1, "l": 5, "eta_r": 1.0, "eta_e": 1.0, "n_test": 2}
@@ -152,7 +168,7 @@ def best_of(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def closure(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, Score]:
-    """The model's mean gradient against the population slope, of the neurons and of the router."""
+    """Compare the mean gradient of the model with the population slope, for the neurons and for the router."""
     rng = np.random.default_rng([seed, 27])
     data = point["data"]
     start = random_expert(rng, 12, data=data, n=7, l=3, eta_r=1.0, eta_e=1.0, n_test=2)
@@ -175,7 +191,7 @@ LAWS = tuple({"data": data} for data in ("single", "multi_copy", "iid", "distinc
 
 
 def changed(measure: Any, **more: Any) -> Any:
-    """A control that measures with other settings."""
+    """Return a control that measures with other settings."""
     return break_measure(lambda lab, point, seed: measure(lab, {**point, **more}, seed))
 
 

@@ -1,4 +1,4 @@
-"""Lemmas 4.1, 4.2 and 4.4: what fine-tuning does to important and to unimportant experts."""
+"""Claims on Lemmas 4.1, 4.2 and 4.4: the effect of fine-tuning on important and unimportant experts."""
 
 import math
 from collections.abc import Mapping
@@ -17,23 +17,23 @@ PAIR = {"k": 2, "missigned": 0, "weak": 0, "important": 1}
 
 
 def important(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
-    """The run of important experts at the theory's rates."""
+    """Run important experts at the rates of the theory."""
     given = {name: point[name] for name in ("d", "l", "K", "p_important", "eta_r") if name in point}
     return theory(lab, seed, **{**PAIR, "K": 8.0, **given})
 
 
 def own(run: Any, name: str = "p") -> np.ndarray:
-    """(time, expert): p_1 of positive and p_2 of negative experts."""
+    """Return the proficiency (time, expert) on the own task token: p_1 of positive and p_2 of negative experts."""
     return np.where(run["a"] > 0, run["p1"], run["p2"])
 
 
 def unselected(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest chance at T that an important expert leaves its own task token."""
+    """Return the largest probability at T that an important expert does not select its own task token."""
     return float(1 - own(important(lab, point, seed))[-1].min())
 
 
 def gate(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The least gate of the own task token over experts and inputs at T."""
+    """Return the smallest gate of the own task token at T, over experts and inputs."""
     run = important(lab, point, seed)
     gap = run["h"][-1, [0, 1], [0, 1]] - run["h"][-1, :, 2:].max(axis=1)
     l = run.origin.parameters["l"]
@@ -41,13 +41,16 @@ def gate(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def displacement(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The mean over experts of the displacement of active neurons at the own task pattern at T."""
+    """Return the displacement of active neurons at the own task pattern at T, averaged over experts."""
     run = important(lab, point, seed)
     return float(run["D"][-1, [0, 1], [0, 1]].mean())
 
 
 def norm_growth(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The mean growth of router norms over 1.5 log l at T, or that of the own task logit per active neuron."""
+    """Return the mean growth of the router norms at T, over 1.5 log l.
+
+    With `of` "h", return the mean growth of the own task logit per active neuron.
+    """
     run = important(lab, point, seed)
     if point.get("of") == "h":
         active = (run["u_start"][[0, 1], :, [0, 1]] >= 0).sum(axis=-1)
@@ -56,13 +59,13 @@ def norm_growth(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def least_growth(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The least growth over experts over 1.5 log l."""
+    """Return the smallest growth of a router norm among the experts at T, over 1.5 log l."""
     run = important(lab, point, seed)
     return float(run["Delta"][-1].min() / (1.5 * np.log(run.origin.parameters["l"])))
 
 
 def slow_router(measure: Any) -> Any:
-    """The same with routers that learn at the rate that has an extra 1/d."""
+    """Return the same measurement with routers whose learning rate has an additional factor 1/d."""
 
     def broken(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
         d, l = int(point.get("d", 100)), int(point.get("l", 5))
@@ -79,26 +82,27 @@ KIND = {
 
 
 def unimportant(lab: Any, point: Mapping[str, Any], seed: int) -> Any:
-    """The run of one expert of each sign and of one kind to T."""
+    """Run one unimportant expert of each sign, of the given kind, to T."""
     return theory(lab, seed, k=2, d=int(point["d"]), K=5.0, c0=point.get("c0", 3.0), **KIND[point["kind"]])
 
 
 def change(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The mean over experts of |Delta| or of |w(T) - w(0)|."""
+    """Return the mean over experts of |Delta| or of |w(T) - w(0)|."""
     run = unimportant(lab, point, seed)
     return float(np.abs(run[point["of"]][-1]).mean())
 
 
 def rise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest rise of the own proficiency of weak experts."""
+    """Return the largest increase of the own proficiency among weak experts."""
     p = own(unimportant(lab, {**point, "kind": "weak"}, seed))
     return float((p[-1] - p[0]).max())
 
 
 def grown_gap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The least gap of the own task token over all patterns among experts with Delta > 1.5 log l, at `late` times T.
+    """Return the smallest gap of the own task token over all patterns, at `late` times T.
 
-    The gate is above 1/2 in every input, and the proficiency 1, exactly where it is above log(l - 1).
+    The minimum is over experts with Delta > 1.5 log l. If the gap is above log(l - 1), and only then, the gate is above
+    1/2 in every input and the proficiency is 1.
     """
     given = {"d": int(point["d"]), "k": 14, "important": 3, "missigned": 3, "weak": 1, "K": 5.0 * point["late"]}
     run = theory(lab, seed, **given)
@@ -109,7 +113,7 @@ def grown_gap(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def post_slope(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The least gain of the own displacement in T' steps after T, over eta_e T'."""
+    """Return the smallest gain of the own displacement in T' steps after T, over eta_e T'."""
     given = {"d": int(point["d"]), "k": int(point["k"]), "l": int(point["l"])}
     run = theory(lab, seed, K=6.0, **given)
     end, half = final(run), given["k"] // 2
@@ -121,7 +125,10 @@ def post_slope(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def separation(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The least Delta of an important expert less the largest of an unimportant one, over 1.5 log l."""
+    """Return the smallest Delta of an important expert less the largest Delta of an unimportant one.
+
+    The difference is divided by 1.5 log l.
+    """
     given = {"k": 20, "important": 4, "missigned": 3, "weak": 2, "K": 6.0}
     run = theory(lab, seed, d=int(point["d"]), p_important=point.get("p", 0.9), **given)
     kind = np.tile(np.arange(10) < 4, 2)

@@ -1,4 +1,4 @@
-"""Experts of the wrong sign: slower by sqrt(N), no longer so with many different tokens; and who escapes by T."""
+"""Claims on experts of the wrong sign: they are slower by sqrt(N), except with many different tokens; escape by T."""
 
 import math
 from collections.abc import Mapping
@@ -15,10 +15,11 @@ from derivations.pruning.parameters import Parameters
 
 
 def two_experts(N: int, tiny: float = 0.0, dead: bool = False, **parameters: Any) -> Any:
-    """A correctly signed expert that selects o_1 and a mis-signed one that selects o_2, both of head sign +1.
+    """Return a correctly signed expert that selects o_1 and a mis-signed one that selects o_2, as an initial condition.
 
-    All logits are equal but for the task token not selected; neurons are at zero on the task pattern (those on the
-    irrelevant patterns of the first have been switched off), and at `tiny` elsewhere, or there `dead` too.
+    Both have the head sign +1. All logits are equal, except that of the task token that an expert does not select.
+    Neurons of the first expert are at zero on its task pattern, and switched off on all others. Neurons of the second
+    expert are switched off on the task patterns, and at `tiny` on the others (switched off too with `dead`).
     """
     p = Parameters(d=N + 2, k=2, m=10, eta_r=1e-5, eta_e=1e-3, n_test=2, **parameters)
     h = np.zeros((2, N + 2))
@@ -31,13 +32,13 @@ def two_experts(N: int, tiny: float = 0.0, dead: bool = False, **parameters: Any
 
 
 def gaps(run: Any) -> np.ndarray:
-    """(time, 2): gaps of the selected task tokens over the irrelevant patterns."""
+    """Return the gaps (time, 2) between the selected task tokens and the irrelevant patterns."""
     h = run["h"]
     return np.stack([h[:, 0, 0] - h[:, 0, 2:].mean(-1), h[:, 1, 1] - h[:, 1, 2:].mean(-1)], axis=1)
 
 
 def reached(times: np.ndarray, x: np.ndarray, level: float) -> float:
-    """The time at which x first exceeds a level; infinite where it never does."""
+    """Return the time at which x first exceeds a level, interpolated; infinite if it never does."""
     above = np.flatnonzero(x > level)
     if above.size == 0:
         return math.inf
@@ -46,7 +47,7 @@ def reached(times: np.ndarray, x: np.ndarray, level: float) -> float:
 
 
 def delay(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The time of the mis-signed expert to a gap of log l over that of the correctly signed one."""
+    """Return the time of the mis-signed expert to a gap of log l over the time of the correctly signed one."""
     if point.get("late"):
         return difference(lab, point, seed)
     N, l = int(point["N"]), 5
@@ -60,7 +61,10 @@ def delay(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def difference(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The late difference of the two gaps over log N; with `share` over that of N times the share (control)."""
+    """Return the difference of the two gaps at a late time, over log N.
+
+    With `share`, N is multiplied by it in the logarithm (control).
+    """
     N = int(point["N"])
     until = 300 * np.sqrt(N) * 2 * 7.903 / np.sqrt(1e-8 * 10)
     run = once_run(lab, two_experts(N, l=5), float(until))
@@ -69,7 +73,10 @@ def difference(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def many_tokens(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The delay of the mis-signed expert in raising its task logit by 1, for n - 1 independent tokens."""
+    """Return the delay of the mis-signed expert, for n - 1 independent tokens.
+
+    The delay is the ratio of the times at which the task logits of the two experts have grown by 1.
+    """
     d, n, l = int(point["d"]), int(point["n"]), 5
     rng = np.random.default_rng([seed, d])
     p = Parameters(
@@ -95,17 +102,21 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(80)
 
 
 def tail(z: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes below z and weights of the standard normal law: z - y on the scale of its tail, or all down to -9."""
+    """Return quadrature nodes below z and weights of the standard normal distribution.
+
+    For z < -1 the nodes cover the scale of the tail, otherwise they reach down to -9.
+    """
     reach = 40 / abs(z) if z < -1 else min(z, 9.0) + 9
     below = min(z, 9.0) - reach * (NODES + 1) / 2
     return below, WEIGHTS * reach / 2 * np.exp(-(below**2) / 2) / np.sqrt(2 * np.pi)
 
 
 def grown(log_d: float, proficiency: float, gain: float, neurons: float = 0.5, K: float = 5.0, l: int = 5) -> bool:
-    """Return True if a task logit gains `gain` log l by the theory's T, irrelevant logits held at N(0, (log(l)/4)^2/d).
+    """Return True if a task logit grows by `gain` log l until the time T of the theory.
 
-    With time in units of T and D in those of eta_e T: dh/dt = (G/2) <S (1 - S)> D, dD/dt = <S>/2, by Heun's method,
-    G = eta_r eta_e m_+ T^2 = K^2 (m_+/m) l^2 log l, free of d.
+    The irrelevant logits stay at N(0, (log(l)/4)^2/d). With time in units of T and D in units of eta_e T: dh/dt = (G/2)
+    <S (1 - S)> D, dD/dt = <S>/2, by Heun's method. G = eta_r eta_e m_+ T^2 = K^2 (m_+/m) l^2 log l does not depend on
+    d.
     """
     from scipy.stats import norm
 
@@ -128,9 +139,10 @@ def grown(log_d: float, proficiency: float, gain: float, neurons: float = 0.5, K
 
 
 def critical(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The initial proficiency above which an expert escapes by T (its task logit gains 1.5 log l), by bisection.
+    """Return the initial proficiency above which an expert escapes by T, by bisection.
 
-    With `known`, over a value of the proficiency.
+    It escapes if its task logit grows by 1.5 log l. With `known`, the result is divided by this value of the
+    proficiency.
     """
     log_d = float(np.log(point["d"]))
     guess = np.exp(-log_d / 4)
@@ -142,7 +154,10 @@ def critical(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def wrong_rank(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Delta of the mis-signed expert, active on irrelevant patterns, less that of the other, at a share of t*."""
+    """Return Delta of the mis-signed expert less Delta of the other one, at a share of t*.
+
+    The mis-signed expert is active on the irrelevant patterns.
+    """
     start = two_experts(int(point["N"]), tiny=2.0, l=5)
     unit = 2 * 7.903 / np.sqrt(1e-8 * 10)
     run = once_run(lab, start, float(point.get("share", 0.3) * unit))

@@ -1,4 +1,4 @@
-"""Noise of finite batches, and the true hinge loss."""
+"""Claims on the noise of finite batches, and on the true hinge loss."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,10 @@ from derivations.pruning.parameters import Parameters
 
 
 def neutral_drift(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest slope of an expert that selects no task token, over that of one that does."""
+    """Return the largest population slope of an expert that selects no task token.
+
+    With `selects` the expert selects one (control).
+    """
     rng = np.random.default_rng([seed, 51])
     p = Parameters(
         d=14, n=8, k=1, m=4, l=3, data=point["data"], copies=2 if point["data"] == "multi_copy" else 1, eta_r=1.0,
@@ -35,9 +38,10 @@ def neutral_drift(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def neutral_noise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Mean of |w(T) - w(0)|^2 over neutral experts and runs, over eta_r^2 (T/B) E[sum mass^2 (sigma - sbar)^2].
+    """Return the mean of |w(T) - w(0)|^2 over neutral experts and runs, over its law.
 
-    The mean on the right is taken over inputs at the start; routers and neurons are slow enough to stay there.
+    The law is eta_r^2 (T/B) E[sum mass^2 (sigma - sbar)^2]. Its mean is taken over inputs at the start; routers and
+    neurons are slow enough to stay there. With `of`, the result is not divided.
     """
     eta_r, batch, steps = float(point["eta_r"]), int(point["B"]), int(point["T"])
     rng = np.random.default_rng([seed, 52])
@@ -72,10 +76,10 @@ def neutral_noise(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def batch_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The relative error of Delta of an important expert against the population, for one batch size.
+    """Return the relative error of Delta of an important expert against the population, for one batch size.
 
-    `longer` multiplies the length of fine-tuning in the population (control).
-    With `of` = spread, the standard deviation of Delta over the runs, over its mean.
+    `longer` multiplies the length of fine-tuning in the population (control). With `of` "spread", return the standard
+    deviation of Delta over the runs, over its mean.
     """
     given = {"d": int(point.get("d", 100)), "k": 2, "important": 1, "missigned": 0, "weak": 0, "K": 6.0}
     run = lab.simulate(
@@ -90,7 +94,10 @@ def batch_error(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def stall(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """Final gap under the hinge loss, over that of the implicit equation (the gap itself for the law of small gaps)."""
+    """Return the final gap under the hinge loss over the solution of the implicit equation.
+
+    With `plain`, return the gap itself, for the law of small gaps.
+    """
     l, m, N = 5, 10, 58
     eta_e = 1e-3
     ratio = float(point["ratio"]) if "ratio" in point else 1 / float(point["inverse"])

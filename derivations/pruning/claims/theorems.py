@@ -1,4 +1,4 @@
-"""Theorems 4.3 and 4.5: pruning without and with fine-tuning afterwards, and what random pruning does."""
+"""Claims on Theorems 4.3 and 4.5: pruning without and with later fine-tuning, and the effect of random pruning."""
 
 import itertools
 import math
@@ -18,12 +18,16 @@ GAMMA = 0.6
 
 
 def ranks(end: Any) -> np.ndarray:
-    """The growth of router norms."""
+    """Return the growth of the router norms."""
     return criteria.scores(end, np.random.default_rng(0))["router_norm_change"]
 
 
 def pruned_errors(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """Error before fine-tuning, and the largest error of the model pruned by any ratio up to gamma."""
+    """Return errors of one run of fine-tuning.
+
+    They are the error before fine-tuning, the largest error after pruning by any ratio up to gamma, and the error of
+    random pruning by gamma.
+    """
     run = theory(lab, seed, **width(int(point["d"])), K=point["K"])
     end = final(run)
     a, score = np.asarray(end.constants["a"]), ranks(end)
@@ -38,7 +42,7 @@ def pruned_errors(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, fl
 
 
 def rescued(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """The largest error with one and two experts of each sign kept, before and after T' further steps."""
+    """Return the largest error with one or two experts of each sign kept, before and after T' further steps."""
     run = theory(lab, seed, d=int(point["d"]), K=point["K"], K_post=point.get("K_post", 1.0))
     end = final(run)
     a, score = np.asarray(end.constants["a"]), ranks(end)
@@ -54,10 +58,10 @@ def rescued(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
 
 
 def random_choices(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """Of all choices of r experts of each sign: how many keep an important expert of both and fail, and
-    the share without an error less the chance of keeping an important one of both.
+    """Try all C(7, r)^2 choices of r kept experts of each sign on the fine-tuned model.
 
-    All C(7, r)^2 choices are tried on the fine-tuned model.
+    Returns the number of choices that keep an important expert of both signs and still fail, and the share of choices
+    without an error less the probability that a choice keeps an important expert of both signs.
     """
     n, important, r = 7, 2, int(point["kept"])
     end = final(theory(lab, seed, d=100, K=6.0))

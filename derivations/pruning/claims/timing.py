@@ -18,7 +18,10 @@ N = 198
 
 @functools.cache
 def tau(l: int, gap: float) -> float:
-    """The scaled time from gap 0 to `gap` for delta_0 = 0: int dx/(S (1 - S) sqrt(2 (x + (e^x - 1)/(l - 1))))."""
+    """Return the scaled time from gap 0 to `gap` for delta_0 = 0.
+
+    It is int dx/(S (1 - S) sqrt(2 (x + (e^x - 1)/(l - 1)))).
+    """
     from scipy.integrate import quad
 
     def integrand(s: float) -> float:
@@ -30,14 +33,17 @@ def tau(l: int, gap: float) -> float:
 
 
 def hit(lab: Any, l: int, eta_r: float, eta_e: float, active: int, tier: str = "flow") -> float:
-    """The time at which the gap of equal patterns reaches log l from 0, neurons elsewhere switched off."""
+    """Return the time at which the gap of equal patterns grows from 0 to log l.
+
+    Neurons elsewhere are switched off.
+    """
     start = alike(N, 0.0, 0.0, active, alive=False, l=l, eta_r=eta_r, eta_e=eta_e)
     guess = 2 * tau(l, float(np.log(l))) / np.sqrt(eta_r * eta_e * active)
     return float(once_run(lab, start, 1.2 * guess, tier)["T_gap"][0])
 
 
 def prefactor(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]:
-    """The measured time over the quadrature, and the measured time over the law of large l."""
+    """Return the measured time over the quadrature, and over the law of large l."""
     l, eta_r, eta_e, active = int(point["l"]), 1e-5, 1e-3, 10
     exact = 2 * tau(l, float(np.log(l))) / np.sqrt(eta_r * eta_e * active * (1 + 1 / N))
     exact *= np.sqrt(point.get("mass", 1.0))
@@ -48,21 +54,21 @@ def prefactor(lab: Any, point: Mapping[str, Any], seed: int) -> dict[str, float]
 
 
 def scaled(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The time to a gap of log l for one combination of rates and neurons."""
+    """Return the time to a gap of log l for one combination of learning rates and number of neurons."""
     given = {"eta_r": 1e-5, "eta_e": 1e-3, "active": 10}
     given[point["of"]] = point["x"]
     return hit(lab, 5, given["eta_r"], given["eta_e"], int(given["active"]))
 
 
 def conserved(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The drift of the first integral along a run, relative to its terms."""
+    """Return the drift of the first integral along a run, relative to its terms."""
     start = alike(50, 0.05, 1.0, 10, l=5, eta_r=2e-4, eta_e=1e-3)
     run = once_run(lab, start, 2e4, "flow", rtol=1e-10)
     return drift_of(start, run, point.get("factor", 1.0))
 
 
 def drift_of(start: Any, run: Any, factor: float = 1.0) -> float:
-    """|change of the first integral| over its largest term."""
+    """Return |change of the first integral| over its largest term."""
     gap = run["h"][:, :1, 0] - run["h"][:, :1, 2]
     D = run["u"][:, :1, 0, 0] - start.state["u"][:, 0, 0]
     values = first_integral(start, gap, factor * D)
@@ -70,13 +76,13 @@ def drift_of(start: Any, run: Any, factor: float = 1.0) -> float:
 
 
 def euler_drift(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The drift along Euler steps of the given length."""
+    """Return the drift of the first integral along Euler steps of the given length."""
     start = alike(50, 0.05, 1.0, 10, l=5, eta_r=2e-4, eta_e=1e-3, stride=float(point["step"]))
     return drift_of(start, once_run(lab, start, 2e4, "recursion", stride=float(point["step"])))
 
 
 def collapse(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The largest deviation of x(tau) from the curve of reference rates, relative to its size."""
+    """Return the largest relative deviation of the scaled curve x(tau) from the curve at reference rates."""
     l, times = 5, np.linspace(0, 12, 13)
     curves = []
     for eta_r, eta_e, active in ((1e-5, 1e-3, 10), (point["eta_r"], point["eta_e"], int(point["m"]))):
@@ -88,7 +94,7 @@ def collapse(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def late(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """e^x at a multiple of t*, or the slope d x/d log t between 5 and 100 times t*."""
+    """Return e^x at a multiple of t*; with `window`, the slope d x/d log t between 5 and 100 times t*."""
     l = int(point["l"])
     star = 2 * tau(l, float(np.log(l))) / np.sqrt(1e-8 * 10)
     ends = (5.0, 100.0) if point.get("window") else (float(point["t"]),)
@@ -101,9 +107,10 @@ def late(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def growth_at_T(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The gap at the theory's T with K = 4 and c m_+/m = 1, where tau(T) = (K l/2) sqrt(log l), over the quadrature's.
+    """Return the gap at the time T of the theory over the gap by quadrature.
 
-    With `plain`, that gap over log l.
+    The setting is K = 4 and c m_+/m = 1, for which tau(T) = (K l/2) sqrt(log l). With `plain`, return the gap over log
+    l.
     """
     l, irrelevant = int(point["l"]), 2000
     start = alike(irrelevant, 0.0, 0.0, 4, alive=False, l=l, eta_r=1e-5, eta_e=1e-3)
@@ -118,9 +125,10 @@ def growth_at_T(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def threshold(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The router rate above which the task token is lost, by bisection, over the formula.
+    """Return the router rate above which an expert loses its task token, over the formula.
 
-    With `paper` over the printed rate, which is without its factor 1/(m l^2) where `bare` is asked (control).
+    It is found by bisection. With `paper` the formula is the printed rate; with `bare` this rate lacks its factor 1/(m
+    l^2) (control).
     """
     C, delta, l, N, m = point["C"], point["delta"], int(point["l"]), 60, 10
     m_eff, kappa = m * (1 + 1 / N), 1 + 1 / N
@@ -138,14 +146,14 @@ def threshold(lab: Any, point: Mapping[str, Any], seed: int) -> float:
 
 
 def death(lab: Any, point: Mapping[str, Any], seed: int) -> float:
-    """The motion of a router after it has lost its task token."""
+    """Return the largest motion of a router after it has lost its task token."""
     start = alike(60, 0.02, point["delta"], 10, l=int(point["l"]), eta_r=2e-4, eta_e=1e-3)
     run = lab.integrate(start=start, tier="flow", until=6e4, save_points=3)
     return float(np.abs(run["h"][2] - run["h"][1]).max())
 
 
 def either(plain: Any, other: Any, key: str) -> Any:
-    """Measure `other` where a point has `key`, `plain` where it has not."""
+    """Return a measurement that uses `other` if a point has `key`, and `plain` if it does not."""
     return lambda lab, point, seed: other(lab, point, seed) if key in point else plain(lab, point, seed)
 
 
