@@ -74,7 +74,7 @@ _INPUTS = (
 _PLAIN = "training is SGD; the nearest are step, batch, decay and momentum in [training]"
 _AGAIN = "every sample is new: a batch is not used again; the nearest is batch in [training], the samples of a step"
 _CHANGES = "a step that changes is an expression in t, or pairs of a time and a value: step = [[0, 1.0], [50, 0.1]]"
-_BIAS = 'a bias is a number of every unit: b = {default = 0.0, per = "unit"} in [parameters], and unit = "relu(w + b)"'
+_BIAS = 'a bias is a scalar of each unit: b = {default = 0.0, per = "unit"} in [parameters], and unit = "relu(w + b)"'
 ABSENT: Mapping[str, str] = {
     "input": _INPUTS, "inputs": _INPUTS, "covariance": _INPUTS, "mixture": _INPUTS, "means": _INPUTS,
     "variance": _INPUTS, "dataset": _INPUTS, "distribution": _INPUTS, "features": _INPUTS,

@@ -40,7 +40,7 @@ def group(entry: Mapping[str, Any], name: str, table: str, students: tuple[Group
         said = "a copy needs another teacher: give both a name, as in [teacher.one] and [teacher.copy]"
         raise fields.Mistake(said, table, KEY)
     of = known[given]
-    for there, what in ((of.scalars, f"numbers of every unit ({', '.join(of.scalars)})"), (of.heads, "several heads")):
+    for there, what in ((of.scalars, f"scalars of each unit ({', '.join(of.scalars)})"), (of.heads, "several heads")):
         if there:
             raise fields.Mistake(f"copies and {what} cannot be combined yet: leave out one of the two", table, KEY)
     output = COPIED if of.output == "trained" else of.output

@@ -92,7 +92,7 @@ class Group:
 
     @functools.cached_property
     def own(self) -> tuple[str, ...]:
-        """Numbers of every unit of a group of students: the readouts that are trained, then the scalars.
+        """Scalars of each unit of a group of students: the readouts that are trained, then the scalars.
 
         >>> Group("", Tree("name", "w"), "w", ("w",), ("b",), 2, "trained").own
         ('a', 'b')
@@ -380,7 +380,7 @@ class Declaration:
         return tuple(word for word in words if self.moves(group, word) and self.rule(group, word))
 
     def constants(self, group: Group) -> tuple[str, ...]:
-        """Return the numbers of every unit of a group of students that only its rules use."""
+        """Return the scalars of each unit of a group of students that only its rules use."""
         rules = filter(None, (one.rule(group, word) for one in (self, *self.stages) for word in one.ruled(group)))
         read = [name for rule in rules for name in rule.tree.names()]
         own = {number.name for number in self.numbers if number.per_unit} - set(group.scalars)

@@ -77,7 +77,7 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
 
 
 def _numbers_of_rules(parameters: Any, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the numbers of every unit that only rules use: given, one for all units, or an expression in j."""
+    """Return the scalars of each unit that only rules use: given, one for all units, or an expression in j."""
     declared, found = parameters.declaration, {}
     formulas = {number.name: number.formula for number in declared.numbers}
     for group, size in zip(declared.students, rows(parameters).sizes, strict=False):
@@ -90,7 +90,7 @@ def _numbers_of_rules(parameters: Any, arrays: Mapping[str, np.ndarray]) -> dict
 
 
 def of_rules(initial: Initial) -> Labelled:
-    """Return the numbers of every unit that only rules use, in the form that a run saves."""
+    """Return the scalars of each unit that only rules use, in the form that a run saves."""
     at, found = rows(initial.parameters), {}
     for number, group in enumerate(at.declaration.students):
         for word in at.declaration.constants(group):
@@ -100,7 +100,7 @@ def of_rules(initial: Initial) -> Labelled:
 
 
 def _vector(name: str, value: np.ndarray, count: int) -> np.ndarray:
-    """Return one number of every unit, (count,), from that many or from one for all."""
+    """Return one scalar of each unit, (count,), from that many or from one for all."""
     if value.shape not in ((), (1,), (count,)):
         raise UsageError(f"{name} has the shape {value.shape}, but there are {count} units")
     return np.broadcast_to(value, (count,)).copy()

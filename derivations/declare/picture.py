@@ -131,7 +131,7 @@ def _is_norm(run: Any, name: str) -> bool:
 
 
 def _is_number(run: Any, name: str) -> bool:
-    """Return True for a number of every unit that moves: a readout, a bias."""
+    """Return True for a scalar of each unit that moves: a readout, a bias."""
     dims = run[name].dims
     return len(dims) == 2 and dims[0] == "time" and dims[1].endswith("unit")
 

@@ -68,7 +68,7 @@ def _parts(declared: Declaration) -> tuple[object, ...]:
 
 
 def _rules(declared: Declaration) -> tuple[object, ...]:
-    """Return the rules, and the numbers of every unit in them; empty without rules."""
+    """Return the rules, and the scalars of each unit in them; empty without rules."""
     if not declared.rules:
         return ()
     by_group = [(group.name, declared.ruled(group), declared.constants(group)) for group in declared.students]

@@ -276,7 +276,7 @@ def _add_numbers(declared: Declaration, add: Callable[..., None]) -> None:
     """Add the parameters of the model, and of its tier."""
     for number in declared.numbers:
         domain = {"minimum": number.minimum, "maximum": number.maximum, "above": number.above}
-        text = number.meaning or ("number of every unit at the start" if number.per_unit else "number of the model")
+        text = number.meaning or ("scalar of each unit at the start" if number.per_unit else "number of the model")
         if number.formula is not None:
             add(number.name, float | None, None, f"{text} (none: its expression in j, as declared)", **domain)
             continue

@@ -200,7 +200,7 @@ def test_runs_that_all_agree_may_hide_others():
     law = Mean(high=0.0, margin=0.1, limits=(0.0, 1.0))
     assert law.judge(cases(*[0.0] * 29)).answer == "inconclusive"  # 3/29 of the runs may be 1
     assert law.judge(cases(*[0.0] * 31)).answer == "confirmed"
-    assert "below 30 % not excluded" in Equals(1.0, relative=0.05).judge(cases(*[1.0] * 10)).reason
+    assert "up to 30 % of all runs" in Equals(1.0, relative=0.05).judge(cases(*[1.0] * 10)).reason
 
 
 def test_a_skewed_sample_is_judged_by_its_typical_run():

@@ -372,7 +372,7 @@ def refused(sentence, copy=None, begin=None, **tables):
          {"teacher": {"one": {}}, "inputs": {"blocks": [[0.5, 0.5], [1.5, 0.5]]},
           "stage": [{"name": "s", "until": 1, "begin": {"w": "fresh"}}]}),
         ("copies and normalised weights cannot be combined yet", {"training": {"weights": "normalised"}}),
-        ("copies and numbers of every unit (b) cannot be combined yet",
+        ("copies and scalars of each unit (b) cannot be combined yet",
          {"student": {"unit": "erf(w + b)"}, "teacher": {"one": {"unit": "w"}, "copy": {"from": "student"}},
           "parameters": {"b": {"default": 0.0, "per": "unit"}}}),
         ("copy_M_ww belongs to a copy and follows from the students: leave it out",

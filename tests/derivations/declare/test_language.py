@@ -31,7 +31,7 @@ KEYS = {
     ("student", "width"): "did you mean 'units'?",
     ("student", "activation"): "did you mean 'unit'?",
     ("student", "lr"): "it is 'step', a key of [training]",
-    ("student", "bias"): "a bias is a number of every unit",
+    ("student", "bias"): "a bias is a scalar of each unit",
     ("teacher", "input_noise"): "the nearest is noise in [teacher]",
     ("", "activation"): "it is 'unit', a key of [student] and [teacher]",
     ("", "data"): "it is 'data', a key of [inputs]",

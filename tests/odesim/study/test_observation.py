@@ -112,10 +112,10 @@ def bad(name):
     ("given", "sentence"),
     [
         (missing("w_star"), "no weights of the teacher"),
-        (missing("w"), "no weights"),
-        ({}, "no weights"),
+        (missing("w"), "expected weights of shape"),
+        ({}, "expected weights of shape"),
         (wrong("u", np.zeros((4, 4, D))), "unknown arrays u"),
-        (wrong("w", np.zeros((4, D))), "no weights"),
+        (wrong("w", np.zeros((4, D))), "expected weights of shape"),
         (wrong("w", np.zeros((4, 2, 2, 2, D))), "w must have the shape"),
         (wrong("a", np.zeros((4, 4, 1))), "a must have the shape"),
         (wrong("w", np.ones((5, 4, D))), "same number of snapshots"),
