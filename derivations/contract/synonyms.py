@@ -51,6 +51,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "memories": ("memory",), "dim": ("d",), "dimension": ("d",), "input_dim": ("d",), "n_features": ("d",),
     "random_seed": ("seed",), "rng": ("seed",), "random_state": ("seed",), "replicas": ("seeds",),
     "n_seeds": ("seeds",),
+    "times": ("save_at",), "ts": ("save_at",), "t_eval": ("save_at",), "saveat": ("save_at",),
+    "n_points": ("save_points",),
     "until_time": ("until",), "t_end": ("until",), "reltol": ("rtol",), "abstol": ("atol",), "std": ("norm",),
     "scale": ("norm",), "q": ("Q_ww",), "r": ("M_ww",),
 }  # fmt: skip

@@ -144,12 +144,12 @@ def _compare_stored(runs: "Sequence[str]", started: float, given: "Mapping[str, 
     from odesim import store
     from odesim.ask import begin
     from odesim.cli.run import execute
-    from odesim.study.comparison import compare
+    from odesim.study.comparison import compare_stored
 
     first, second = (store.load(folder) for folder in runs)
     wanted = begin.compared(second.trajectory, [first.digest, second.digest])
     return execute(
-        wanted, lambda progress, checkpoint: [compare(first.trajectory, second.trajectory).trajectory()],
+        wanted, lambda progress, checkpoint: [compare_stored(first.trajectory, second.trajectory).trajectory()],
         f"comparing runs of {wanted.name}", started, given,
     )  # fmt: skip
 

@@ -150,7 +150,7 @@ def print_sweep(data: "xarray.Dataset", folder: Path, *, json: bool, quiet: bool
     """Print how the cells of a sweep ended, its headline numbers, and the path of the dataset."""
     from odesim.cli.output import print_json, print_table
     from odesim.study import limit
-    from odesim.sweeps.swept import DATA, counts, records, table
+    from odesim.sweeps.swept import DATA, counts, not_reached, records, table
 
     found = counts(data)
     if json:
@@ -166,6 +166,8 @@ def print_sweep(data: "xarray.Dataset", folder: Path, *, json: bool, quiet: bool
         if statistic:
             print(statistic)
         print_table(header, rows)
+        for sentence in not_reached(data):
+            print(sentence)
         if limit.is_comparison(data):
             print(limit.sentence(data))
         print(f"dataset {folder / DATA}")

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from derivations.claim import ANSWERS, HOLDS
 from odesim.evidence.grade import name_of
-from odesim.request.shown import load_view, table_html
+from odesim.request.shown import load_view, table_html, table_text
 
 V = TypeVar("V")
 SHORT = 90
@@ -46,10 +46,7 @@ class Verdicts(list[V]):
         return [row(told(verdict)) for verdict in self]
 
     def __repr__(self) -> str:
-        lines = [HEADER, *self.rows()]
-        widths = [max(len(line[k]) for line in lines) for k in range(len(HEADER))]
-        shown = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines]
-        return "\n".join([counted(self), *shown])
+        return "\n".join([counted(self), *table_text(HEADER, self.rows())])
 
     def _repr_html_(self) -> str:
         return f"<p>{counted(self)}</p>" + table_html(HEADER, self.rows())

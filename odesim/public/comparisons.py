@@ -73,7 +73,7 @@ def compare(
 
         both = [trajectory_of(run, "compare") for run in (first, second)]
         digests = [begin.digest_of_run(run) for run in (first, second)]
-        return dataclasses.replace(comparison.compare(*both), asked=begin.compared(both[1], digests))
+        return dataclasses.replace(comparison.compare_stored(*both), asked=begin.compared(both[1], digests))
     system = chosen(first)
     options, parameters = split_request(request, ("step_size", "batch", "seeds", "device", "precision", *sgd.FLOW))
     known(system, parameters, (*SGD, *sgd.FLOW), "compare")

@@ -46,6 +46,17 @@ def table_html(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return f"<table><thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"
 
 
+def table_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table with aligned columns, the header first.
+
+    >>> table_text(["name", "n"], [["erf", "10"]])
+    ['name  n', 'erf   10']
+    """
+    lines = [header, *rows]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
+    return ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
 def name_of(name: object) -> Any:
     """Return a name as text; a SymPy symbol is replaced by its name."""
     return getattr(name, "name", name) if getattr(name, "is_Symbol", False) else name

@@ -28,6 +28,8 @@ NOT_SAVED = "the first saved time at or past it; inf: at none of them"
 UNNUMBERED = ("time", "seed")
 TIME = "time t"
 """Label of an axis of time. The clock, a sentence, defines the unit."""
+SNAPSHOTS = "number of the snapshot"
+"""Clock of observed weights without times."""
 OutcomeKind = Literal["completed", "stopped", "failed", "interrupted"]
 
 

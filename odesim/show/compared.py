@@ -10,6 +10,7 @@ from odesim.show.column import LETTERS, LINE, STYLE, TITLE, head
 from odesim.show.entries import chosen_entries
 from odesim.show.legend import ROW, SMALL, columns, lines
 from odesim.show.symbols import in_lines, label_of
+from odesim.study import panels
 from odesim.study.comparison import Comparison
 from odesim.study.replicas import on_times, with_replicas
 
@@ -23,6 +24,8 @@ ROWS = (1.85, 1.75)
 ROUNDING = 1e-12
 """Relative size below which differences are rounding."""
 THIN, THICK = 0.5, 1.4
+SCALAR = "0.1"
+"""Colour of the loss and of other scalars, and of the run itself in legends."""
 DOTS = (0, (1.2, 1.2))
 REPLICA = {"linewidth": THIN, "alpha": 0.6}
 EXPECTED = {"linewidth": 0.7, "linestyle": (0, (3, 1.5))}
@@ -146,7 +149,7 @@ def _curves(axis: Any, run: Any) -> list[Any]:
     one, other = _names(run)
     handles += _of_both(one, other, second[:, 0])
     if "shown_low" in run:
-        handles.append(Line2D([], [], color="0.1", label="90 % band of SGD, theory", **EXPECTED))
+        handles.append(_band_handle())
     if "shown_gaussian" in run:
         for k in range(len(numbers)):
             _gaussian(axis, time, run["shown_gaussian"].values[:, k], colour(k))
@@ -175,6 +178,8 @@ def draw_component(axis: Any, found: Comparison, name: str) -> list[Any]:
     """Draw the matched entries of one component of both runs into `axis`, and return the entries of a legend.
 
     The first run is a line on top of the replicas of the second or, for ten or more, on top of their 10 to 90 % range.
+    If the comparison has a theoretical band of SGD, the band of these entries is behind both. A scalar that is positive
+    and spans a decade has a logarithmic axis.
     """
     from matplotlib.lines import Line2D
 
@@ -182,27 +187,58 @@ def draw_component(axis: Any, found: Comparison, name: str) -> list[Any]:
     first, second = np.median(on_times(found.first, name, found.times)[0], axis=0), with_replicas(variable)
     dims = [dim for dim in variable.dims if dim not in ("seed", "time")]
     handles: list[Any] = []
+    bands = _bands(found, name)
     for place, shade, words in chosen_entries(first, dims):
+        shade = shade if dims else SCALAR
+        if place in bands:
+            _expected(axis, found.times, *bands[place], shade)
         _both(axis, found.times, first[(slice(None), *place)], second[(slice(None), slice(None), *place)], shade)
         handles += [Line2D([], [], color=shade, linewidth=THICK, label=words)] if words else []
     handles += _of_both(
         *_named(found.first.origin.method, found.second.origin.method), second.reshape(*second.shape[:2], -1)[..., 0]
     )
+    handles += [_band_handle()] if bands else []
+    if not dims:
+        _logarithmic(axis, first, second)
     axis.set(xlabel="time $t$", ylabel=in_lines(label_of(variable.meaning, name)))
     return handles
+
+
+def _bands(found: Comparison, name: str) -> dict[tuple[int, ...], tuple[np.ndarray, np.ndarray]]:
+    """Return the lower and upper ends (time,) of the theoretical band of the entries of a component that have one."""
+    arrays = getattr(found.band, "arrays", {})
+    if f"{name}_low" in arrays:
+        return {(): (arrays[f"{name}_low"].values, arrays[f"{name}_high"].values)}
+    chosen = panels.chosen_of(found.first, found.reference)
+    if name != chosen.name or "shown_low" not in arrays or panels.PARTS in found.second.state[name].dims:
+        return {}
+    ends = zip(arrays["shown_low"].values, arrays["shown_high"].values, strict=True)
+    return dict(zip(chosen.indices, ends, strict=True))
+
+
+def _band_handle() -> Any:
+    """Return the legend entry of the theoretical band."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color="0.1", label="90 % band of SGD, theory", **EXPECTED)
+
+
+def _logarithmic(axis: Any, *curves: np.ndarray) -> None:
+    """Use a logarithmic axis if all curves are positive and together span a decade."""
+    least, most = min(map(np.nanmin, curves)), max(map(np.nanmax, curves))
+    if least > 0 and most > 10 * least:
+        axis.set_yscale("log")
 
 
 def _loss(axis: Any, run: Any) -> None:
     """Draw the loss of both runs, on a logarithmic axis if it spans a decade and is positive."""
     time, first, second = (run[name].values for name in ("time", "loss_first", "loss_second"))
     if "loss_low" in run:
-        _expected(axis, time, run["loss_low"].values, run["loss_high"].values, "0.15")
-    _both(axis, time, first, second, "0.15")
+        _expected(axis, time, run["loss_low"].values, run["loss_high"].values, SCALAR)
+    _both(axis, time, first, second, SCALAR)
     if "loss_gaussian" in run:
-        _gaussian(axis, time, run["loss_gaussian"].values, "0.15")
-    both = np.concatenate([first[None], second])
-    if np.nanmin(both) > 0 and np.nanmax(both) > 10 * np.nanmin(both):
-        axis.set_yscale("log")
+        _gaussian(axis, time, run["loss_gaussian"].values, SCALAR)
+    _logarithmic(axis, first, second)
     meaning = str(run["loss_first"].attrs.get("meaning", "loss"))
     axis.set(xlabel="time $t$", ylabel=in_lines(label_of(meaning, "loss")), xlim=(time[0], time[-1]))
     axis.set_label("loss")

@@ -15,7 +15,7 @@ from odesim.show.alt import describe
 from odesim.show.column import LETTERS, finish, head
 from odesim.show.column import STYLE as COLUMN_STYLE
 from odesim.show.entries import THIN, draw_entries
-from odesim.show.symbols import in_lines, label_of
+from odesim.show.symbols import in_lines, label_of, short_label
 from odesim.show.title import title
 from odesim.study.comparison import Comparison
 
@@ -32,6 +32,8 @@ STYLE: Any = {
 }
 NARROW = 3.0
 """Width in inches of axes below which the legend is inside."""
+WIDE = 4.0
+"""Width in inches of axes below which the label of an axis is its symbol."""
 
 
 def draw(
@@ -116,6 +118,7 @@ def plot_variable(run: Trajectory, name: str, axis: Any = None) -> Any:
         if own:
             finish(axis.figure)
         else:
+            _label(axis, name)
             _legend(axis, axis.get_legend_handles_labels()[0])
     return axis
 
@@ -131,8 +134,20 @@ def plot_both(found: Comparison, name: str, axis: Any = None) -> Any:
         if own:
             finish(axis.figure, handles)
         else:
+            _label(axis, name)
             _legend(axis, handles)
     return axis
+
+
+def _label(axis: Any, name: str) -> None:
+    """Reduce the label of narrow axes to the symbol: a label in three lines would take a fifth of their width."""
+    if _width(axis) < WIDE:
+        axis.set_ylabel(short_label(axis.get_ylabel(), name))
+
+
+def _width(axis: Any) -> float:
+    """Return the width of axes in inches."""
+    return axis.get_window_extent().width / axis.figure.get_dpi()
 
 
 def _one_panel(run: Trajectory) -> Any:
@@ -149,7 +164,7 @@ def _legend(axis: Any, handles: Sequence[Any]) -> None:
     """Add a legend next to the axes, or inside axes narrower than `NARROW`, where it would take half of the width."""
     if not handles:
         return
-    if axis.get_window_extent().width / axis.figure.get_dpi() < NARROW:
+    if _width(axis) < NARROW:
         axis.legend(handles=handles, loc="best", fontsize=6)
     else:
         axis.legend(handles=handles, loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=7)

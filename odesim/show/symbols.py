@@ -95,6 +95,19 @@ def label_of(meaning: str, name: str) -> str:
     return f"{words} {as_mathematics(symbol)}"
 
 
+def short_label(label: str, name: str) -> str:
+    r"""Return the mathematics of a label, or the name of the variable if the label has none.
+
+    Example:
+        >>> short_label(r"overlap of student with teacher $w_{i} \cdot w^{*}_{j}$", "M_ww")
+        '$w_{i} \\cdot w^{*}_{j}$'
+        >>> short_label("mean squared error", "error")
+        'error'
+    """
+    found = re.search(r"\$.*\$", label)
+    return found[0] if found else name.replace("_", " ")
+
+
 def in_lines(label: str) -> str:
     r"""Return a label in lines of about 24 characters, without breaking mathematics.
 

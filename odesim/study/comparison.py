@@ -10,7 +10,7 @@ import numpy as np
 from odesim.errors import UsageError
 from odesim.request.case import digest_of
 from odesim.request.shown import Result
-from odesim.request.trajectory import Trajectory, Variable
+from odesim.request.trajectory import SNAPSHOTS, Trajectory, Variable
 from odesim.study import agreement, own_samples, panels
 from odesim.study.replicas import on_times, with_replicas
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
     from odesim.study.flow_band import FlowBand
 
+NO_BAND = (
+    "no band: compare computes one only for SGD that it simulates itself; odesim.bands(system, initial=..) gives the "
+    "band from the start of your run"
+)
+"""Reason in a comparison of two runs that exist already."""
 BAND = (0.1, 0.5, 0.9)
 RESAMPLES = 2000
 DIMENSION = "d"
@@ -318,8 +323,10 @@ def compare(first: Trajectory, second: Trajectory) -> Comparison:
         raise UsageError(f"cannot compare a run of {one.name} with one of {other.name}")
     if one.declaration != other.declaration:
         raise UsageError(f"cannot compare the two runs: their models are both called {one.name} but differ")
-    if first.clock != second.clock:
-        raise UsageError(f"the clocks differ: {first.clock!r} against {second.clock!r}")
+    clocks = (first.clock, second.clock)
+    if clocks[0] != clocks[1]:
+        hint = "; observe the log with its times (times=.., or an array time)" if SNAPSHOTS in clocks else ""
+        raise UsageError(f"the clocks differ: {first.clock!r} against {second.clock!r}{hint}")
     names = shared_components(first, second)
     times, cost = second.time, 0.0
     if times[-1] > first.time[-1] * (1 + 1e-12):
@@ -334,6 +341,13 @@ def compare(first: Trajectory, second: Trajectory) -> Comparison:
         difference = np.abs(other - values)
         distance[name] = difference.reshape(*difference.shape[:2], -1).max(axis=2)
     return Comparison(first, second, times, reference, distance, cost)
+
+
+def compare_stored(first: Trajectory, second: Trajectory) -> Comparison:
+    """Compare two runs that exist already, with the reason why a flow beside SGD has no band here."""
+    found = compare(first, second)
+    beside_flow = first.origin.method == "flow" != second.origin.method
+    return dataclasses.replace(found, band=NO_BAND) if beside_flow else found
 
 
 def shared_components(first: Trajectory, second: Trajectory) -> list[str]:

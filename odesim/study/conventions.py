@@ -9,6 +9,7 @@ rate of the table it makes the same steps; with the declared one it is `factor` 
 """
 
 import dataclasses
+import html
 import math
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from derivations.declare import batches, momentum, responses, schedules, speeds,
 from derivations.declare.declaration import Declaration, Rule
 from derivations.declare.system import rows
 from odesim.request.case import Case
+from odesim.request.shown import table_html, table_text
 
 Kind = Literal["rate", "clock", "same"]
 """Kinds of conventions. rate: changes the effective learning rate; clock: changes the unit of time; same: neither."""
@@ -48,7 +50,7 @@ class Convention:
     question: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Conventions:
     """Table of `odesim conventions`: the declared convention, then other ones.
 
@@ -69,6 +71,20 @@ class Conventions:
             "system": self.system, "declared": self.declared, "run": self.run, "values_at_the_start": self.begins,
             "conventions": found,
         }  # fmt: skip
+
+    def __repr__(self) -> str:
+        header, rows = named_table(self)
+        return "\n".join([self.title(), *table_text(header, rows)])
+
+    def _repr_html_(self) -> str:
+        header, rows = named_table(self)
+        return f"<p>{html.escape(self.title())}</p>" + table_html(header, rows)
+
+    def title(self) -> str:
+        """Return the line above the table: the system, and the end time in steps and samples."""
+        steps, samples = (f"{self.run[name]:,}" for name in ("steps", "samples"))
+        end = f"{self.run['until']:g}, which is {steps} steps and {samples} samples"
+        return f"{self.system}, end time {end}" + ("; values at the beginning" if self.begins else "")
 
     def __getitem__(self, name: str) -> Convention:
         """The row with a name."""
@@ -300,8 +316,14 @@ def _clocks(n: _Numbers) -> Iterator[Convention]:
         )  # fmt: skip
 
 
+def named_table(found: Conventions) -> tuple[list[str], list[list[str]]]:
+    """Return the table with a first column of the names by which `Conventions` has its rows."""
+    header, lines = table(found)
+    return ["name", *header], [[row.name, *cells] for row, cells in zip(found.rows, lines, strict=True)]
+
+
 def table(found: Conventions) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of the table for a reader."""
+    """Return the header and the rows of the table as text."""
     arrays = list(found.rows[0].rates)
     header = [
         "convention",

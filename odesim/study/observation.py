@@ -15,7 +15,7 @@ from derivations.contract import Initial, Labelled, Model, ScalarModel, System, 
 from odesim.machine import streams
 from odesim.request.case import Case, digest_of, plain
 from odesim.request.initial_arrays import read_arrays
-from odesim.request.trajectory import Origin, Outcome, Trajectory, Variable
+from odesim.request.trajectory import SNAPSHOTS, Origin, Outcome, Trajectory, Variable
 from odesim.sgd.observed import flow_of, population_values
 from odesim.study import checkpoints
 from odesim.study.observed_clock import speed
@@ -161,7 +161,7 @@ class Observation:
             time=self.times,
             state=state,
             extras={name: Variable(dims, values, text) for name, (dims, values, text) in fixed.items()},
-            clock=stage.clock,
+            clock=stage.clock if self.timed else SNAPSHOTS,
             origin=self._origin(),
             outcome=Outcome("completed", end, f"observed {len(self.times)} snapshots"),
             statistics={},

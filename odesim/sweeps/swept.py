@@ -185,6 +185,14 @@ def hitting_times(data: "xarray.Dataset") -> "dict[str, xarray.DataArray]":
     return {str(name): values for name, values in data.data_vars.items() if is_hitting_time(values, read)}
 
 
+def not_reached(data: "xarray.Dataset") -> list[str]:
+    """Return a sentence for each hitting time that is infinite in some cells, with the number of these cells."""
+    cells = set(data["outcome"].dims)
+    firsts = dict(_first(name, values, cells) for name, values in hitting_times(data).items())
+    infinite = {name: int(np.isinf(values).sum()) for name, values in firsts.items()}
+    return [f"{name} is not reached in {n} of {data['outcome'].size} cells" for name, n in infinite.items() if n]
+
+
 def is_hitting_time(values: "xarray.DataArray", saved: bool = True) -> bool:
     """Return True for a variable of first times, infinite for no crossing; with `saved`, of first saved times."""
     endings = (NOT_REACHED, NOT_SAVED) if saved else (NOT_REACHED,)

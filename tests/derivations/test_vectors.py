@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from derivations.vectors import root
+from derivations.vectors import lower_product, root
 
 
 def spanned(n, rank, seed=0):
@@ -39,3 +39,10 @@ def test_of_a_matrix_with_negative_eigenvalues_it_is_that_of_the_nearest_without
     assert values.min() < -0.7
     found = root(gram)
     np.testing.assert_allclose(found @ found.T, (vectors * np.maximum(values, 0)) @ vectors.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 50])
+def test_the_product_with_a_lower_triangle_is_the_whole_product(n):
+    rng = np.random.default_rng(0)
+    lower, columns = np.tril(rng.normal(size=(n, n))), rng.normal(size=(n, 7))
+    np.testing.assert_allclose(lower_product(lower, columns), lower @ columns, rtol=1e-13, atol=1e-13)

@@ -348,7 +348,9 @@ class Writer:
 
     def letters(self) -> str:
         """The meaning of letters in the second-order term, for its title."""
-        over = ", $g_m = a_m$ for a student and $-b_m$ for a teacher" if self.declared.loss == "squared" else ""
+        over = ""
+        if self.declared.loss == "squared":
+            over = r", $g_m = a_m$ for a student and $-b_m$ for a teacher, $\varphi_m$ the unit of either"
         if self.declared.several:
             over = self.answers.letters()
         step = r"$\eta$ the step" + (f" over ${velocities.FACTOR}$" if velocities.is_fixed(self.declared) else "")
@@ -371,7 +373,7 @@ class Writer:
         over = {"squared": r"\sum_{m,n} g_m g_n", "correlation": r"\sum_{j,l} b_j b_l"}.get(self.declared.loss)
         if over and self.declared.several:
             slopes = r"\varphi_i' \varphi_k'" if self.single else r"\partial_s\varphi_i\,\partial_t\varphi_k"
-            lines.append(self.answers.second(f"E{self.above('st')}_{{ik}}", slopes, f"V{self.above('st')}_{{ik}}"))
+            lines.append(self.answers.second(f"E{self.above('st')}_{{ik}}", slopes, rf"\mathrm{{E}}[{slopes}]"))
         elif over:
             one, two = "mn" if self.declared.loss == "squared" else "jl"
             slopes = r"\varphi_i' \varphi_k'" if self.single else r"\partial_s\varphi_i\,\partial_t\varphi_k"
@@ -383,6 +385,6 @@ class Writer:
             )
             lines.append(
                 rf"E{self.above('st')}_{{ik}} = a_i a_k \bigl({over}\,\mathrm{{E}}[{slopes}\,\varphi_{one} "
-                rf"\varphi_{two}] {rest}\,V{self.above('st')}_{{ik}}\bigr)"
+                rf"\varphi_{two}] {rest}\,\mathrm{{E}}[{slopes}]\bigr)"
             )
         return lines

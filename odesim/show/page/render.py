@@ -71,7 +71,10 @@ def symbolic(case: "Case") -> "SymbolicEquations":
     stated = load(chosen.statement)(case.parameters, tier)
     if isinstance(stated, Page):
         if stated.stated is None:
-            raise UsageError(f"tier {tier} of {case.system.name} has no equations in SymPy; take --format text")
+            raise UsageError(
+                f"tier {tier} of {case.system.name} evaluates some means numerically, so it has no equations in SymPy; "
+                "use --format text"
+            )
         stated = stated.stated()
     try:
         constants = stated.numbers(initial_condition(case))

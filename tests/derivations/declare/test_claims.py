@@ -1,11 +1,13 @@
 """The generated claims of a declared model: they hold, their controls are refuted, and a broken derivation is found."""
 
+import numpy as np
 import pytest
 import sympy
 
 import odesim
 from derivations.declare import exact, motion
 from derivations.declare.claims import claims, measurements
+from derivations.declare.claims.states import state
 from tests.derivations.declare.judged import answer, control
 
 ERF = {"student": {"unit": "erf(w/sqrt(2))", "units": 2}, "teacher": {"units": 2, "noise": 0.1}}
@@ -89,7 +91,6 @@ def test_sgd_is_held_against_a_sampled_flow_within_the_error_of_its_points():
 
 
 def test_a_path_crosses_between_its_saved_points():
-    import numpy as np
 
     assert measurements.crossed(np.array([0.0, 1.0, 2.0]), np.array([-1.0, -0.5, 0.5])) == 1.5
     assert measurements.crossed(np.array([0.0, 1.0]), np.array([-1.0, -0.5])) == float("inf")
@@ -104,3 +105,26 @@ def test_a_sampled_model_on_a_grid_is_verified_to_the_tolerance_of_an_exact_one(
     for name in ("back-ends", "integrators", "own-points"):
         assert answer(system, name) == "confirmed"
         assert answer(system, name, control) == "refuted"
+
+
+SLOW = {"student": {"unit": "He(3, w)"}, "training": {"loss": "correlation", "weights": "sphere"}}
+
+
+def test_the_motion_of_a_slow_start_is_measured_at_visible_overlaps():
+    # The drift is of order m^2: at m = 0.1 its sampling error would be larger than the drift itself.
+    system = odesim.declare(**SLOW)
+    for seed in range(4):
+        (overlap,) = state(system.parameters, seed).state["M_ww"].ravel()
+        assert 0.3 < overlap < 0.8
+    for name in ("drift", "small-step"):
+        assert answer(system, name) == "confirmed"
+        assert answer(system, name, control) == "refuted"
+
+
+def test_students_keep_their_norms_when_a_part_of_a_teacher_is_added():
+    tables = {**SLOW, "student": {"unit": "He(3, w)", "units": 3}, "teacher": {"units": 2}}
+    found = state(odesim.declare(**tables).parameters, 0)
+    np.testing.assert_allclose(np.diag(found.state["Q_ww"]), 1.0, rtol=1e-12)
+    gram = np.block([[found.state["Q_ww"], found.state["M_ww"]], [found.state["M_ww"].T, np.eye(2)]])
+    assert np.linalg.eigvalsh(gram).min() > 0
+    assert (np.diag(found.state["M_ww"][:2]) > 0.3).all()

@@ -72,13 +72,17 @@ def test_a_comparison_draws_a_component_of_both_runs_and_its_legend_fits_a_colum
     found = odesim.compare(committee, d=100, seeds=12, until=2, save_points=9)
     axis = Figure(figsize=(3.3, 2.4), layout="constrained").subplots()
     assert found.plot("M_ww", ax=axis) is axis
-    assert labels(axis) == ["teacher 1", "teacher 2", "ODE", "SGD, 10 to 90 % of 12"] and len(axis.collections) == 2
+    names = ["teacher 1", "teacher 2", "ODE", "SGD, 10 to 90 % of 12", "90 % band of SGD, theory"]
+    assert labels(axis) == names and len(axis.collections) == 4
+    assert axis.get_ylabel() == r"$w_{i} \cdot w^{*}_{j}$"
     curves = [np.asarray(line.get_ydata()) for line in axis.lines]
     flow = [found.first["M_ww"][:, i, j] for i in range(3) for j in range(2)]
     assert sum(any(np.array_equal(curve, one) for one in flow) for curve in curves) == 2
+    ends = [row for end in ("low", "high") for row in found.band.arrays[f"shown_{end}"].values]
+    assert sum(any(np.array_equal(curve, one, equal_nan=True) for one in ends) for curve in curves) == 4
     axis.figure.draw_without_rendering()
     assert axis.get_legend().get_window_extent().x1 < axis.get_window_extent().x1
-    assert labels(found.plot())[-1] == "SGD, 10 to 90 % of 12" and labels(found.plot("loss"))[0] == "ODE"
+    assert labels(found.plot())[-1] == names[-1] and labels(found.plot("loss"))[0] == "ODE"
     assert found.plot("off_M_ww").get_ylabel() and found.plot("M_ww").figure.get_suptitle()
     with pytest.raises(odesim.UsageError, match="no variable 'M_w' against time; did you mean 'M_ww'"):
         found.plot("M_w")

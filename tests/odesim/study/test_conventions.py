@@ -144,3 +144,12 @@ def test_a_factor_of_the_loss_is_one_of_the_rate_only_where_the_rule_scales_with
     if scales:
         # c = dl is multiplied by 2 with the loss, so that half the rate makes the same step.
         assert found["loss_without_half"]["rates"]["w"] == pytest.approx(found["declared"]["rates"]["w"] / 2)
+
+
+def test_the_table_is_printed_with_the_names_of_its_rows():
+    found = odesim.conventions(model(), d=D)
+    first, header, *lines = repr(found).splitlines()
+    assert "end time" in first and header.split()[:2] == ["name", "convention"]
+    assert [line.split()[0] for line in lines] == [row.name for row in found.rows]
+    assert found[lines[1].split()[0]] is found.rows[1]
+    assert found._repr_html_().count("<tr>") == len(found.rows) + 1

@@ -203,3 +203,13 @@ def test_observed_weights_are_called_so_and_their_seed_which_means_nothing_is_no
     run = odesim.observe(system, {"w": np.ones((3, 1, 4)), "w_star": np.eye(4)[:1], "time": [0.0, 1.0, 2.0]})
     assert repr(run).splitlines()[0].endswith("stage train, observed weights")
     assert "exact by flow, seed 0" in repr(odesim.integrate(system, until=0.1, save_points=2))
+
+
+def test_a_log_without_times_is_not_compared_with_a_flow():
+    weights = {"w": np.random.default_rng(0).normal(size=(3, 2, 10)), "w_star": np.eye(10)[:1]}
+    model = odesim.declare(student={"unit": "erf(w)", "units": 2}, teacher={})
+    theory = odesim.integrate(model, initial={"w": weights["w"][0], "w_star": weights["w_star"]}, until=3)
+    with pytest.raises(UsageError, match=r"the clocks differ.*number of the snapshot.*observe the log with its times"):
+        odesim.compare(theory, odesim.observe(model, weights))
+    timed = odesim.observe(model, {**weights, "time": np.arange(3.0)})
+    assert odesim.compare(theory, timed).summary()["band"].startswith("no band: compare computes one only for SGD")

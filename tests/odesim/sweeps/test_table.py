@@ -61,3 +61,9 @@ def test_sgd_has_hitting_times_where_its_curves_are_saved():
     few = odesim.sweep("liao", {"d": [50]}, **given)
     many = odesim.sweep("liao", {"d": [50]}, **given, save_points=11)
     assert "first_T_I2" not in swept.headlines(few) and "first_T_I2" in swept.headlines(many)
+
+
+def test_cells_that_never_reach_the_threshold_are_counted():
+    data = odesim.sweep(odesim.declare(**INDEX), {"overlap": [0.1, 0.03, 0.001]}, until=5.0)
+    assert swept.not_reached(data) == ["T_half is not reached in 1 of 3 cells"]
+    assert swept.not_reached(data.isel(overlap=slice(2))) == []

@@ -129,7 +129,7 @@ def test_an_entry_of_a_paper_without_series_is_written_out(name):
 
 
 def test_a_refusal_names_the_formats_that_a_model_has():
-    with pytest.raises(odesim.UsageError, match=r'has no equations in SymPy; take format="text"$'):
+    with pytest.raises(odesim.UsageError, match=r'has no equations in SymPy; use format="text"$'):
         odesim.derive("tanh_network", "sympy")
 
 
