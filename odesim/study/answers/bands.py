@@ -303,11 +303,20 @@ def _sentences(result: _Result) -> tuple[str, ...]:
             f"linear until t = {since:g}, then a mixture of {len(solution.parts)} flows {_ways(solution.directions)}"
         )
     if not solution.setting.shifted:
-        name = solution.setting.problem.equations.about.name
-        lines.append(f"tier {name} is not exact: the centre is that of the flow, without its shift of order 1/d")
+        lines.append(_unshifted(solution))
     if solution.setting.clock.batch > 0.1 * d:
         lines.append("the batch is above d/10: terms of order B/d are neglected")
     return tuple(lines)
+
+
+def _unshifted(solution: Solution) -> str:
+    """Return the reason why the centre of the band is the flow, without the shift of order 1/d."""
+    bias = solution.course.bias
+    if bias > band_solution.BIASED:
+        reason = f"the mean step of SGD differs from the flow by {bias:.2g} standard errors"
+    else:
+        reason = f"tier {solution.setting.problem.equations.about.name} is not exact"
+    return f"{reason}: the centre is that of the flow, without its shift of order 1/d"
 
 
 def _ways(count: int) -> str:
