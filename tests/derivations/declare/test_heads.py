@@ -265,7 +265,7 @@ def test_the_page_writes_heads():
         "f_one(x) = sum_i a^one_i phi(w_i.x)",
         "d/dt a^one_i = -eta r_a (sum_k a^one_k K_ik - sum_j b^one_j K_ij)",
         "d/dt a^two_i = 0",
-        "E_ik = sum_m,n g_im g_kn E[phi_i' phi_k' phi_m phi_n] + sigma^2 g_ik V_ik",
+        "E_ik = sum_m,n g_im g_kn E[phi_i' phi_k' phi_m phi_n] + sigma^2 g_ik E[phi_i' phi_k']",
     ):
         assert line in text, line
     assert "the head of the largest y_o" in odesim.derive(of_samples("softmax"), format="text")

@@ -85,7 +85,8 @@ def test_every_synonym_leads_to_a_word_of_the_language_or_an_option():
     words = {word for known in synonyms.WORDS.values() for word in known}
     language = {*grammar.FUNCTIONS, *reading.TABLES, *reading.STUDENT, *reading.TEACHER, *reading.TRAINING}
     language |= {*reading.LOSSES, "trained", "sum", "mean", "free", "sphere", "normalised", "flow", "online", "f", "y"}
-    assert words - language == {"d", "seed", "seeds", "rtol", "atol", "norm", "Q_ww", "M_ww", "step_size"}
+    options = {"d", "seed", "seeds", "rtol", "atol", "norm", "Q_ww", "M_ww", "step_size", "save_at", "save_points"}
+    assert words - language == options
     assert set(synonyms.TABLES) <= {
         *reading.STUDENT,
         *reading.TEACHER,
@@ -102,6 +103,8 @@ def test_a_parameter_of_a_run_has_synonyms_too():
         odesim.integrate(system, lr=0.1)
     with pytest.raises(UsageError, match="did you mean 'decay'"):
         odesim.integrate(system, weight_decay=0.1)
+    with pytest.raises(UsageError, match="did you mean 'save_at'"):
+        odesim.integrate(system, times=[1, 2])
 
 
 def test_x_is_the_input_and_no_slot():
