@@ -146,7 +146,7 @@ POLYNOMIALS = [
 @pytest.mark.parametrize(("tables", "limit"), [*itertools.product(POLYNOMIALS, ["online", "flow"])])
 def test_polynomials_have_exact_means_over_a_grid(tables, limit):
     lab = Laboratory(odesim.declare(**{**tables, "training": {"limit": limit, **tables["training"]}}))
-    assert finer_grid.finer_grid(lab, {}, 1) < 1e-9
+    assert finer_grid.finer_grid(lab, {}, 1) < 1e-8  # rounding in means of degree 26; the tolerance of the claim
     assert finer_grid.finer_grid(lab, {}, 1, 1e-4) > 1e-5
 
 
