@@ -70,8 +70,8 @@ def test_every_entry_trains(name):
         assert max(moved[key] for key in overlaps) == 0.0 and max(moved[key] for key in numbers) > 1e-3
 
 
-LONG = ("ben_arous_2021",)
-"""Entries whose published times are those of thousands of steps."""
+LONG = ("ben_arous_2021", "ben_arous_2022", "hebb_rule")
+"""Entries whose published numbers need thousands of steps or many runs: above twenty seconds each."""
 
 
 @pytest.mark.parametrize(
