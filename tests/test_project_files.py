@@ -9,7 +9,7 @@ import yaml
 import odesim
 
 ROOT = Path(__file__).resolve().parent.parent
-ENTRIES = 80
+MOST_LINES = 80
 """Largest number of lines of the newest section of the changelog."""
 
 
@@ -70,7 +70,7 @@ def test_version_citation_and_changelog_agree():
 
 def test_the_newest_section_of_the_changelog_is_short():
     newest = read("CHANGELOG.md").split("\n## ")[1]
-    assert 10 < len(newest.splitlines()) <= ENTRIES
+    assert 10 < len(newest.splitlines()) <= MOST_LINES
 
 
 def test_the_steps_of_a_release_name_files_and_targets_that_exist():

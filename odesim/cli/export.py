@@ -55,8 +55,7 @@ def conventions(system: SystemName, parameter: Parameters = None, **given: Any) 
     if not given["quiet"]:
         print(f"{found.system}, as declared")
         print_pairs(found.declared)
-        print_pairs({"end time": f"{found.run['until']:g}, which is {found.run['steps']:,} steps"
-                     f" and {found.run['samples']:,} samples"})  # fmt: skip
+        print_pairs({"end time": found.end()})
         print("the same training in other conventions" + (", at the beginning" if found.begins else ""))
     print_table(header, rows)
     return 0

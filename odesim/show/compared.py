@@ -167,7 +167,7 @@ def _of_both(one: str, other: str, second: np.ndarray) -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    line = Line2D([], [], color="0.1", linewidth=THICK, label=one)
+    line = Line2D([], [], color=SCALAR, linewidth=THICK, label=one)
     if len(second) >= FEW:
         return [line, Patch(color="0.35", alpha=0.35, linewidth=0, label=f"{other}, {band(second)[2]}")]
     words, style = (f"{other}, {len(second)} replicas", "-") if len(second) > 1 else (other, "--")
@@ -220,7 +220,7 @@ def _band_handle() -> Any:
     """Return the legend entry of the theoretical band."""
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], color="0.1", label="90 % band of SGD, theory", **EXPECTED)
+    return Line2D([], [], color=SCALAR, label="90 % band of SGD, theory", **EXPECTED)
 
 
 def _logarithmic(axis: Any, *curves: np.ndarray) -> None:

@@ -81,10 +81,12 @@ class Conventions:
         return f"<p>{html.escape(self.title())}</p>" + table_html(header, rows)
 
     def title(self) -> str:
-        """Return the line above the table: the system, and the end time in steps and samples."""
-        steps, samples = (f"{self.run[name]:,}" for name in ("steps", "samples"))
-        end = f"{self.run['until']:g}, which is {steps} steps and {samples} samples"
-        return f"{self.system}, end time {end}" + ("; values at the beginning" if self.begins else "")
+        """Return the line above the table: the system and its end time."""
+        return f"{self.system}, end time {self.end()}" + ("; values at the beginning" if self.begins else "")
+
+    def end(self) -> str:
+        """Return the end time in words, with its steps and samples."""
+        return f"{self.run['until']:g}, which is {self.run['steps']:,} steps and {self.run['samples']:,} samples"
 
     def __getitem__(self, name: str) -> Convention:
         """The row with a name."""

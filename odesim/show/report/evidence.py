@@ -16,6 +16,8 @@ from odesim.store.files import EVIDENCE, read_json
 Key = tuple[str, str]
 LEAST = 2
 """A single case has no picture: the number itself is in the text."""
+PARAMETERS = "parameters."
+"""Prefix of the names of parameters in a request with dotted names."""
 LISTED = 200
 """Runs of one table on a page at most. A claim may read ten thousand runs, whose rows would be most of the page."""
 
@@ -92,7 +94,7 @@ def _table(title: str, prefix: str, number: int, runs: Mapping[str, Mapping[str,
         anchor=f"{prefix}s-{number}",
         place=prefix,
         common=tuple(shared.items()),
-        header=tuple(name.removeprefix("parameters.") for name in differing),
+        header=tuple(name.removeprefix(PARAMETERS) for name in differing),
         rows=tuple((digest, tuple(run.get(name, "–") for name in differing)) for digest, run in listed),
         count=len(runs),
     )
@@ -105,8 +107,8 @@ def flat(content: Mapping[str, Any]) -> dict[str, str]:
     """
     told = {n: last_name(value) if n.rpartition(".")[2] == "system" else value for n, value in rows_of(content)}
     # A request states its tier, and its parameters state it again.
-    told = {n: v for n, v in told.items() if n == (bare := n.removeprefix("parameters.")) or told.get(bare) != v}
-    return {name: value if len(value) <= 60 else f"{value[:57]}..." for name, value in told.items()}
+    repeated = {f"{PARAMETERS}{n}" for n, value in told.items() if told.get(f"{PARAMETERS}{n}") == value}
+    return {n: value if len(value) <= 60 else f"{value[:57]}..." for n, value in told.items() if n not in repeated}
 
 
 def parted(runs: Sequence[Mapping[str, str]]) -> tuple[dict[str, str], list[str]]:

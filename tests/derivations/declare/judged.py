@@ -54,12 +54,17 @@ def committee():
 
 
 def z_of_laws(one, two):
-    """z of the differences of means and of variances of two samples (replicas, numbers), for those that move."""
+    """z of the differences of means and of variances of two samples (replicas, numbers), for those that move.
+
+    Numbers that rest in both samples have no z. They must be equal.
+    """
+    moves = np.hypot(one.std(0), two.std(0)) > 1e-9
+    np.testing.assert_allclose(one.mean(0)[~moves], two.mean(0)[~moves], atol=1e-9)
+    one, two = one[:, moves], two[:, moves]
     means = (one.mean(0) - two.mean(0)) / np.sqrt((one.var(0) + two.var(0)) / len(one))
     squares = [(x - x.mean(0)) ** 2 for x in (one, two)]
     error = np.sqrt((squares[0].var(0) + squares[1].var(0)) / len(one))
-    seen = np.hypot(one.std(0), two.std(0)) > 1e-9
-    return np.concatenate([means[seen], ((squares[0].mean(0) - squares[1].mean(0)) / error)[seen]])
+    return np.concatenate([means, (squares[0].mean(0) - squares[1].mean(0)) / error])
 
 
 def z_of_runs(run, flow, names):
