@@ -134,7 +134,7 @@ def restored(reference: str, declaration: str = "") -> System | None:
     ('liao', None)
     """
     if declaration:
-        from derivations.declare.system import of_text
+        from derivations.declare.written_systems import of_text
 
         return of_text(declaration, reference)
     for known, asked in _references.values():
@@ -165,7 +165,7 @@ def address(system: System) -> str:
 def _reduced(system: System) -> tuple[Callable[..., System], tuple[str, ...]]:
     """Return the pickled form of a system: its declaration, or the reference that imports it."""
     if system.declaration:
-        from derivations.declare.system import of_text
+        from derivations.declare.written_systems import of_text
 
         return of_text, (system.declaration, system.reference)
     try:

@@ -133,10 +133,10 @@ def found(reference: str) -> System:
 
 def declared(file: str, reference: str) -> System:
     """Return the system that a file declares, under the name `reference`; a changed file is read again."""
-    from derivations.declare import reading, system
+    from derivations.declare import reading, written_systems
 
     path = Path(os.path.realpath(file))  # Path.resolve raises another error for a link to itself
-    return system.of_file(path, reading.content(path), reference)
+    return written_systems.of_file(path, reading.content(path), reference)
 
 
 def _imported(name: str, what: str) -> ModuleType:

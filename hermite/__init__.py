@@ -13,12 +13,13 @@ Conventions, fixed here for the whole package:
 * Nodes of a product are numbered from 1 in symbol names (rho_12), from 0 in array indices.
 * S_ab(rho) = E[f^(a)(z1) g^(b)(z2)] for standard normal z1, z2 of correlation rho.
 
-Modules: `polynomials`, `expansion`, `functions` and `activations` (closed forms), `gaussian` (the lemma for products),
-`logistic` and `normal` (parts of these), `table` (compiled products), `correlation` (S_ab), `correlation_table` (its
-compiled evaluators), `quadrature` (the same numbers by numerical integration), `errors`; `machine_code` and `sealed`
-(machine code between processes). Gaussian means of any factors: `means` (the dispatcher), `ladders` (the factors),
-`closed`, `stein`, `laws`, `orthants`, `waves` (closed forms), `leaves`, `panels`, `tensor`, `series`, `quasi`
-(quadrature, series, sampling). Importing `hermite` loads none of them: each loads on first use.
+Modules: `polynomials`, `expansion`, `functions`, `activations` and `sigmoids` (closed forms), `gaussian` (the lemma for
+products), `logistic` and `normal` (parts of these), `table` (compiled products), `correlation` and
+`correlation_functions` (S_ab), `correlation_table` (its compiled evaluators), `quadrature` (the same numbers by
+numerical integration), `errors`; `machine_code` and `sealed` (machine code between processes). Gaussian means of any
+factors: `means` (the dispatcher), `ladders` (the factors), `closed`, `stein`, `laws`, `orthants`, `waves` (closed
+forms), `leaves`, `panels`, `tensor`, `series`, `quasi` (quadrature, series, sampling). Importing `hermite` loads none
+of them: each loads on first use.
 
 Source: Liao & Kyrillidis 2026, Lemma 1; Abramowitz & Stegun 1964, chapter 22.
 """
@@ -29,6 +30,7 @@ __all__ = [
     "activations",
     "closed",
     "correlation",
+    "correlation_functions",
     "correlation_table",
     "errors",
     "expansion",
@@ -46,6 +48,7 @@ __all__ = [
     "quadrature",
     "quasi",
     "series",
+    "sigmoids",
     "stein",
     "table",
     "tensor",

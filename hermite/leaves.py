@@ -5,9 +5,11 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from hermite.closed import Problem
+from hermite.correlation_functions import Correlations
 from hermite.errors import NotReached
 from hermite.laws import EPS, Law
 from hermite.panels import line, plane
+from hermite.sigmoids import tanh
 
 # correlation functions of more terms cost more than the panels
 TERMS = 160
@@ -16,9 +18,6 @@ TERMS = 160
 @lru_cache(maxsize=64)
 def _correlations(slope: float, other: float):
     """Return the correlation functions of tanh(slope z), tanh(other z)."""
-    from hermite.correlation import Correlations
-    from hermite.functions import tanh
-
     return Correlations(tanh(TERMS, slope), tanh(TERMS, other))
 
 

@@ -7,14 +7,15 @@ scaled to the norm of the start.
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from derivations.contract import Initial
 from derivations.declare import copies, velocity_blocks
 from derivations.declare.declaration import Declaration
+from derivations.declare.parameter_class import rows
 from derivations.declare.rows import Rows
-from derivations.declare.system import rows
 from derivations.vectors import root, thin_root
 
 
@@ -125,8 +126,6 @@ def _fresh(initial: Initial, gram: np.ndarray, name: str, rng: np.random.Generat
 
     Velocities, which follow all rows, are unchanged.
     """
-    from derivations.declare.initial import norms
-
     found = rows(initial.parameters)
     groups = found.declaration.students
     slots = [(k, slot) for k, group in enumerate(groups) for slot in group.slots]
@@ -150,3 +149,14 @@ def _fresh(initial: Initial, gram: np.ndarray, name: str, rng: np.random.Generat
     made = coordinates @ coordinates.T
     made[np.ix_(kept, kept)] = gram[np.ix_(kept, kept)]  # exactly the same as before
     return made
+
+
+def norms(parameters: Any) -> np.ndarray:
+    """The norms (students,) of the student rows at the start."""
+    found = rows(parameters)
+    values, at = np.empty(found.students), 0
+    for number, group in enumerate(parameters.declaration.students):
+        for slot in group.slots:
+            values[found.of(number, slot)] = getattr(parameters, parameters.declaration.start.norms[at][0])
+            at += 1
+    return values

@@ -11,9 +11,9 @@ from derivations.contract import Initial
 from derivations.declare.declaration import Declaration
 from derivations.declare.grammar import number, without_wick
 from derivations.declare.kernels import values
+from derivations.declare.parameter_class import rows
 from derivations.declare.places import known_places
 from derivations.declare.rows import Rows
-from derivations.declare.system import rows
 
 NODES, VARIANCES, GENERIC = 7, (1.0, 0.5), 0.37
 """Numbers of a quadrature that decides whether a mean vanishes, for variable norms and numbers of units."""

@@ -18,6 +18,7 @@ from derivations.declare import (
     memory_equations,
     mixture,
     noise,
+    parameter_class,
     population,
     schedule_equations,
     schedules,
@@ -30,12 +31,12 @@ from derivations.declare.declaration import Declaration
 from derivations.declare.initial import enter
 from derivations.declare.kernels import shapes_of
 from derivations.declare.motion import BATCH, STEP, STEPS, TRAINING, Motion
+from derivations.declare.parameter_class import rows
 from derivations.declare.population import validity
 from derivations.declare.remembered import kernels
 from derivations.declare.rows import Rows
 from derivations.declare.schedules import TIME
 from derivations.declare.summary import observe, summarise
-from derivations.declare.system import rows
 from derivations.declare.unit_kernels import Kernels
 from derivations.equations.tier import equations_of
 from derivations.statement import Base, Example, Named, Statement, key_of, sp
@@ -120,7 +121,7 @@ def _advance(parameters: Any) -> Smooth | Recursion:
     if declared.limit == "batch":
         return giant.advance(parameters)
     return Smooth(
-        coupled=population.coupled(declared, system.numbers(parameters)),
+        coupled=population.coupled(declared, parameter_class.numbers(parameters)),
         kinks=schedules.kinked(parameters),
         cost=0.0 if declared.inputs is None else STIFF,
         **population.clock(parameters),
@@ -129,7 +130,7 @@ def _advance(parameters: Any) -> Smooth | Recursion:
 
 def require_exact(parameters: Any) -> None:
     """Raise `UsageError` with the reason and another tier if a model has no closed form."""
-    found = kernels(parameters.declaration, system.numbers(parameters))
+    found = kernels(parameters.declaration, parameter_class.numbers(parameters))
     missing = found.closed or population.open_here(parameters) or (found.second if parameters.declaration.noisy else "")
     if missing:
         other = (
@@ -147,7 +148,7 @@ def statement(parameters: Any, second: bool = True) -> Statement:
     """
     changing = tuple(one.name for one in schedules.active(parameters))
     return cached_statement(
-        episodes.in_force(parameters), rows(parameters), system.numbers(parameters), second, changing
+        episodes.in_force(parameters), rows(parameters), parameter_class.numbers(parameters), second, changing
     )
 
 

@@ -80,7 +80,7 @@ def exponents(parameters: Any) -> tuple[Exponents, ...]:
     Raises `UsageError` if the label has no tensors (`teacher_label.labels`), if it does not depend on the input up to
     the highest order, or if the error of a quadrature is too large to decide whether a tensor is 0.
 
-    >>> from derivations.declare import system, reading
+    >>> from derivations.declare import reading, system
     >>> plain = {"student": {"unit": "He(3, w)"}, "training": {"loss": "correlation", "weights": "sphere"}}
     >>> (answer,) = exponents(system.system(reading.declaration(plain)).parameters())
     >>> answer.information, answer.generative, answer.exact

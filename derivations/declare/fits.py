@@ -30,9 +30,9 @@ OF_INPUTS = re.compile(
 
 def require(made: Declaration) -> None:
     """Raise `fields.Mistake` for inconsistent entries at the declared sizes and numbers."""
-    from derivations.declare import system
+    from derivations.declare import parameter_class
 
-    parameters = _as("parameters", "", system.parameters_of, made)()
+    parameters = _as("parameters", "", parameter_class.parameters_of, made)()
     if not made.stages:
         _itself(made, parameters)
     if not made.stage:
@@ -43,7 +43,7 @@ def require(made: Declaration) -> None:
 
 def _itself(made: Declaration, parameters: Any) -> None:
     """Check a model of one stage, or one stage of a model."""
-    from derivations.declare import system
+    from derivations.declare import parameter_class
 
     _trained(made)
     predictions.require(made)
@@ -65,7 +65,7 @@ def _itself(made: Declaration, parameters: Any) -> None:
         _as("inputs", key, spectra.blocks, parameters)
         _as("inputs.cluster", "", mixture.mixture, parameters)
         _as("student", "unit", _without_wick, made)
-    _as("student", "units", system.require_room, parameters)
+    _as("student", "units", parameter_class.require_room, parameters)
     _readouts(made, values)
     _names(made, parameters)
     _events(made, parameters)
@@ -142,7 +142,7 @@ def _readouts(made: Declaration, values: dict[str, float]) -> None:
 
 def _names(made: Declaration, parameters: Any) -> None:
     """Check that the user's numbers do not have names of variables of a run."""
-    from derivations.declare.system import rows
+    from derivations.declare.parameter_class import rows
 
     found = rows(parameters)
     taken = {word for block in found.blocks for word in (block.name, *block.dims)}
@@ -160,7 +160,7 @@ def _names(made: Declaration, parameters: Any) -> None:
 
 
 def _events(made: Declaration, parameters: Any) -> None:
-    from derivations.declare.system import rows
+    from derivations.declare.parameter_class import rows
 
     at, seen = rows(parameters), set()
     known = [block.name for block in at.moving] + [made.students[g].named(word) for g, word, _ in at.scalars]
@@ -185,7 +185,7 @@ def _events(made: Declaration, parameters: Any) -> None:
 
 def _seen(made: Declaration, parameters: Any) -> None:
     """Check that values and the rates of memories only use existing parts of the state."""
-    from derivations.declare.system import rows
+    from derivations.declare.parameter_class import rows
 
     at = rows(parameters)
     shapes = {block.name: block.shape[-2:] for block in at.moving}

@@ -10,10 +10,10 @@ from derivations.contract import Initial, Labelled, UsageError
 from derivations.declare import beginnings, copies, data, mixture, schedules, spectra, spread, velocity_blocks
 from derivations.declare.declaration import Declaration
 from derivations.declare.grammar import number as value_of
+from derivations.declare.parameter_class import numbers, rows
 from derivations.declare.readouts import COPIED
 from derivations.declare.rows import Rows, readout
 from derivations.declare.schedules import TIME
-from derivations.declare.system import numbers, rows
 from derivations.vectors import grams_by_block, root
 
 SYMMETRIC = 1e-9
@@ -166,17 +166,6 @@ def teachers(parameters: Any, rng: np.random.Generator) -> np.ndarray:
     return parts if found.stack else parts[0]
 
 
-def norms(parameters: Any) -> np.ndarray:
-    """The norms (students,) of the student rows at the start."""
-    found = rows(parameters)
-    values, at = np.empty(found.students), 0
-    for number, group in enumerate(parameters.declaration.students):
-        for slot in group.slots:
-            values[found.of(number, slot)] = getattr(parameters, parameters.declaration.start.norms[at][0])
-            at += 1
-    return values
-
-
 def draw(parameters: Any, rng: np.random.Generator) -> np.ndarray:
     """A Gram matrix (n, n) drawn in dimension d without a d-vector; (L, n, n) with several eigenspaces.
 
@@ -187,7 +176,9 @@ def draw(parameters: Any, rng: np.random.Generator) -> np.ndarray:
     found = rows(parameters)
     if found.stack or found.means or not found.teachers:
         given = teachers(parameters, rng)
-        parts = spread.draw(parameters, given if found.stack else given[None], norms(parameters), partners(found), rng)
+        parts = spread.draw(
+            parameters, given if found.stack else given[None], beginnings.norms(parameters), partners(found), rng
+        )
         return parts if found.stack else parts[0]
     taught, s = teacher_gram(parameters), found.students
     frame = root(taught)
@@ -205,13 +196,13 @@ def draw(parameters: Any, rng: np.random.Generator) -> np.ndarray:
         coordinates[:, :t] = parameters.overlap * along[partner]
         coordinates[:, t:] = np.sqrt(1 - parameters.overlap**2) * np.eye(s)
     size = np.linalg.norm(coordinates, axis=1)
-    coordinates *= (norms(parameters) / size)[:, None]
+    coordinates *= (beginnings.norms(parameters) / size)[:, None]
     all_rows = np.vstack([coordinates, np.hstack([frame, np.zeros((t, s))])])
     gram = all_rows @ all_rows.T
     gram[s:, s:] = taught
     if parameters.overlap is None:
         return gram
-    gram[np.arange(s), np.arange(s)] = norms(parameters) ** 2  # exactly the requested value
+    gram[np.arange(s), np.arange(s)] = beginnings.norms(parameters) ** 2  # exactly the requested value
     return gram
 
 

@@ -36,8 +36,9 @@ from derivations.declare import population, schedules
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.grammar import number, without_wick
 from derivations.declare.kernels import values
+from derivations.declare.parameter_class import numbers, rows
+from derivations.declare.rows import cosines
 from derivations.declare.speeds import speed
-from derivations.declare.system import numbers, rows
 
 HIGHEST = 12
 """Largest degree up to which the information exponent is searched."""
@@ -231,8 +232,6 @@ def warning(initial: Initial) -> str:
     From a random start at information exponent 3 and more the escape takes longer than times of order log d. Only up to
     such times the distance between SGD and its flow is controlled. Source: Ben Arous, Gheissari & Jagannath 2021.
     """
-    from derivations.declare.summary import cosines
-
     p = initial.parameters
     isotropic = p.declaration.inputs is None
     if p.declaration.weights == "free" or p.declaration.loss not in ("squared", "correlation") or not isotropic:

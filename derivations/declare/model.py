@@ -23,12 +23,12 @@ from derivations.declare import (
     mixture,
     momentum,
     noise,
+    parameter_class,
     schedules,
     spectra,
     speeds,
     spread,
     symbols,
-    system,
     velocity_blocks,
     written,
 )
@@ -122,13 +122,13 @@ def signature(declared: Declaration, changing: tuple[Schedule, ...] = ()) -> str
 
 def sizes(parameters: Any) -> tuple[int, int]:
     """The rows of students, and those of teachers and means."""
-    rows = system.rows(parameters)
+    rows = parameter_class.rows(parameters)
     return rows.students, rows.total - rows.students
 
 
 def further(parameters: Any) -> int:
     """Return the rows of norms, one for each vector if the loss depends on norms, and one for each scalar."""
-    rows = system.rows(parameters)
+    rows = parameter_class.rows(parameters)
     counted = sum(count for _, _, count in rows.scalars)
     counted += len(parameters.declaration.memories)
     return counted + (rows.students if written.norms(parameters.declaration) else 0)
@@ -136,12 +136,12 @@ def further(parameters: Any) -> int:
 
 def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
     """Return the arguments in `written.arguments` up to the constant readouts."""
-    rows = system.rows(parameters)
+    rows = parameter_class.rows(parameters)
     counts = np.array([count for _, _, count in rows.scalars], int)
     square, now = np.diag(rows.whole(gram)), schedules.begun(parameters)
     return (
         *rows.units,
-        *(np.array([value]) for value in system.numbers(parameters)),
+        *(np.array([value]) for value in parameter_class.numbers(parameters)),
         square[rows.students :].copy(),
         np.array([noise.scale(parameters)]),
         np.array([float(now.decay)]),
@@ -174,7 +174,7 @@ def _clock(parameters: Any) -> tuple[np.ndarray, ...]:
 
 def scalars(initial: Initial) -> np.ndarray:
     """The readouts and scalars (s,) at the start, in the order of `Rows.scalars`."""
-    values = [initial.state[name] for name in scalar_names(system.rows(initial.parameters))]
+    values = [initial.state[name] for name in scalar_names(parameter_class.rows(initial.parameters))]
     values += [np.atleast_1d(initial.state[memory.name]) for memory in initial.parameters.declaration.memories]
     return np.concatenate([*values, np.empty(0)])
 
@@ -214,7 +214,7 @@ def frame(inputs: Inputs) -> np.ndarray | None:
 
 def place(initial: Initial) -> np.ndarray:
     """The Gram matrix (n, n) of all rows, or those (L, n, n) of their parts in the eigenspaces."""
-    return system.rows(initial.parameters).gram({**initial.state, **initial.constants})
+    return parameter_class.rows(initial.parameters).gram({**initial.state, **initial.constants})
 
 
 def weights(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
@@ -225,7 +225,7 @@ def weights(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> np.ndarr
 
 def observe(parameters: Any, saved: np.ndarray) -> Labelled:
     """The blocks Q and M, readouts and scalars, from packed Gram matrices and scalars (.., n n + s)."""
-    rows = system.rows(parameters)
+    rows = parameter_class.rows(parameters)
     count = rows.students if rows.declaration.momentum is not None else 0  # rows of velocities
     gram, values = unpacked(saved, rows.total + count, rows.stack)
     components = rows.components(gram)
@@ -258,7 +258,7 @@ def kept(parameters: Any, saved: np.ndarray) -> Labelled:
     """Return the velocities of a fixed beta, which are not order parameters, from packed Gram matrices and numbers (..,
     n).
     """
-    rows = system.rows(parameters)
+    rows = parameter_class.rows(parameters)
     gram, values = unpacked(saved, rows.total + rows.students, rows.stack)
     blocks = velocity_blocks.hidden(rows)
     found = velocity_blocks.components(rows, gram, blocks)
@@ -275,7 +275,7 @@ def velocities(initial: Initial) -> tuple[np.ndarray, np.ndarray]:
     """Return the Gram matrix (.., n + S, n + S) with the velocities of vectors after all rows, and those (s,) of
     numbers.
     """
-    rows, known = system.rows(initial.parameters), {**initial.constants, **initial.state}
+    rows, known = parameter_class.rows(initial.parameters), {**initial.constants, **initial.state}
     found = []
     for number, word, count in rows.scalars:
         name = velocity_blocks.push_name(rows, number, word)
@@ -286,7 +286,7 @@ def velocities(initial: Initial) -> tuple[np.ndarray, np.ndarray]:
 
 def fixed(initial: Initial) -> Labelled:
     """The overlaps among the teachers, the readouts that do not move, and the blocks of the inputs."""
-    rows = system.rows(initial.parameters)
+    rows = parameter_class.rows(initial.parameters)
     found: dict[str, Any] = {b.name: (b.dims, initial.constants[b.name], b.meaning) for b in rows.fixed}
     for k, one in rows.declaration.fixed_readouts():
         name = rows.declaration.readout_name(k, one.head)

@@ -6,8 +6,8 @@ import numpy as np
 
 from derivations.contract import Initial
 from derivations.declare import speeds
+from derivations.declare.parameter_class import rows
 from derivations.declare.rows import Rows
-from derivations.declare.system import rows
 
 
 @dataclasses.dataclass

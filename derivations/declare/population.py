@@ -20,10 +20,10 @@ from derivations.declare import (
 )
 from derivations.declare.declaration import Declaration
 from derivations.declare.initial import of_rules, teacher_gram
+from derivations.declare.parameter_class import numbers, rows, sizes
 from derivations.declare.places import known_places
 from derivations.declare.rows import Rows
 from derivations.declare.schedules import TIME
-from derivations.declare.system import numbers, rows, sizes
 
 CLOCK = "time on the clock of the run"
 

@@ -16,7 +16,7 @@ from derivations.declare.declaration import Declaration, Group
 from derivations.declare.grammar import Tree, number
 from derivations.declare.looks import normed
 from derivations.declare.noise import in_force
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 
 MOST_VARIABLES = 4
 """Largest number of fields and noises of a tensor of nodes."""

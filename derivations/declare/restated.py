@@ -17,7 +17,7 @@ import numpy as np
 import tomli_w
 
 from derivations.contract import System, UsageError
-from derivations.declare import system as systems
+from derivations.declare import written_systems
 from derivations.declare.declaration import Declaration
 from derivations.declare.stage_parameters import named
 
@@ -44,9 +44,9 @@ def restate(system: System, given: Mapping[str, Any]) -> tuple[System, dict[str,
         UsageError: A schedule is invalid in the declaration.
 
     Example:
-        >>> from derivations.declare import reading
+        >>> from derivations.declare import reading, system
         >>> tables = {"student": {"unit": "w"}, "teacher": {}, "training": {"limit": "online"}}
-        >>> linear = systems.system(reading.declaration(tables))
+        >>> linear = system.system(reading.declaration(tables))
         >>> changed, given = restate(linear, {"step": "1/(1 + t)", "d": 100})
         >>> changed.parameters.declaration.schedules[0].text, given
         ('1/(1 + t)', {'step': None, 'd': 100})
@@ -67,7 +67,7 @@ def with_schedules(system: System, values: Mapping[str, Any]) -> System:
 
     Raises `UsageError` for values that are invalid in the declaration.
     """
-    return systems.of_text(text(system, values), "")
+    return written_systems.of_text(text(system, values), "")
 
 
 def text(system: System, values: Mapping[str, Any]) -> str:

@@ -239,3 +239,12 @@ def readout(one: Readout, size: int, values: Mapping[str, float]) -> np.ndarray:
         assert one.expression is not None
         return np.array([value_of(one.expression, {**values, "j": j + 1.0}) for j in range(size)])
     return np.full(size, {"sum": 1.0, "mean": 1.0 / size, "root": size**-0.5}[one.output])
+
+
+def cosines(found: Rows, gram: np.ndarray) -> np.ndarray | None:
+    """Largest |cosine| (.., teachers) over the students' rows, from Gram matrices (.., n, n)."""
+    size = np.sqrt(np.diagonal(gram, axis1=-2, axis2=-1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        unit = gram / (size[..., :, None] * size[..., None, :])
+    s, end = found.students, found.fields
+    return np.nan_to_num(np.abs(unit[..., :s, s:end])).max(axis=-2) if found.teachers else None

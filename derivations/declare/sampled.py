@@ -31,12 +31,12 @@ from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Open
 from derivations.declare.kinks import kinked
 from derivations.declare.noise import in_force
+from derivations.declare.parameter_class import rows
 from derivations.declare.points import degree, grid, points
 from derivations.declare.remembered import identity
 from derivations.declare.samples import Place, Sampler
 from derivations.declare.schedules import Schedule
 from derivations.declare.summary import observe, summarise
-from derivations.declare.system import rows
 from derivations.declare.values_in_time import ValuesInTime
 from derivations.equations.functions import array_functions
 from derivations.special import special

@@ -6,7 +6,7 @@ import numpy as np
 
 from derivations.declare import momentum
 from derivations.declare.declaration import Declaration, Group
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 
 
 def speed(parameters: Any, group: Group, word: str) -> float:

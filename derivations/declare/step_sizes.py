@@ -1,10 +1,9 @@
 """SGD steps of a declared model: their size, batch and time, by limit."""
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
-from derivations.contract import System, UsageError
+from derivations.contract import UsageError
 from derivations.declare import batches, schedules
 from derivations.declare.momentum import require_step
 
@@ -45,23 +44,3 @@ def stepped(parameters: Any, step_size: float, explicit: frozenset[str]) -> Any:
             f"--step-size {step_size:g} {where}, but -p step={parameters.step:g} was given: give one of the two"
         )
     return dataclasses.replace(parameters, step=eta)
-
-
-def finite(parameters: Any, step_size: float, batch: int) -> tuple[System, Mapping[str, Any], float] | None:
-    """Return the online limit at eta = step size x d for the training of a flow, with finite steps in place of the
-    limit.
-
-    SGD with step h in dimension d is the online limit at eta = h d: its clock of steps/d is slower by the factor eta.
-
-    Returns:
-        The system, its parameters by name that differ from those of the flow, and the time of the flow in a unit of
-        its time. None for a model of another limit, of several stages, or with schedules.
-    """
-    declared = parameters.declaration
-    if declared.limit != "flow" or declared.stages or schedules.active(parameters) or declared.memories:
-        return None
-    from derivations.declare import system
-
-    eta = step_size * parameters.d
-    online = system.system(dataclasses.replace(declared, limit="online"))
-    return online, {"step": eta, "batch": batch}, eta

@@ -16,7 +16,7 @@ import numpy as np
 from derivations.declare import array_values, schedules
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.hermite_tensors import HIGHEST, Tensors, of_function, of_polynomial
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 from derivations.declare.teacher_label import start
 
 UNITS = 16

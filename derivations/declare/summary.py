@@ -6,12 +6,24 @@ from typing import Any
 import numpy as np
 
 from derivations.contract import Initial, Labelled
-from derivations.declare import batches, classes, data, episodes, labels, looks, mixture, momentum, schedules, spectra
+from derivations.declare import (
+    batches,
+    classes,
+    data,
+    episodes,
+    labels,
+    leading,
+    looks,
+    mixture,
+    momentum,
+    schedules,
+    spectra,
+)
 from derivations.declare.declaration import Declaration
 from derivations.declare.noise import in_force
+from derivations.declare.parameter_class import rows
 from derivations.declare.readouts import word_of
-from derivations.declare.rows import Rows
-from derivations.declare.system import rows
+from derivations.declare.rows import cosines
 
 
 def conventions(parameters: Any) -> dict[str, str]:
@@ -151,19 +163,8 @@ def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
     return {**told, "best_correlation": (("time", "teacher_row"), correlations, text)}
 
 
-def cosines(found: Rows, gram: np.ndarray) -> np.ndarray | None:
-    """Largest |cosine| (.., teachers) over the students' rows, from Gram matrices (.., n, n)."""
-    size = np.sqrt(np.diagonal(gram, axis1=-2, axis2=-1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        unit = gram / (size[..., :, None] * size[..., None, :])
-    s, end = found.students, found.fields
-    return np.nan_to_num(np.abs(unit[..., :s, s:end])).max(axis=-2) if found.teachers else None
-
-
 def summarise(tier: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Tier, conventions, loss and errors at both ends, and the hitting times of the declared events."""
-    from derivations.declare import leading
-
     declared: Declaration = initial.parameters.declaration
     told: dict[str, Any] = {"tier": tier, "conventions": conventions(initial.parameters)}
     note = gradient_note(declared)

@@ -22,8 +22,8 @@ from derivations.declare.array_values import Polynomial
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.grammar import Tree
 from derivations.declare.initial import enter
+from derivations.declare.parameter_class import rows
 from derivations.declare.rows import Rows
-from derivations.declare.system import rows
 from derivations.special import scipy_special
 
 MOST = 4

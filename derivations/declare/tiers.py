@@ -4,8 +4,8 @@ from typing import Any
 
 from derivations.contract import Equations, UsageError
 from derivations.declare import changing_gates, giant, population, quadrature, schedules
+from derivations.declare.parameter_class import numbers
 from derivations.declare.remembered import kernels
-from derivations.declare.system import numbers
 
 
 def equations(parameters: Any, tier: str | None) -> Equations:

@@ -32,7 +32,7 @@ def train(name: str, tiers: tuple[str, ...], horizon: Callable[[Parameters], flo
         name=name,
         tiers=tiers,
         equations=POPULATION,
-        statement=f"derivations.pruning.statements:{name.replace('-', '_')}",
+        statement=f"derivations.pruning.tier_statements:{name.replace('-', '_')}",
         enter=ENTER,
         model="derivations.pruning.model:MODEL",
         clock="number of SGD steps; rates per step are in the right-hand side",

@@ -97,3 +97,19 @@ def draw(parameters: Parameters, pi: np.ndarray, rng: np.random.Generator, count
         q = np.repeat(q, min(p.l, p.n - 1), axis=1)
     task = np.where(labels > 0, 0, 1)[:, None]
     return np.concatenate([task, q + 2], axis=1).astype(np.int64), labels
+
+
+def law_of_slope(p: Parameters) -> str:
+    """The distribution of the tokens in the slope: under the hinge a table of inputs with masked rows."""
+    return "empirical" if p.loss == "hinge" and p.data != "single" else p.data
+
+
+def validity(p: Parameters) -> str:
+    """Description of the inputs in the mean of a step."""
+    if law_of_slope(p) == p.data or p.n_test == "all":
+        nodes = f"; inputs by {p.nodes} quadrature nodes" if law_of_slope(p) == "iid" else ""
+        return f"exact population descent: the mean over infinitely many fresh samples in every step{nodes}"
+    return (
+        f"descent of the mean hinge over {p.n_test} inputs drawn from data_seed, the same in every step; exact with "
+        "n_test=all"
+    )

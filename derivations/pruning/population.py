@@ -37,7 +37,7 @@ from derivations.contract import (
     UsageError,
 )
 from derivations.pruning import events, flow_loops, recursion_loops
-from derivations.pruning.inputs import table
+from derivations.pruning.inputs import law_of_slope, table, validity
 from derivations.pruning.parameters import Parameters
 from derivations.pruning.summary import constants, invariants, observe, summarise
 
@@ -157,22 +157,6 @@ def recursion(parameters: Parameters) -> Equations:
         arguments=recursion_arguments,
         watched=WATCHED,
         observables=Observables(observe=observe, constants=constants, invariants=invariants, summary=summarise),
-    )
-
-
-def law_of_slope(p: Parameters) -> str:
-    """The distribution of the tokens in the slope: under the hinge a table of inputs with masked rows."""
-    return "empirical" if p.loss == "hinge" and p.data != "single" else p.data
-
-
-def validity(p: Parameters) -> str:
-    """Description of the inputs in the mean of a step."""
-    if law_of_slope(p) == p.data or p.n_test == "all":
-        nodes = f"; inputs by {p.nodes} quadrature nodes" if law_of_slope(p) == "iid" else ""
-        return f"exact population descent: the mean over infinitely many fresh samples in every step{nodes}"
-    return (
-        f"descent of the mean hinge over {p.n_test} inputs drawn from data_seed, the same in every step; exact with "
-        "n_test=all"
     )
 
 

@@ -200,7 +200,7 @@ def _sgd(system: Any, name: str, panel: Panel, warned: bool) -> tuple[Any, str]:
     above the others the flow stands for a limit: SGD near it would need as many samples a step.  There is none either
     where the flow is over within one step, or where readouts are so fast that a step throws them away.
     """
-    from derivations.declare.system import rows
+    from derivations.declare.parameter_class import rows
 
     if len(system.stages) > 1:  # every stage would want replicas of its own
         return None, ""

@@ -13,7 +13,7 @@ import numpy as np
 
 from derivations.alphabet.patterns import Counting, Examples, PatternModel, Weights
 from derivations.contract import Initial, load
-from odesim.sgd.patterns import PatternChains, entropy
+from odesim.sgd.patterns import PatternChains, entropy, examples_because
 
 
 def chains(
@@ -39,18 +39,6 @@ def replicas(*arguments: Any, compressed: bool, **options: Any) -> PatternChains
     if compressed:
         engine.batches = "examples: back end jax draws them (--backend numba counts them where laws are discrete)"
     return engine
-
-
-def examples_because(model: PatternModel, parameters: Any, batch: int) -> str:
-    """Return the reason why compressed batches are drawn example by example, or "" if they are counted."""
-    if not model.counting:
-        return "this model has no finite list of configurations"
-    counting: Counting = load(model.counting)
-    reason = counting.obstacle(parameters)
-    if reason:
-        return reason
-    count = len(counting.configurations(parameters)[0])
-    return f"a batch of {batch} is smaller than the {count} configurations" if batch < count else ""
 
 
 def distinct(examples: Examples) -> tuple[Examples, np.ndarray]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivations.alphabet.patterns import Examples, PatternModel, Weights
-from derivations.contract import Initial
+from derivations.alphabet.patterns import Counting, Examples, PatternModel, Weights
+from derivations.contract import Initial, load
 from odesim.errors import UsageError
 from odesim.machine import streams
 from odesim.machine.processes import in_threads
@@ -151,10 +151,20 @@ def training_set(
     return examples
 
 
+def examples_because(model: PatternModel, parameters: Any, batch: int) -> str:
+    """Return the reason why compressed batches are drawn example by example, or "" if they are counted."""
+    if not model.counting:
+        return "this model has no finite list of configurations"
+    counting: Counting = load(model.counting)
+    reason = counting.obstacle(parameters)
+    if reason:
+        return reason
+    count = len(counting.configurations(parameters)[0])
+    return f"a batch of {batch} is smaller than the {count} configurations" if batch < count else ""
+
+
 def entries(model: PatternModel, initial: Initial, simulation: Any) -> int:
     """Return the number of stored numbers of a run: dense examples and weights.  Counted batches have no examples."""
-    from odesim.sgd.counted import examples_because
-
     p, s = initial.parameters, model.sizes(initial)
     plan, compressed = model.plan(p), simulation.method == "compressed"
     width = s.frame if compressed else s.width

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.errors import NumericalError, UsageError
+from odesim.errors import NumericalError
 from odesim.study.controlled_flow import ControlledFlow
 
 COARSEST, FINEST = 400, 25_600
@@ -82,23 +82,6 @@ class Task:
     budget: float | None = None
 
 
-def optimise(flow: ControlledFlow, task: Task, progress: Callable[[float, float], object] | None = None) -> Optimum:
-    """Return the best schedule of a flow for a task.
-
-    Raises `UsageError` for a level that no constant reaches and a budget below the lower bound, `NumericalError` if no
-    grid is fine enough.
-    """
-    tell = progress or (lambda done, whole: None)
-    low = flow.bounds[0]
-    if task.budget is not None and task.budget <= low * task.until:
-        raise UsageError(f"--budget must exceed the lower bound times the horizon, {low * task.until:g}")
-    if task.sign is None:
-        return _least_value(flow, task, tell)
-    from odesim.study.least_time import least_time
-
-    return least_time(flow, task, tell)
-
-
 def grid(until: float, steps: int) -> tuple[np.ndarray, np.ndarray]:
     """Return `steps` equal steps up to a time, and their ends and midpoints (2 steps + 1,)."""
     return np.full(steps, until / steps), np.linspace(0.0, until, 2 * steps + 1)
@@ -152,7 +135,7 @@ def best_constant(flow: ControlledFlow, task: Task) -> tuple[float, int]:
     return (float(found.x) if found.fun <= results[k] else float(tried[k])), steps
 
 
-def _least_value(flow: ControlledFlow, task: Task, tell: Callable[[float, float], object]) -> Optimum:
+def least_value(flow: ControlledFlow, task: Task, tell: Callable[[float, float], object]) -> Optimum:
     """The schedule with the least final value."""
     constant, steps = best_constant(flow, task)
     tell(0.2, 1.0)

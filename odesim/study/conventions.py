@@ -17,7 +17,7 @@ from typing import Any, Literal
 from derivations.contract import UsageError
 from derivations.declare import batches, momentum, responses, schedules, speeds, symbols
 from derivations.declare.declaration import Declaration, Rule
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 from odesim.request.case import Case
 from odesim.request.shown import table_html, table_text
 

@@ -21,9 +21,9 @@ import numpy as np
 
 from derivations.contract import Smooth, UsageError
 from derivations.declare.kinks import kinked
+from derivations.declare.parameter_class import rows
 from derivations.declare.places import known_places
 from derivations.declare.schedules import active
-from derivations.declare.system import rows
 from odesim.flow.problem import Problem, initial_condition, prepare
 from odesim.request.case import Case
 

@@ -12,7 +12,7 @@ from derivations.declare import leading, schedules
 from derivations.declare.claims import measurements
 from derivations.declare.claims.states import FLOW_RATE, generated_claim, horizon
 from derivations.declare.declaration import Declaration
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 from derivations.laws import Agrees
 from derivations.laws.agreement import Score, score
 

@@ -13,7 +13,7 @@ from derivations.declare import data, growth
 from derivations.declare.claims import escapes, parameter_derivatives
 from derivations.declare.claims.states import FLOW_RATE, generated_claim, horizon, state
 from derivations.declare.declaration import Declaration
-from derivations.declare.system import numbers, rows
+from derivations.declare.parameter_class import numbers, rows
 from derivations.declare.tiers import settled
 from derivations.laws import Agrees
 from derivations.laws.agreement import Score, score

@@ -4,7 +4,6 @@ Every measurement has an argument `twist`, a relative error of the tested quanti
 control, whose answer must be "refuted".
 """
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -13,35 +12,32 @@ import numpy as np
 
 from derivations.broken import once
 from derivations.claim import Claim
-from derivations.contract import Initial, Smooth, System
-from derivations.declare import sampled, schedules, speeds, velocity_blocks
+from derivations.contract import Smooth, System
+from derivations.declare import sampled, schedules, speeds
 from derivations.declare.claims import (
     finer_grid,
     giant,
     giant_gradient,
     momentum,
     sample_episodes,
+    sample_frames,
     sample_gradient,
     training,
 )
-from derivations.declare.claims.sample_gradient import BATCHES
-from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon, quieted, start, state
+from derivations.declare.claims.rates import SLOWEST, Rates, by_parameter, compared, rates, scaled
+from derivations.declare.claims.states import generated_claim, horizon, quieted, start, state
 from derivations.declare.declaration import Declaration
+from derivations.declare.parameter_class import rows
 from derivations.declare.rows import Rows
-from derivations.declare.system import rows
 from derivations.declare.tiers import settled
-from derivations.laws import Agrees, All, Vanishes
+from derivations.laws import Vanishes
 from derivations.laws.agreement import Score, score
 
-Rates = dict[str, np.ndarray]
-"""The rate of every order parameter, by name."""
 STEP = 1e-5
 PRECISION = 0.25
 """Standard error of the sampled drift relative to its margin above which it is sampled anew, from more points."""
 NUMBERS = 2**22
 """Derivatives of one batch of samples that can be afforded: some ten seconds for all batches."""
-SLOWEST = 0.2
-"""Part of the largest rate; an order parameter with a smaller rate is compared relative to this part."""
 
 
 def claims(system: System) -> tuple[Claim, ...]:
@@ -91,7 +87,7 @@ def gradient(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) 
     found = quieted(found) if found.parameters.declaration.limit == "batch" else found
     functions, at = lab.functions(found, "exact"), rows(found.parameters)
     declared, S = at.declaration, at.students
-    frame, _, spaces = sample_gradient.frame_of(found)
+    frame, _, spaces = sample_frames.frame_of(found)
     weights = np.swapaxes(frame.reshape(at.total, spaces, at.total), 0, 1)  # (L, n, n)
 
     def components(one: np.ndarray, two: np.ndarray) -> dict[str, np.ndarray]:
@@ -154,53 +150,6 @@ def drift_margin(parameters: Any) -> float:
     return 0.01 if settled(parameters) == "exact" else 0.25
 
 
-def rates(lab: Any, initial: Initial, tier: str) -> tuple[Rates, Rates, int]:
-    """Return the rates of change by the right-hand side of a tier, their standard errors, and the degrees of freedom of
-    these.
-
-    The clock, whose rate is always 1, is left out. A right-hand side that is sampled is averaged over independent
-    randomisations of its points.
-    """
-    if tier == "exact":
-        found = _moving(lab.functions(initial, tier).flow(initial.state))
-        return found, {name: np.zeros_like(rate) for name, rate in found.items()}, BATCHES - 1
-    made = []
-    for k in range(TIMES):
-        more = {"points": FINE, "sample_seed": 1 + k}
-        other = dataclasses.replace(initial, parameters=dataclasses.replace(initial.parameters, **more))
-        made.append(_moving(lab.functions(other, tier).flow(initial.state)))
-    whole = {name: np.array([each[name] for each in made]) for name in made[0]}
-    return (
-        {name: each.mean(axis=0) for name, each in whole.items()},
-        {name: each.std(axis=0, ddof=1) / np.sqrt(TIMES) for name, each in whole.items()},
-        TIMES - 1,
-    )
-
-
-def _moving(found: Mapping[str, np.ndarray]) -> Rates:
-    return {name: rate for name, rate in found.items() if name != schedules.TIME}
-
-
-def compared(sampled: Rates, expected: Rates, errors: Rates, freedom: int) -> dict[str, Score]:
-    """Compare batches (batches, ..) of rates with expected ones and their errors, each order parameter separately.
-
-    An order parameter with a small rate is compared relative to a part of the largest rate.
-    """
-    least = SLOWEST * max(float(np.abs(rate).max()) for rate in expected.values())
-    found = {}
-    for name, batches in sampled.items():
-        own = batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
-        error = np.sqrt(own**2 + errors[name] ** 2)
-        size = max(float(np.abs(expected[name]).max()), least)
-        found[name] = score(batches.mean(axis=0), error, expected[name], min(freedom, len(batches) - 1), size)
-    return found
-
-
-def scaled(found: Rates, factor: float) -> Rates:
-    """Return rates multiplied by a factor."""
-    return {name: factor * rate for name, rate in found.items()}
-
-
 def drift(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> dict[str, Score]:
     """Compare the drift of every order parameter with the mean gradient of the losses of independent samples."""
     kind = lab.system.parameters
@@ -226,18 +175,6 @@ def second(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) ->
     made = sample_gradient.second_of(moments(kind, seed), initial)
     expected = {name: (1 + twist) * (one[name] - two[name]) for name in made}
     return compared(made, expected, {n: np.hypot(errors[n], more[n]) for n in made}, freedom)
-
-
-def by_parameter(system: System, margin: float, because: str, scalars: bool = True) -> All:
-    """Return the law that every order parameter agrees within a relative margin."""
-    at = rows(system.parameters())
-    names = [block.name for block in at.moving] + (sample_gradient.scalar_names(at) if scalars else [])
-    if at.velocities:
-        every = [name for name, *_ in velocity_blocks.described(at)]
-        if at.declaration.limit == "batch" and not scalars:
-            every, scalars = [block.name for block in at.velocities], True
-        names = [*names, *every] if scalars else [block.name for block in at.velocities if block.letter == "VV"]
-    return All({name: Agrees(margin, because=because) for name in names})
 
 
 def _drift(system: System) -> Claim:

@@ -11,7 +11,7 @@ from derivations.contract import System
 from derivations.declare import batches
 from derivations.declare.claims import sample_gradient
 from derivations.declare.claims.states import FINE, generated_claim, horizon
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 from derivations.declare.tiers import settled
 from derivations.laws import Agrees
 from derivations.laws.agreement import Score, score

@@ -13,10 +13,11 @@ import numpy as np
 
 from derivations.contract import Initial
 from derivations.declare import batches, memory, schedules, speeds, velocity_blocks
+from derivations.declare.claims import sample_frames
 from derivations.declare.grammar import number
+from derivations.declare.parameter_class import rows
 from derivations.declare.rows import Rows
 from derivations.declare.schedules import TIME
-from derivations.declare.system import rows
 from derivations.vectors import root
 
 if TYPE_CHECKING:
@@ -40,9 +41,7 @@ def second_of(made: "Moments", initial: Initial) -> dict[str, np.ndarray]:
 
 def frame_of(initial: Initial) -> np.ndarray:
     """Return rows (n, n) of all vectors, followed by the velocities (S,) if there are any."""
-    from derivations.declare.claims.sample_gradient import frame_of as frame
-
-    return frame(initial)[0]
+    return sample_frames.frame_of(initial)[0]
 
 
 def mean_gradients(made: "Moments", initial: Initial) -> np.ndarray:

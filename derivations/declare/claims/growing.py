@@ -16,7 +16,7 @@ from derivations.contract import System, UsageError
 from derivations.declare import leading
 from derivations.declare.claims import measurements
 from derivations.declare.declaration import Declaration
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 from derivations.declare.tiers import settled
 from derivations.laws import Power, Vanishes
 from derivations.scaling import Form

@@ -16,8 +16,8 @@ from derivations.claim import Claim, Evaluator
 from derivations.contract import Initial, System
 from derivations.declare import schedules
 from derivations.declare.declaration import Declaration
+from derivations.declare.parameter_class import between
 from derivations.declare.stage_parameters import Between
-from derivations.declare.system import between
 
 
 def claims(system: System, of_one: Callable[[System], tuple[Claim, ...]]) -> Iterator[Claim]:

@@ -15,11 +15,12 @@ from derivations.claim import Claim
 from derivations.contract import Initial, System
 from derivations.declare import episodes, memory, schedules, spectra
 from derivations.declare.claims import sample_gradient
-from derivations.declare.claims.generated import Rates, compared, moments, rates, scaled
+from derivations.declare.claims.generated import moments
+from derivations.declare.claims.rates import Rates, compared, rates, scaled
 from derivations.declare.claims.states import generated_claim, state
 from derivations.declare.grammar import number
+from derivations.declare.parameter_class import rows
 from derivations.declare.schedules import TIME
-from derivations.declare.system import rows
 from derivations.declare.tiers import settled
 from derivations.laws import Agrees, All
 from derivations.laws.agreement import Score

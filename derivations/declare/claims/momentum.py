@@ -9,7 +9,7 @@ from derivations.broken import once
 from derivations.claim import Claim
 from derivations.contract import System
 from derivations.declare.claims.states import generated_claim, horizon, small_dimension
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 from derivations.laws import Agrees
 from derivations.laws.agreement import Score, score
 

@@ -9,10 +9,12 @@ from derivations.broken import once
 from derivations.claim import Claim
 from derivations.contract import Initial, System
 from derivations.declare import episodes, evaluate, schedules
-from derivations.declare.claims import sample_gradient
+from derivations.declare.claims import sample_frames, sample_gradient
+from derivations.declare.claims.rates import by_parameter, compared, rates, scaled
 from derivations.declare.claims.states import generated_claim, quieted, state
 from derivations.declare.noise import in_force
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
+from derivations.declare.tiers import settled
 from derivations.laws.agreement import Score
 
 BATCHES, SAMPLES = 32, 2**18
@@ -21,13 +23,10 @@ BATCHES, SAMPLES = 32, 2**18
 
 def whole(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> dict[str, Score]:
     """Compare the drift of every order parameter with the mean motion by whole episodes of independent samples."""
-    from derivations.declare.claims import generated
-    from derivations.declare.tiers import settled
-
     initial = quieted(state(lab.system.parameters, seed))
-    expected, errors, freedom = generated.rates(lab, initial, settled(initial.parameters))
+    expected, errors, freedom = rates(lab, initial, settled(initial.parameters))
     made = sample_gradient.drift_of(_moments(initial, seed), initial)
-    return generated.compared(made, generated.scaled(expected, 1 + twist), errors, freedom)
+    return compared(made, scaled(expected, 1 + twist), errors, freedom)
 
 
 def _moments(initial: Initial, seed: int) -> sample_gradient.Moments:
@@ -35,7 +34,7 @@ def _moments(initial: Initial, seed: int) -> sample_gradient.Moments:
     import jax
 
     p, at = schedules.now(initial), rows(initial.parameters)
-    declared, (frame, scale, spaces) = in_force(p), sample_gradient.frame_of(initial)
+    declared, (frame, scale, spaces) = in_force(p), sample_frames.frame_of(initial)
     count, S, T = frame.shape[1], at.students, episodes.samples(p)
     own = np.concatenate(
         [np.atleast_1d(initial.state[name]) for name in sample_gradient.scalar_names(at)] or [np.empty(0)]
@@ -60,8 +59,6 @@ def _moments(initial: Initial, seed: int) -> sample_gradient.Moments:
 
 def whole_claim(system: System) -> Claim:
     """The claim that the drift is the mean motion by whole episodes."""
-    from derivations.declare.claims import generated
-
     text = "The drift is the mean step of SGD over whole simulated episodes"
-    law = generated.by_parameter(system, 0.1, "far below any wrong factor or sign")
+    law = by_parameter(system, 0.1, "far below any wrong factor or sign")
     return generated_claim(system, "episodes", text, whole, law, once({}, seeds=2), 0.3, (2, 6))

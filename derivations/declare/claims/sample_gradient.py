@@ -25,15 +25,15 @@ from derivations.declare import (
     schedules,
     spectra,
     speeds,
-    velocity_blocks,
 )
 from derivations.declare.claims import giant_gradient, velocity_gradient
 from derivations.declare.claims.episode_rewards import by_count, successes
+from derivations.declare.claims.sample_frames import frame_of
 from derivations.declare.episodes import REWARD
 from derivations.declare.noise import in_force
+from derivations.declare.parameter_class import numbers, rows
 from derivations.declare.readouts import written_name
 from derivations.declare.rows import Rows
-from derivations.declare.system import numbers, rows
 from derivations.vectors import root
 
 BATCHES, POINTS = 32, 2**15
@@ -88,22 +88,6 @@ def at_points(initial: Initial, points: np.ndarray, weights: np.ndarray) -> Mome
     along = np.concatenate([along, np.zeros((len(along), more))], axis=1)
     samples = (_drawn if isotropic else _of_fields)(initial, along)
     return Moments(*(each[None] for each in _means(initial, samples, noise, weights)))
-
-
-def frame_of(initial: Initial) -> tuple[np.ndarray, np.ndarray, int]:
-    """Rows (n, m) with the Gram matrix of the state, standard deviations (C, m) of inputs, the number of eigenspaces.
-
-    The parts of the vectors in the eigenspaces are concatenated. Velocities, if there are any, come last.
-    """
-    at = rows(initial.parameters)
-    gram = at.gram({**initial.constants, **initial.state})
-    gram = velocity_blocks.extended(at, gram, initial.state) if at.velocities else gram
-    order = np.arange(gram.shape[-1])
-    order[: at.total] = np.roll(order[: at.total], -at.students)  # teachers first, as for points of tier sampled
-    parts = [root(one[order][:, order])[np.argsort(order)] for one in (gram if at.stack else [gram])]
-    law = mixture.mixture(initial.parameters)
-    variances = np.ones((1, 1)) if law is None else law.eigenvalue
-    return np.hstack(parts), np.repeat(np.sqrt(variances), len(order), axis=1), len(parts)
 
 
 def _means(

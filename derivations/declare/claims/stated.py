@@ -11,8 +11,8 @@ from derivations.claim import Claim, Grid, Variant
 from derivations.contract import Dynamics, System
 from derivations.declare import fields, labels
 from derivations.declare.claims.measurements import NUMERICAL, UNTIL, measured
+from derivations.declare.parameter_class import rows
 from derivations.declare.rows import Rows
-from derivations.declare.system import rows
 from derivations.laws import Bounded, Equals, Power
 from derivations.laws.tools import EXCEPTIONS, LEAST_RUNS, LEAST_SIZES
 from derivations.scaling import Form

@@ -13,7 +13,7 @@ from derivations.contract import Initial, System, UsageError
 from derivations.declare import data, leading, sampled, schedules
 from derivations.declare.claims import velocity_gradient
 from derivations.declare.initial import enter, partners
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 
 SMALL = 40
 """The dimension of the random states at which right-hand sides are compared: overlaps of a tenth and more."""

@@ -10,7 +10,7 @@ from derivations.claim import Claim
 from derivations.contract import System
 from derivations.declare import episodes
 from derivations.declare.claims.states import FINE, TIMES, generated_claim, horizon, small_dimension, start_of_sgd
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 from derivations.declare.tiers import settled
 from derivations.laws import Agrees, All
 from derivations.laws.agreement import Score, score

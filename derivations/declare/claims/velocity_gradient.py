@@ -13,8 +13,8 @@ import numpy as np
 
 from derivations.contract import Initial
 from derivations.declare import episodes, schedules, speeds, velocity_blocks
+from derivations.declare.parameter_class import rows
 from derivations.declare.rows import Rows
-from derivations.declare.system import rows
 
 if TYPE_CHECKING:
     from derivations.declare.claims.sample_gradient import Moments

@@ -5,8 +5,8 @@ from typing import Any
 
 from derivations.declare.statements import notation
 from derivations.declare.statements.closed import tilted
+from derivations.declare.statements.content import Content, Shown, closures, parameters_of, stated, writer_of
 from derivations.declare.statements.motion import Writer
-from derivations.declare.statements.page import Content, Shown, closures, parameters_of, stated, writer_of
 from derivations.latex import HEAD
 
 WIDE = 78

@@ -9,7 +9,7 @@ from derivations.declare.declaration import Declaration
 from derivations.declare.gates import Open, shape
 from derivations.declare.initial import enter
 from derivations.declare.kernels import Kernels, values
-from derivations.declare.system import numbers, rows
+from derivations.declare.parameter_class import numbers, rows
 from derivations.declare.tiers import on_grid
 from derivations.statement import Statement
 

@@ -4,9 +4,8 @@ from typing import Any
 
 from derivations.contract import Initial
 from derivations.indexed import nested
-from derivations.pruning.inputs import table
+from derivations.pruning.inputs import table, validity
 from derivations.pruning.parameters import Parameters
-from derivations.pruning.population import validity
 from derivations.pruning.statements.parts import (
     CLOCK,
     D_SIZE,

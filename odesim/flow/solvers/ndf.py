@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from odesim.flow.record import Recorder
 from odesim.flow.solvers.coupled import DISPLACEMENT
 from odesim.flow.solvers.step import INTERIOR, Entries, Leg, Segment, Solver, Span, StepFailure
 from odesim.machine.processes import pool
@@ -21,6 +20,7 @@ from odesim.machine.processes import pool
 if TYPE_CHECKING:
     from odesim.code.right_hand_side import RightHandSide
     from odesim.flow.problem import Problem
+    from odesim.flow.record import Recorder
 
 CHUNK = 500
 """Steps in one call. They limit the delay of Ctrl-C, progress and checkpoints."""
@@ -85,7 +85,7 @@ class Blocks:
 
 
 def ndf_steps(
-    flow: "RightHandSide", labels: Labels, span: Span, recorder: Recorder, origin: float = 0.0
+    flow: "RightHandSide", labels: Labels, span: Span, recorder: "Recorder", origin: float = 0.0
 ) -> Iterator[Segment]:
     """Yield the accepted steps that `recorder` must see (a possible crossing or a save time), and the last of every
     `CHUNK`.

@@ -8,7 +8,8 @@ from derivations.drawing import COLOURED, PALETTE
 from odesim.errors import MissingError
 from odesim.show import writing
 from odesim.show.explore.packing import packed
-from odesim.show.explore.shown import Content, content
+from odesim.show.explore.page_content import Content
+from odesim.show.explore.shown import content
 
 __all__ = ["Content", "content", "page", "write"]
 

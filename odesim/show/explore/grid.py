@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from odesim.request.stored_system import name_of
-from odesim.show.explore.shown import Content, Shown
+from odesim.show.explore.page_content import Content, Shown
 from odesim.sweeps import swept
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from derivations.contract import load
 from derivations.drawing import spread
 from odesim.request.stored_system import system_of
 from odesim.show.alt import plain
-from odesim.show.explore.shown import Content, Shown
+from odesim.show.explore.page_content import Content, Shown
 
 if TYPE_CHECKING:
     import xarray

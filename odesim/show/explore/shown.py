@@ -12,6 +12,8 @@ from odesim.request.answer import Answer
 from odesim.request.stored_system import name_of, system_of
 from odesim.request.trajectory import Trajectory
 from odesim.show.alt import plain
+from odesim.show.explore.grid import of_sweep
+from odesim.show.explore.page_content import Content, Shown
 from odesim.show.title import title
 from odesim.store import Run
 from odesim.store.folder import require
@@ -25,41 +27,6 @@ CURVES = {"_centre": "mean of SGD", "_low": "band of SGD, lower end", "_high": "
 """Endings of the arrays of an answer that are further curves, and their names on the page."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Shown:
-    """Run of the page: a short name, a title, the data set of its curves, theory, and headline numbers.
-
-    A cell of a sweep has a `place` in its grid, and may have no curves.
-    """
-
-    name: str
-    said: str
-    curves: "xarray.Dataset"
-    theory: Sequence[Any] = ()
-    numbers: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    place: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    outcome: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class Content:
-    """Content of a page: its system, the runs, and for a sweep the names that span its grid.
-
-    `meanings` are those of headline numbers that the system does not define.
-    """
-
-    system: str
-    runs: tuple[Shown, ...]
-    over: tuple[str, ...] = ()
-    note: str = ""
-    meanings: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-    @property
-    def swept(self) -> bool:
-        """Return True if the runs are the cells of a sweep."""
-        return bool(self.over)
-
-
 def content(what: Any) -> Content:
     """Return the content of the page for runs, a comparison or a sweep; a folder stands for its content.
 
@@ -70,8 +37,6 @@ def content(what: Any) -> Content:
     if grids and len(found) > 1:
         raise UsageError("explore takes either one sweep or several runs; make separate pages")
     if grids:
-        from odesim.show.explore.grid import of_sweep
-
         return of_sweep(grids[0])
     runs = [run for one in found for run in _runs(one)]
     if not runs:

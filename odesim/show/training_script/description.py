@@ -11,8 +11,8 @@ from derivations.contract import Initial, load
 from derivations.declare import noise, responses, spectra, symbols
 from derivations.declare.declaration import Declaration, Group
 from derivations.declare.initial import weight_names
+from derivations.declare.parameter_class import rows
 from derivations.declare.rows import Rows
-from derivations.declare.system import rows
 from odesim.machine import streams
 from odesim.request.case import Case
 from odesim.show.training_script import refusals

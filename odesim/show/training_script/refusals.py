@@ -6,7 +6,7 @@ from typing import Any
 from derivations.contract import System, UsageError
 from derivations.declare import schedules, spectra
 from derivations.declare.declaration import Declaration
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 
 
 def require(system: System, parameters: Any) -> None:

@@ -14,8 +14,8 @@ from derivations.contract import Initial, UsageError
 from derivations.declare import spectra
 from derivations.declare.initial import partners, weight_names
 from derivations.declare.model import place
+from derivations.declare.parameter_class import rows
 from derivations.declare.rows import Rows
-from derivations.declare.system import rows
 
 MOST_NUMBERS = 2000
 """Largest number of overlaps that a script contains as literals."""

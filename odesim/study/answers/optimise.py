@@ -13,7 +13,7 @@ from odesim.request.answer import Answer, Question, Table
 from odesim.request.case import Case, plain
 from odesim.request.parse import real_number, shortened, whole_number
 from odesim.request.trajectory import Variable
-from odesim.study import control, quantities
+from odesim.study import control, optimal_schedule, quantities
 from odesim.study import parameter_dependence as dependence
 from odesim.study.answers.sensitivity import LEFT_OUT
 from odesim.study.control import Optimum, Task
@@ -81,9 +81,9 @@ class OptimalSchedule(Answer):
         Returns:
             A declared `System`. `parameters()` returns its other parameters.
         """
-        from derivations.declare import system
+        from derivations.declare import written_systems
 
-        return system.of_text(_model_text(self), "")
+        return written_systems.of_text(_model_text(self), "")
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of the model, without the one that varies.
@@ -99,10 +99,10 @@ RESULT = OptimalSchedule
 
 def _model_text(answer: OptimalSchedule) -> str:
     """Return the declaration with the schedule."""
-    from derivations.declare import restated, system
+    from derivations.declare import restated, written_systems
 
     known = answer.asked.known
-    model = system.of_text(known.declaration if known is not None else answer.asked.declaration, "")
+    model = written_systems.of_text(known.declaration if known is not None else answer.asked.declaration, "")
     pairs = schedule_pairs(answer["knot"], answer["schedule"])
     return restated.text(model, {str(answer.asked.details["vary"]): pairs})
 
@@ -214,7 +214,7 @@ def answer(case: Case, asked: Wish, progress: Callable[[float, float], object] |
     low = max(asked.bounds[0], 1e-9 * asked.bounds[1])
     flow = ControlledFlow(case, base, asked.vary, quantity, (low, asked.bounds[1]))
     task = Task(case.until, asked.knots, measure.sign, float(measure.level or 0.0), asked.budget)
-    found = control.optimise(flow, task, progress)
+    found = optimal_schedule.optimise(flow, task, progress)
     numbers = _numbers(found, asked, flow.quadratic)
     sentences = [*_sentences(found, asked, numbers), _how_to_run(case)]
     return OptimalSchedule(question(case, asked), _variables(found, asked), numbers, tuple(sentences))

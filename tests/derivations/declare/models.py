@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from derivations.declare import initial, reading, system
+from derivations.declare import initial, parameter_class, reading, system
 from derivations.declare.model import model
 
 BIAS = {"b": {"default": 0.2, "per": "unit"}}
@@ -81,6 +81,6 @@ def made(name, d=50, **changes):
     parameters = kind(**{"d": d, **changes})
     start = initial.enter(parameters, None, np.random.default_rng(5))
     rng = np.random.default_rng(6)
-    for number, word, count in system.rows(parameters).scalars:
+    for number, word, count in parameter_class.rows(parameters).scalars:
         start.state[parameters.declaration.students[number].named(word)] += 0.3 * rng.normal(size=count)
     return model(parameters), parameters, start

@@ -6,7 +6,7 @@ from scipy import linalg, stats
 
 import odesim
 from derivations.contract import UsageError
-from derivations.declare import array_files, classes, data, initial, mixture, spectra, spread, system
+from derivations.declare import array_files, classes, data, initial, mixture, spectra, spread, written_systems
 from tests.derivations.declare.judged import assert_one_law
 from tests.derivations.declare.test_data import forget
 
@@ -300,4 +300,4 @@ def forgetful():
     """Every test begins in a process that holds no arrays."""
     array_files._recent.clear()
     array_files._given.clear()
-    system.of_text.cache_clear()
+    written_systems.of_text.cache_clear()

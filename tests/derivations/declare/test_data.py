@@ -9,7 +9,7 @@ import pytest
 
 import odesim
 from derivations.contract import UsageError
-from derivations.declare import array_files, data, initial, reading, spectra, system
+from derivations.declare import array_files, data, initial, parameter_class, reading, spectra, system, written_systems
 from odesim.cli import _run as command
 
 LINEAR = {"student": {"unit": "w"}, "training": {"step": 0.01}}
@@ -227,7 +227,13 @@ def forget():
     """Let the process hold nothing, as a new one."""
     array_files._recent.clear()
     array_files._given.clear()
-    for cached in (spectra._blocks, data.eigenbasis, system.of_text, system._of_file, system._parameters_of):
+    for cached in (
+        spectra._blocks,
+        data.eigenbasis,
+        written_systems.of_text,
+        written_systems._of_file,
+        parameter_class._parameters_of,
+    ):
         cached.cache_clear()
 
 
@@ -252,12 +258,12 @@ def test_two_files_of_one_name_are_two_models(samples, tmp_path):
 def test_an_array_of_python_is_found_by_other_processes_through_the_cache(samples):
     made = declared(samples)
     forget()
-    again = system.of_text(made.declaration, "again")
+    again = written_systems.of_text(made.declaration, "again")
     assert odesim.integrate(again, until=0.1, save_points=2).summary["samples"] == 60
     forget()
     Path(inputs_of(made).data.path).unlink()
     with pytest.raises(UsageError, match="from Python, which this process does not have"):
-        odesim.integrate(system.of_text(made.declaration, "again"), until=0.1)
+        odesim.integrate(written_systems.of_text(made.declaration, "again"), until=0.1)
 
 
 # -- refusals

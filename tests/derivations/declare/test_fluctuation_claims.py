@@ -5,7 +5,7 @@ import pytest
 import odesim
 from derivations.declare import growth
 from derivations.declare.claims import fluctuations
-from derivations.declare.system import numbers
+from derivations.declare.parameter_class import numbers
 from odesim.sgd.increments import Increments
 from tests.derivations.declare.judged import answer, control
 

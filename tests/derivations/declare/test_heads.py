@@ -11,7 +11,7 @@ from derivations.contract import UsageError
 from derivations.declare import evaluate, responses, sampled
 from derivations.declare.claims import generated
 from derivations.declare.claims.states import start, state
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 from derivations.declare.tiers import equations, settled
 from odesim.evidence.laboratory import Laboratory
 from odesim.flow.problem import compile_functions

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import odesim
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 from tests.derivations.declare import judged
 
 BOTH = {"one": "trained", "two": "trained"}

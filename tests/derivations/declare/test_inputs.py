@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import odesim
-from derivations.declare import initial, reading, spectra, system
+from derivations.declare import initial, parameter_class, reading, spectra, system
 from tests.derivations.declare import judged
 from tests.derivations.declare.closed import EXACT, ON_BLOCKS
 from tests.derivations.declare.closed import made as closed_system
@@ -261,7 +261,7 @@ def test_a_drawn_start_is_made_of_vectors_in_every_block():
     for seed in range(400):
         p = parameters_of(tables, d=40)
         start = initial.enter(p, None, np.random.default_rng(seed))
-        gram = system.rows(p).gram({**start.state, **start.constants})
+        gram = parameter_class.rows(p).gram({**start.state, **start.constants})
         assert np.linalg.eigvalsh(gram).min() > -1e-12
         assert np.linalg.matrix_rank(gram[0], tol=1e-9) <= 3
         whole = gram.sum(0)

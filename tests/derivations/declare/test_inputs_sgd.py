@@ -7,7 +7,7 @@ import pytest
 
 import odesim
 from derivations.contract import UsageError
-from derivations.declare import initial, reading, system
+from derivations.declare import initial, parameter_class, reading
 from derivations.declare.model import model
 from odesim.sgd import spaces
 from odesim.sgd.scalar_traced import ScalarReplicas
@@ -123,7 +123,7 @@ def test_given_weights_keep_their_coordinates():
     arrays = {"w": rng.normal(size=(2, 20)), "w_star": rng.normal(size=(1, 20))}
     start = initial.enter(p, arrays, rng)
     every = np.vstack([arrays["w"], arrays["w_star"]])
-    gram = system.rows(p).gram({**start.state, **start.constants})
+    gram = parameter_class.rows(p).gram({**start.state, **start.constants})
     assert gram[0] == pytest.approx(every[:, :6] @ every[:, :6].T)
     assert gram[1] == pytest.approx(every[:, 6:] @ every[:, 6:].T)
 

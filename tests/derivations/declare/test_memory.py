@@ -8,7 +8,7 @@ from scipy.integrate import solve_ivp
 
 import odesim
 from derivations.declare.claims.states import state
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 from derivations.declare.tiers import equations
 from odesim.flow.problem import compile_functions
 from tests.derivations.declare import judged

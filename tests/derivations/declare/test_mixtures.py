@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 import odesim
-from derivations.declare import exact, initial, sampled, system
+from derivations.declare import exact, initial, parameter_class, sampled, system
 from derivations.declare.claims import sample_gradient, states
 from odesim.flow.problem import compile_functions
 from tests.derivations.declare import judged
@@ -347,7 +347,7 @@ def test_a_page_has_the_mean_of_a_unit_alone():
     from derivations.declare.statements import closed
 
     p = parameters_of(CASES["biases"][0])
-    names = closed.Names(system.rows(p))
+    names = closed.Names(parameter_class.rows(p))
     (shape,) = shapes_of(p.declaration, ())
     found = closed.alone(names, 0, shape)
     values = {"S_Q_ww[i,i]": 0.7, "mu[i]": -0.4, "b[i]": 0.3}

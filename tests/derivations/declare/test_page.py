@@ -13,9 +13,9 @@ from scipy.stats import multivariate_normal, norm
 
 from derivations.declare import exact, grammar, initial, series
 from derivations.declare.kernels import values
+from derivations.declare.parameter_class import numbers, rows
 from derivations.declare.remembered import kernels
 from derivations.declare.statements import closed, document, notation, statement
-from derivations.declare.system import numbers, rows
 from hermite.correlation import Correlations
 from odesim.flow.problem import compile_functions
 from tests.derivations.declare.closed import EXACT, ISOTROPIC, made

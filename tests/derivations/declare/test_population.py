@@ -11,7 +11,7 @@ import odesim
 from derivations.contract import Equations, Initial
 from derivations.declare import exact, initial, responses
 from derivations.declare.declaration import Declaration
-from derivations.declare.system import numbers, rows
+from derivations.declare.parameter_class import numbers, rows
 from odesim.flow.problem import compile_functions, prepare
 from odesim.request.case import Case
 from tests.derivations.declare.closed import EXACT, ISOTROPIC, each, made

@@ -6,7 +6,7 @@ import pytest
 import odesim
 from derivations.contract import UsageError
 from derivations.declare.claims import generated
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 from derivations.declare.tiers import settled
 from odesim.evidence.laboratory import Laboratory
 from tests.derivations.declare import judged

@@ -13,7 +13,7 @@ from derivations.declare import sampled
 from derivations.declare.claims import sample_gradient
 from derivations.declare.claims.states import quieted, state
 from derivations.declare.initial import enter
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 from derivations.declare.tiers import equations, settled
 from odesim.flow.problem import compile_functions
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from derivations.declare import exact, initial, reading, sampled, system
+from derivations.declare import exact, initial, parameter_class, reading, sampled
 from derivations.declare.model import model
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 from odesim.flow import solve
 from odesim.flow.problem import compile_functions
 from odesim.request.case import Case
@@ -24,7 +24,7 @@ LARGEST_Z = 5.0
 @pytest.mark.parametrize("name", TABLES)
 def test_the_sampled_drift_is_the_mean_of_one_step_of_sgd(name):
     # The microscope draws samples of its own and knows its derivatives from the declaration alone.
-    kind = system.parameters_of(reading.declaration(TABLES[name]))
+    kind = parameter_class.parameters_of(reading.declaration(TABLES[name]))
     parameters = dataclasses.replace(kind(), d=60, overlap=None, batch=10**9, points=2**13)
     found = initial.enter(parameters, None, np.random.default_rng(2))
     at = rows(parameters)

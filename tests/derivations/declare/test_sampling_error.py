@@ -7,7 +7,7 @@ import pytest
 
 import odesim
 from derivations.declare import exact, initial, sampled, system
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 from odesim.flow.problem import compile_functions
 from tests.derivations.declare.test_inputs import ERF
 from tests.derivations.declare.test_mixtures import LOGISTIC, TEACHER, XOR

@@ -7,8 +7,8 @@ import pytest
 from scipy.linalg import expm
 
 import odesim
-from derivations.declare import system, written
-from derivations.declare.system import between
+from derivations.declare import parameter_class, written
+from derivations.declare.parameter_class import between
 from odesim.request.case import Case
 
 TEACHERS = {
@@ -228,7 +228,7 @@ def test_equal_models_with_classes_of_their_own_are_one_model():
     """A session with many models forgets the class of parameters that an equal declaration had."""
     one = switch()
     one.check(one.parameters())
-    system._parameters_of.cache_clear()
+    parameter_class._parameters_of.cache_clear()
     two = switch()
     two.check(two.parameters())
     assert type(two.stages[1].adapt(two.parameters())).declaration.stage == "second"

@@ -5,8 +5,8 @@ import pytest
 
 import odesim
 from derivations.declare import exact, initial
+from derivations.declare.parameter_class import rows
 from derivations.declare.remembered import kernels
-from derivations.declare.system import rows
 from derivations.equations.interpreter import Evaluator
 from derivations.equations.tier import layout_of
 from derivations.vectors import root

@@ -8,7 +8,7 @@ import pytest
 import odesim
 from derivations.declare.claims import sample_gradient
 from derivations.declare.claims.states import quieted, state
-from derivations.declare.system import rows
+from derivations.declare.parameter_class import rows
 from derivations.declare.tiers import equations, settled
 from odesim.flow.problem import compile_functions
 from tests.derivations.declare import judged

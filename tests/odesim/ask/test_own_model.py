@@ -18,7 +18,7 @@ import xarray
 import derivations
 import odesim
 from derivations.declare import reading
-from derivations.declare.system import stated
+from derivations.declare.written_systems import stated
 from odesim.cli import _run as command
 from odesim.errors import ChangedDeclaration, UsageError
 from odesim.store.files import MANIFEST

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import odesim
-from derivations.declare import exact, initial, sampled, system
+from derivations.declare import exact, initial, parameter_class, sampled
 from derivations.declare.model import model
 from odesim.evidence.laboratory import Laboratory
 from odesim.flow.problem import compile_functions
@@ -38,7 +38,7 @@ def rates_of(start):
 @pytest.mark.parametrize("name", list(TABLES))
 def test_the_mean_of_fresh_samples_in_every_eigenspace_is_the_drift(name):
     start = start_of(name)
-    at, wanted = system.rows(start.parameters), rates_of(start)
+    at, wanted = parameter_class.rows(start.parameters), rates_of(start)
     (mean, error), (scalars, scalar_error) = state_drift(model(start.parameters), start, SAMPLES, seed=4)
     found, spread = at.components(mean), at.components(error)
     for block in at.moving:
@@ -57,7 +57,7 @@ def test_samples_of_another_eigenvalue_are_told_from_the_drift():
         )
         for first in (1.5, 1.65)
     )  # fmt: skip
-    at, wanted = system.rows(start.parameters), rates_of(other)
+    at, wanted = parameter_class.rows(start.parameters), rates_of(other)
     (mean, error), _ = state_drift(model(start.parameters), start, SAMPLES, seed=4)
     found, spread = at.components(mean), at.components(error)
     assert max(np.abs((found[b.name] - wanted[b.name]) / spread[b.name]).max() for b in at.moving) > 2 * LARGEST_Z
@@ -81,7 +81,7 @@ def test_the_laboratory_measures_drift_and_descent_by_eigenspaces():
 def test_one_step_changes_the_overlaps_by_its_drift(name):
     """Batches of 1000 at a step of 1e-3: squares of gradients are a part of 1e-3 of the change, seen in no overlap."""
     start, step = start_of(name), 1e-3
-    at, wanted = system.rows(start.parameters), rates_of(start)
+    at, wanted = parameter_class.rows(start.parameters), rates_of(start)
     (mean, error), (scalars, scalar_error) = step_change(model(start.parameters), start, step, 1000, 200)
     found, spread = at.components(mean / step), at.components(error / step)
     for block in at.moving:
@@ -94,7 +94,7 @@ def test_one_step_changes_the_overlaps_by_its_drift(name):
 def test_sampled_means_agree_with_fresh_samples_of_a_loss_without_closed_forms():
     tables = {**TEACHER, "student": {"unit": "tanh(w)", "units": 2}, "training": {"loss": "logistic"}}
     start = initial.enter(parameters_of(tables, d=60, points=2**13), None, np.random.default_rng(2))
-    at = system.rows(start.parameters)
+    at = parameter_class.rows(start.parameters)
     derivative, known = map(at.layout.unpack, sampled.scatter(None, start, start.state))
     (mean, error), _ = state_drift(model(start.parameters), start, SAMPLES, seed=4)
     found, spread = at.components(mean), at.components(error)

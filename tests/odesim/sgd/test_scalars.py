@@ -10,7 +10,7 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).parents[2] / "derivations" / "declare"))
 import odesim
 from derivations.contract import UsageError, packed, unpacked
-from derivations.declare import reading, system
+from derivations.declare import parameter_class, reading, system
 from odesim.request.case import Case
 from odesim.sgd import drift
 from odesim.sgd.engines import NumbaChains
@@ -143,7 +143,7 @@ def test_overlaps_of_weights_in_float32_are_summed_in_float64():
 @pytest.mark.slow
 def test_what_is_not_trained_stays():
     model, parameters, start = made("frozen slot")
-    rows = system.rows(parameters)
+    rows = parameter_class.rows(parameters)
     for kind in ("numba", "jax", "float64"):
         run = engine(kind, "frozen slot", 3, 1)
         assert run.advance(20)

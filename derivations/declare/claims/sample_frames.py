@@ -1,0 +1,24 @@
+"""Coordinates of all vectors of a state, in which the claims of a declared model draw samples."""
+
+import numpy as np
+
+from derivations.contract import Initial
+from derivations.declare import mixture, velocity_blocks
+from derivations.declare.parameter_class import rows
+from derivations.vectors import root
+
+
+def frame_of(initial: Initial) -> tuple[np.ndarray, np.ndarray, int]:
+    """Rows (n, m) with the Gram matrix of the state, standard deviations (C, m) of inputs, the number of eigenspaces.
+
+    The parts of the vectors in the eigenspaces are concatenated. Velocities, if there are any, come last.
+    """
+    at = rows(initial.parameters)
+    gram = at.gram({**initial.constants, **initial.state})
+    gram = velocity_blocks.extended(at, gram, initial.state) if at.velocities else gram
+    order = np.arange(gram.shape[-1])
+    order[: at.total] = np.roll(order[: at.total], -at.students)  # teachers first, as for points of tier sampled
+    parts = [root(one[order][:, order])[np.argsort(order)] for one in (gram if at.stack else [gram])]
+    law = mixture.mixture(initial.parameters)
+    variances = np.ones((1, 1)) if law is None else law.eigenvalue
+    return np.hstack(parts), np.repeat(np.sqrt(variances), len(order), axis=1), len(parts)
