@@ -123,8 +123,8 @@ def _stages(declared: Declaration) -> tuple[Dynamics, ...]:
         batches=batches.changing,
         finite=f"{HERE}.step_sizes:finite",
     )
-    made = [dynamics(train, between(declared, s), _step_symbol(s)) for s in declared.stages]
-    return tuple(made) or (train,)
+    declared_stages = [dynamics(train, between(declared, s), _step_symbol(s)) for s in declared.stages]
+    return tuple(declared_stages) or (train,)
 
 
 def _require_within(parameters: Any, until: float, begin: float) -> None:
@@ -144,10 +144,10 @@ def sizes_of(declared: Declaration) -> dict[str, str]:
 
     The symbols are m for students and m* for teachers, with the name of their group.
     """
-    found = {"d": "d"}
+    title_symbols = {"d": "d"}
     for groups, word, symbol in ((declared.students, "units", "m"), (copies.stated(declared), "teachers", "m*")):
-        found |= {group.named(word): f"{symbol}_{group.name}".rstrip("_") for group in groups}
-    return found | (steps(declared) if declared.limit != "flow" else {})
+        title_symbols |= {group.named(word): f"{symbol}_{group.name}".rstrip("_") for group in groups}
+    return title_symbols | (steps(declared) if declared.limit != "flow" else {})
 
 
 def clock(declared: Declaration) -> str:
@@ -171,8 +171,8 @@ def parameters_of(declared: Declaration) -> type:
 @functools.lru_cache(maxsize=256)
 def _parameters_of(declared: Declaration, text: str) -> type:
     """Return the class; `text` is part of the key because comparisons of declarations ignore claims."""
-    found = fields_of(declared, _fields) if declared.stages else _fields(declared)
-    return _class(declared, found)
+    model_fields = fields_of(declared, _fields) if declared.stages else _fields(declared)
+    return _class(declared, model_fields)
 
 
 def _fields(declared: Declaration) -> list[tuple[str, Any, Any]]:
@@ -180,7 +180,7 @@ def _fields(declared: Declaration) -> list[tuple[str, Any, Any]]:
     fields: list[tuple[str, Any, Any]] = []
 
     def add(name: str, kind: Any, default: Any, meaning: str, **domain: Any) -> None:
-        if any(name == other for other, *_ in fields):
+        if any(name == existing for existing, *_ in fields):
             raise UsageError(f"two parameters of {declared.name} are called {name}: rename the parameter or the group")
         fields.append((name, kind, parameter(default, meaning, **domain)))
 
@@ -192,9 +192,9 @@ def _fields(declared: Declaration) -> list[tuple[str, Any, Any]]:
 
 def _class(declared: Declaration, fields: list[tuple[str, Any, Any]]) -> type:
     namespace = {"declaration": declared, "__reduce__": _pickled}
-    made = dataclasses.make_dataclass("Parameters", fields, frozen=True, namespace=namespace)
-    made.__module__ = __name__
-    return made
+    parameter_class = dataclasses.make_dataclass("Parameters", fields, frozen=True, namespace=namespace)
+    parameter_class.__module__ = __name__
+    return parameter_class
 
 
 def between(declared: Declaration, stage: Declaration) -> Between:
@@ -211,11 +211,11 @@ def _between(declared: Declaration, stage: Declaration, text: str) -> Between:
 def _add_training(declared: Declaration, add: Callable[..., None]) -> None:
     """Add the sizes and the numbers of training."""
     for group in declared.students:
-        what = f"units {group.text!r}"
-        add(group.named("units"), int, group.units, f"number of student {what}", minimum=1, maximum=100_000)
+        unit_text = f"units {group.text!r}"
+        add(group.named("units"), int, group.units, f"number of student {unit_text}", minimum=1, maximum=100_000)
     for group in copies.stated(declared):
-        what = f"units {group.text!r}"
-        add(group.named("teachers"), int, group.units, f"number of teacher {what}", minimum=1, maximum=100_000)
+        unit_text = f"units {group.text!r}"
+        add(group.named("teachers"), int, group.units, f"number of teacher {unit_text}", minimum=1, maximum=100_000)
     d = data.dimension(declared.inputs) or 1000
     add("d", int, d, "input dimension", minimum=1, maximum=10**15)
     meaning = "eta of the online limit: SGD steps by eta / d" if declared.limit == "online" else "step size of SGD"
@@ -252,8 +252,8 @@ def _add_value(
 def _add_start(declared: Declaration, add: Callable[..., None]) -> None:
     """Add the parameters that only the start of a run depends on."""
     for name, value in declared.start.norms:
-        which = name.rpartition("norm")[2].strip("_")
-        text = f"norm of the student vectors {which} at the start".replace("  ", " ")
+        slot_text = name.rpartition("norm")[2].strip("_")
+        text = f"norm of the student vectors {slot_text} at the start".replace("  ", " ")
         add(name, float, value, text, above=0.0, start=True)
     if declared.teachers:
         add(
@@ -263,7 +263,7 @@ def _add_start(declared: Declaration, add: Callable[..., None]) -> None:
         )  # fmt: skip
     for group in declared.students:
         for name in map(group.named, group.trained_readouts):
-            if any(name == other for other, _ in declared.start.arrays):
+            if any(name == array_name for array_name, _ in declared.start.arrays):
                 add(name, float | None, None, "readouts at the start (none: the list that is declared)", start=True)
             else:
                 value = dict(declared.start.readouts).get(name, declared.start.readout)
@@ -280,7 +280,7 @@ def _add_numbers(declared: Declaration, add: Callable[..., None]) -> None:
         if number.formula is not None:
             add(number.name, float | None, None, f"{text} (none: its expression in j, as declared)", **domain)
             continue
-        schedule: Any = next((one for one in declared.schedules if one.name == number.name), None)
+        schedule: Any = next((candidate for candidate in declared.schedules if candidate.name == number.name), None)
         if schedule is not None:
             add(number.name, float | None, None, f"{text} (none: {schedule.text}, as declared)", **domain)
             continue
@@ -317,8 +317,8 @@ def _unpickled(text: str, values: dict[str, Any], stage: str = "") -> Any:
     stages.
     """
     declared = stated(text)
-    own = next((one for one in declared.stages if one.stage == stage), None)
-    return (parameters_of(declared) if own is None else between(declared, own).own)(**values)
+    declared_stage = next((candidate for candidate in declared.stages if candidate.stage == stage), None)
+    return (parameters_of(declared) if declared_stage is None else between(declared, declared_stage).own)(**values)
 
 
 def sizes(parameters: Any) -> tuple[int, ...]:
@@ -332,8 +332,8 @@ def sizes(parameters: Any) -> tuple[int, ...]:
 
 def rows(parameters: Any) -> Rows:
     """The rows of the Gram matrix at the parameters' sizes."""
-    found = spectra.blocks(parameters)
-    return _rows(parameters.declaration, sizes(parameters), 1 if found is None else len(found.share))
+    blocks = spectra.blocks(parameters)
+    return _rows(parameters.declaration, sizes(parameters), 1 if blocks is None else len(blocks.share))
 
 
 @functools.lru_cache(maxsize=64)
@@ -375,16 +375,16 @@ def check(parameters: Any, drawn: bool = True) -> None:
     names = parameters.declaration.names
     size = 1.0 if noisy else parameters.noise
     growth.require(noise.in_force(parameters), dict(zip(names, numbers(parameters), strict=True)), size)
-    found = rows(parameters)
-    if parameters.d < found.spaces:
+    layout = rows(parameters)
+    if parameters.d < layout.spaces:
         raise UsageError(
-            f"d must be at least the number of blocks of the inputs, {found.spaces}, but d = {parameters.d}"
+            f"d must be at least the number of blocks of the inputs, {layout.spaces}, but d = {parameters.d}"
         )
-    if drawn and parameters.d < found.total:
-        others = "teachers and means" if found.means else "teachers"
-        rest = found.total - found.students
+    if drawn and parameters.d < layout.total:
+        kinds = "teachers and means" if layout.means else "teachers"
+        fixed_count = layout.total - layout.students
         raise UsageError(
-            f"d must be at least the number of vectors, {found.students} of students and {rest} of {others}, "
+            f"d must be at least the number of vectors, {layout.students} of students and {fixed_count} of {kinds}, "
             f"but d = {parameters.d}: choose a larger d or fewer units"
         )
     batches.samples(parameters)

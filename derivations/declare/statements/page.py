@@ -72,20 +72,20 @@ def statement(parameters: Any, tier: str) -> Page:
 
     tier = settled(parameters) if tier == "auto" else tier
     equations(parameters, tier)
-    found = kernels(parameters.declaration, numbers(parameters))
+    closed_kernels = kernels(parameters.declaration, numbers(parameters))
     names = closed.Names(rows(parameters))
     grid = tier == "exact" and on_grid(parameters)
     closed_forms = tier not in ("leading", "sampled") and not parameters.declaration.rules
     closed_forms = closed_forms and parameters.declaration.look is None
-    shown, remarks = _shown(parameters, found, names) if closed_forms else ((), ())
-    why = explained(parameters, tier, found)
-    tilted = tier == "exact" and bool(found.tilts)
+    forms, remarks = _shown(parameters, closed_kernels, names) if closed_forms else ((), ())
+    reasons = explained(parameters, tier, closed_kernels)
+    tilted = tier == "exact" and bool(closed_kernels.tilts)
     leading = _leading(parameters, tier)
-    content = Content(parameters, tier, tuple(why), names, shown, remarks, leading, tilted, closed_forms)
+    content = Content(parameters, tier, tuple(reasons), names, forms, remarks, leading, tilted, closed_forms)
     return Page(
         text(content),
         document.latex(content),
-        why="\n".join(why) + "\n",
+        why="\n".join(reasons) + "\n",
         fragment=document.fragment(content),
         stated=functools.partial(exact.printed, parameters) if tier == "exact" and not grid else None,
     )
@@ -106,34 +106,36 @@ def _leading(parameters: Any, tier: str) -> tuple[str, ...]:
     )
 
 
-def _shown(parameters: Any, found: Any, names: closed.Names) -> tuple[tuple[Shown, ...], tuple[str, ...]]:
+def _shown(parameters: Any, closed_kernels: Any, names: closed.Names) -> tuple[tuple[Shown, ...], tuple[str, ...]]:
     """The closed forms of a page, and remarks on omitted ones."""
     declared: Declaration = parameters.declaration
-    shown: list[Shown] = []
-    seen: dict[Any, str] = {}
+    forms: list[Shown] = []
+    first_uses: dict[Any, str] = {}
     remarks: list[str] = []
-    for form in closed.forms(declared, found, names):
+    for form in closed.forms(declared, closed_kernels, names):
         kinds = (declared.groups[form.first].text, declared.groups[form.second].text)
         several = len(declared.students) > 1 or len(declared.teachers) > 1
         groups = [declared.groups[n].name for n in (form.first, form.second)] if several else []
         mark = ",".join(group for group in groups if group)
         size = form.mean.count_ops()
-        if size > BRIEF and kinds in seen:
-            remarks.append(f"K_{form.indices} is the same function as {seen[kinds]}, at the overlaps of this pair")
+        if size > BRIEF and kinds in first_uses:
+            remarks.append(
+                f"K_{form.indices} is the same function as {first_uses[kinds]}, at the overlaps of this pair"
+            )
         elif size > LONGEST:
             remarks.append(f"K_{form.indices} has {size} operations: see the Python page")
         else:
-            seen[kinds] = f"K_{form.indices}"
-            shown.append(Shown("K", mark, form.indices, form.mean))
+            first_uses[kinds] = f"K_{form.indices}"
+            forms.append(Shown("K", mark, form.indices, form.mean))
         single = names.rows.single
         for letter, parts in (("V", form.slopes), ("W", form.bends)):
             for slots, value in parts.items():
-                along = letter == "W" and slots[0] == slots[1]  # the part that a projection removes
-                taken = along and declared.weights != "free" and declared.inputs is None
-                if value.count_ops() <= BRIEF and not taken:
-                    above = ",".join(x for x in (mark, "" if single else "".join(slots)) if x)
-                    shown.append(Shown(letter, above, form.indices, value))
-    return tuple([*shown, *_alone(parameters, names)]), tuple(remarks)
+                is_diagonal = letter == "W" and slots[0] == slots[1]  # the part that a projection removes
+                projected_out = is_diagonal and declared.weights != "free" and declared.inputs is None
+                if value.count_ops() <= BRIEF and not projected_out:
+                    superscript = ",".join(x for x in (mark, "" if single else "".join(slots)) if x)
+                    forms.append(Shown(letter, superscript, form.indices, value))
+    return tuple([*forms, *_alone(parameters, names)]), tuple(remarks)
 
 
 def _alone(parameters: Any, names: closed.Names) -> Iterator[Shown]:
@@ -150,10 +152,10 @@ def closures(content: Content) -> list[str]:
     """The definitions of the symbols S_ab of series gates and of Phi_2, as formulas."""
     gates = list(dict.fromkeys((value[0], value[1]) for value in content.names.series.values()))
     lines = []
-    for number, (one, two) in enumerate(gates):
-        entry = next(value[2] for value in content.names.series.values() if value[:2] == (one, two))
-        prime, slots = "'" * number, next(v[3] for v in content.names.series.values() if v[:2] == (one, two))
-        c = "c" if one == two else "d"
+    for number, (left, right) in enumerate(gates):
+        entry = next(value[2] for value in content.names.series.values() if value[:2] == (left, right))
+        prime, slots = "'" * number, next(v[3] for v in content.names.series.values() if v[:2] == (left, right))
+        c = "c" if left == right else "d"
         lines.append(
             rf"S{prime}_{{ab}}(\rho) = \mathrm{{E}}[F^{{(a)}}(z_1)\,G^{{(b)}}(z_2)] = \sum_q c_{{q+a}} {c}_{{q+b}}"
             r"\,\rho^q/q!,\quad \partial S_{ab}/\partial\rho = S_{a+1,b+1}"
@@ -163,11 +165,11 @@ def closures(content: Content) -> list[str]:
             + rf",\quad z_1 = {slots[0]}_i\cdot x,\quad z_2 = {slots[1]}_k\cdot x"
             + (
                 ""
-                if one == two
+                if left == right
                 else rf",\quad d_q = \mathrm{{E}}[G^{{(q)}}(z)],\quad G(z) = {_gate(entry[3], entry[4])}"
             )
         )
-    if any(shown.value.has(closed.both_below()) for shown in content.shown):
+    if any(form.value.has(closed.both_below()) for form in content.shown):
         lines.append(
             r"\Phi_2(h, k, \rho) = \mathrm{P}(z_1 < h, z_2 < k),\quad \mathrm{E}[z_1^2] = \mathrm{E}[z_2^2] = 1,\quad "
             r"\mathrm{E}[z_1 z_2] = \rho"
@@ -200,7 +202,7 @@ def text(content: Content) -> str:
     lines += _section(
         "Kernels", map(notation.plain, [*writer.covariances(), *writer.kernels(), *writer.held(), *closures(content)])
     )
-    lines += [f"  {line}" for shown in content.shown for line in _closed(shown)]
+    lines += [f"  {line}" for form in content.shown for line in _closed(form)]
     lines += [f"  {remark}" for remark in content.remarks]
     lines += _section("Equations of motion", map(notation.plain, [*writer.drift(), *writer.motion()]))
     return "\n".join([*lines, *_second(writer)]) + "\n"
@@ -220,29 +222,29 @@ def _second(writer: Writer) -> list[str]:
     return _section(head, map(notation.plain, writer.second()))
 
 
-def _closed(shown: Shown) -> list[str]:
-    above = f"^{shown.above}" if shown.above else ""
-    value = re.sub(r"S('*)_(\d+),(\d+)", r"S\1_\2_\3", str(shown.value))
-    found = f"{shown.letter}{above}_{shown.indices} = {value}"
-    return textwrap.wrap(found, WIDTH, subsequent_indent="    ", break_long_words=False)
+def _closed(form: Shown) -> list[str]:
+    superscript = f"^{form.above}" if form.above else ""
+    value = re.sub(r"S('*)_(\d+),(\d+)", r"S\1_\2_\3", str(form.value))
+    line = f"{form.letter}{superscript}_{form.indices} = {value}"
+    return textwrap.wrap(line, WIDTH, subsequent_indent="    ", break_long_words=False)
 
 
 def _section(title: str, lines: Any) -> list[str]:
-    found = [
+    wrapped = [
         part for line in lines
         for part in textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="      ", break_long_words=False)
     ]  # fmt: skip
-    return ["", title, *found]
+    return ["", title, *wrapped]
 
 
 def units(declared: Declaration) -> list[str]:
     """The units as the user wrote them."""
-    found = []
+    lines = []
     for number, group in enumerate(declared.groups):
-        who = "student" if number < len(declared.students) else "teacher"
-        output = ", ".join(f"{one.output} for {one.head}" for one in group.heads) or group.output
-        found.append(f"{who}{f' {group.name}' if group.name else ''}: {group.text}, output {output}")
-    return found
+        side = "student" if number < len(declared.students) else "teacher"
+        output = ", ".join(f"{readout.output} for {readout.head}" for readout in group.heads) or group.output
+        lines.append(f"{side}{f' {group.name}' if group.name else ''}: {group.text}, output {output}")
+    return lines
 
 
 def stated(content: Content) -> list[str]:
@@ -258,14 +260,14 @@ def stated(content: Content) -> list[str]:
     return lines
 
 
-def parameters_of(at: Rows) -> list[str]:
+def parameters_of(layout: Rows) -> list[str]:
     """The order parameters, readouts and scalars, in words."""
-    lines = [f"{b.name} ({', '.join(b.dims)}): {b.meaning}" for b in at.blocks]
-    for group, word, _ in at.scalars:
-        owner = at.declaration.students[group]
-        said = f"readout {word}_i" if word in owner.trained_readouts else f"number {word} of unit i"
-        moves = "trained" if at.declaration.moves(owner, word) else "fixed"
-        lines.append(f"{owner.named(word)} ({at.dimension(group)}): {said}, {moves}")
-    lines += [f"{name} ({', '.join(dims)}): {text}" for name, dims, text in velocity_blocks.described(at)]
-    lines += [f"{memory.name} (memory): {memory.start:g} at the start" for memory in at.declaration.memories]
+    lines = [f"{b.name} ({', '.join(b.dims)}): {b.meaning}" for b in layout.blocks]
+    for group, word, _ in layout.scalars:
+        owner = layout.declaration.students[group]
+        description = f"readout {word}_i" if word in owner.trained_readouts else f"number {word} of unit i"
+        moves = "trained" if layout.declaration.moves(owner, word) else "fixed"
+        lines.append(f"{owner.named(word)} ({layout.dimension(group)}): {description}, {moves}")
+    lines += [f"{name} ({', '.join(dims)}): {text}" for name, dims, text in velocity_blocks.described(layout)]
+    lines += [f"{memory.name} (memory): {memory.start:g} at the start" for memory in layout.declaration.memories]
     return lines
