@@ -105,8 +105,8 @@ class Algebra:
     @functools.cached_property
     def _letters(self) -> dict[tuple[str, int], str]:
         """The letters of the indices: none is a name of the declaration."""
-        taken = {"a", *(number.name for number in self.declared.numbers)}
-        pool = [x for x in (*LETTERS, *string.ascii_letters) if x not in taken]
+        used_letters = {"a", *(number.name for number in self.declared.numbers)}
+        pool = [x for x in (*LETTERS, *string.ascii_letters) if x not in used_letters]
         pool = list(dict.fromkeys(pool))
         roles = [(role, number) for number in self.groups for role in ROLES]
         roles += [("space", 0)] if self.rows.stack else []
@@ -176,13 +176,13 @@ class Algebra:
         """
         if not self.cluster:
             return value
-        found = sp.Integer(0)
+        mean = sp.Integer(0)
         for term in sp.Add.make_args(sp.expand_mul(value, deep=False)):
             sums = [factor for factor in sp.Mul.make_args(term) if isinstance(factor, sp.Sum)]
-            inside, limits = (sums[0].function, sums[0].limits) if sums else (sp.Integer(1), ())
-            rest = sp.Mul(*(factor for factor in sp.Mul.make_args(term) if factor not in sums[:1]))
-            found += sp.Sum(entry_of("probability", *self.cluster) * rest * inside, *limits, *self.cluster)
-        return found
+            summand, limits = (sums[0].function, sums[0].limits) if sums else (sp.Integer(1), ())
+            factor_outside = sp.Mul(*(factor for factor in sp.Mul.make_args(term) if factor not in sums[:1]))
+            mean += sp.Sum(entry_of("probability", *self.cluster) * factor_outside * summand, *limits, *self.cluster)
+        return mean
 
     def centre(self, vector: Vector, i: Any) -> Any:
         """E[z_i] of the field u_i . x in a cluster."""
@@ -201,32 +201,32 @@ class Algebra:
         """
         return self.declared.weights != "free" and self.declared.inputs is None
 
-    def label(self, one: Vector, two: Vector) -> str:
+    def label(self, first: Vector, second: Vector) -> str:
         """The name of the overlaps of two vectors in this order: Q_ww, M_ww, .."""
-        return self.rows.block_of(one, two).name
+        return self.rows.block_of(first, second).name
 
     def pair(self, g: int, h: int, slots: str = "") -> str:
         """The name of a pair of groups: of the overlaps of their first slots, then slots where there are several."""
-        one, two = (Vector(k, self.declared.groups[k].slots[0]) for k in (g, h))
+        first, second = (Vector(k, self.declared.groups[k].slots[0]) for k in (g, h))
         several = max(len(self.declared.groups[k].slots) for k in (g, h)) > 1
-        return f"{self.label(one, two)}_{slots}" if slots and several else self.label(one, two)
+        return f"{self.label(first, second)}_{slots}" if slots and several else self.label(first, second)
 
-    def overlap(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+    def overlap(self, first: Vector, i: Any, second: Vector, j: Any) -> Any:
         """u_i . v_j in an eigenspace, an entry of a block of the Gram matrix."""
-        return self._entry("", one, i, two, j, *self.space)
+        return self._entry("", first, i, second, j, *self.space)
 
-    def product(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+    def product(self, first: Vector, i: Any, second: Vector, j: Any) -> Any:
         """u_i . v_j of the whole vectors."""
-        return self.over_spaces(self.overlap(one, i, two, j))
+        return self.over_spaces(self.overlap(first, i, second, j))
 
-    def spread(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+    def spread(self, first: Vector, i: Any, second: Vector, j: Any) -> Any:
         """The covariance of the fields u_i . x and v_j . x (in a cluster)."""
-        return self._entry("" if self.declared.inputs is None else "S_", one, i, two, j, *self.varied)
+        return self._entry("" if self.declared.inputs is None else "S_", first, i, second, j, *self.varied)
 
-    def _entry(self, prefix: str, one: Vector, i: Any, two: Vector, j: Any, *before: Any) -> Any:
-        if self.vectors.index(one) > self.vectors.index(two):
-            one, i, two, j = two, j, one, i
-        return Base(f"{prefix}{self.rows.block_of(one, two).name}")[(*before, i, j)]
+    def _entry(self, prefix: str, first: Vector, i: Any, second: Vector, j: Any, *leading: Any) -> Any:
+        if self.vectors.index(first) > self.vectors.index(second):
+            first, i, second, j = second, j, first, i
+        return Base(f"{prefix}{self.rows.block_of(first, second).name}")[(*leading, i, j)]
 
     def norm(self, vector: Vector, i: Any) -> Any:
         """Return |u_i| if the network divides by it; 1 otherwise, and for teachers.
@@ -236,11 +236,11 @@ class Algebra:
         divided = self.declared.weights == "normalised" and self.is_student(vector.group)
         return Base(f"norm_{self.group(vector).named(vector.slot)}")[i] if divided else sp.Integer(1)
 
-    def covariance(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+    def covariance(self, first: Vector, i: Any, second: Vector, j: Any) -> Any:
         """Return E[z_i z_j] of two fields, those of unit vectors if the network divides by norms."""
-        if (one, i) == (two, j) and self.norm(one, i) != 1 and self.declared.inputs is None:
+        if (first, i) == (second, j) and self.norm(first, i) != 1 and self.declared.inputs is None:
             return sp.Integer(1)
-        return self.spread(one, i, two, j) / (self.norm(one, i) * self.norm(two, j))
+        return self.spread(first, i, second, j) / (self.norm(first, i) * self.norm(second, j))
 
     def number(self, number: int, word: str, i: Any) -> Any:
         """A number of unit i of a group of students: a readout, or a bias."""
@@ -256,20 +256,20 @@ class Algebra:
         readout = Base(self.declared.readout_name(number, head))[i]
         return readout if self.is_student(number) else -readout
 
-    def weights(self, one: int, i: Any, two: int, j: Any, heads: Sequence[str] | None = None) -> Any:
+    def weights(self, first: int, i: Any, second: int, j: Any, heads: Sequence[str] | None = None) -> Any:
         """Return the product of the weights of two units, summed over heads (None: those in use)."""
         heads = self.declared.force if heads is None else heads
-        return sp.Add(*(self.weight(one, i, head) * self.weight(two, j, head) for head in heads))
+        return sp.Add(*(self.weight(first, i, head) * self.weight(second, j, head) for head in heads))
 
-    def meet(self, one: int, two: int, heads: Sequence[str] | None = None) -> bool:
+    def meet(self, first: int, second: int, heads: Sequence[str] | None = None) -> bool:
         """Return True if units of two groups are part of one answer or label of some heads (None: those in use)."""
-        return self.declared.meet(one, two, heads)
+        return self.declared.meet(first, second, heads)
 
     def moving(self) -> Iterator[tuple[Vector, Vector]]:
         """The pairs of vectors whose overlaps may move, those of students among each other first."""
         names = [block.name for block in self.rows.moving]
-        pairs = [(one, two) for n, one in enumerate(self.vectors) for two in self.vectors[n:]]
-        by_name = {self.rows.block_of(one, two).name: (one, two) for one, two in pairs}
+        pairs = [(first, second) for n, first in enumerate(self.vectors) for second in self.vectors[n:]]
+        by_name = {self.rows.block_of(first, second).name: (first, second) for first, second in pairs}
         yield from (by_name[name] for name in names)
 
     def scaled_weight(self, vector: Vector, i: Any) -> Any:
@@ -286,11 +286,11 @@ class Algebra:
             return weighted / self.norm(vector, i)
         return weighted.xreplace({self.weight(vector.group, i): self.scaled_weight(vector, i)})
 
-    def scaled_weights(self, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+    def scaled_weights(self, first: Vector, i: Any, second: Vector, j: Any) -> Any:
         """The product of the weights of two units, each over the norm of its vector, summed over the heads in use."""
         if not self.declared.several:
-            return self.scaled_weight(one, i) * self.scaled_weight(two, j)
-        return self.weights(one.group, i, two.group, j) / (self.norm(one, i) * self.norm(two, j))
+            return self.scaled_weight(first, i) * self.scaled_weight(second, j)
+        return self.weights(first.group, i, second.group, j) / (self.norm(first, i) * self.norm(second, j))
 
     def gated(self, number: int) -> bool:
         """Return True for units with a function that is not a polynomial; a unit paired with itself is then a separate
@@ -302,8 +302,12 @@ class Algebra:
         """The arguments of a kernel of units: covariances of fields, the units' own numbers, means of fields if any."""
         fields = [(Vector(g, s), i) for g, i in zip(kinds, indices, strict=True) for s in self.declared.groups[g].slots]
         cells = [self.covariance(*fields[a], *fields[b]) for a in range(len(fields)) for b in range(a, len(fields))]
-        own = [self.number(g, b, i) for g, i in zip(kinds, indices, strict=True) for b in self.scalars(g)]
-        return (*cells, *own, *([self.centre(*one) / self.norm(*one) for one in fields] if self.mean else []))
+        unit_numbers = [self.number(g, b, i) for g, i in zip(kinds, indices, strict=True) for b in self.scalars(g)]
+        return (
+            *cells,
+            *unit_numbers,
+            *([self.centre(*field) / self.norm(*field) for field in fields] if self.mean else []),
+        )
 
     def scalars(self, number: int) -> tuple[str, ...]:
         """Return the numbers that every unit of a group has in addition to its readout."""

@@ -33,36 +33,36 @@ def add_all(gh, gg, hh, gk, hk, gm, hm, km, kk, mm, vk, vm, out):
 
     Pairs within one group are symmetric and are computed once; their covariances are then the same array.
     """
-    same = (gh.ctypes.data == gg.ctypes.data, km.ctypes.data == kk.ctypes.data)
+    symmetric = (gh.ctypes.data == gg.ctypes.data, km.ctypes.data == kk.ctypes.data)
     first, second, between = (gk, hk, kk, vk), (gm, hm, mm, vm), km
     K, L = gh.shape
-    P = ((K * (K + 1) // 2 if same[0] else K * L) + 7) // 8 * 8
+    P = ((K * (K + 1) // 2 if symmetric[0] else K * L) + 7) // 8 * 8
     pairs, value = np.zeros((4, P)), np.zeros(P)  # both variances plus 1, covariance, one over the determinant
     pairs[3] = 1.0
     p = 0
     for i in range(K):
-        for j in range(i + 1 if same[0] else L):
+        for j in range(i + 1 if symmetric[0] else L):
             pairs[0, p], pairs[1, p], pairs[2, p] = 1 + gg[i, i], 1 + hh[j, j], gh[i, j]
             pairs[3, p] = 1 / (pairs[0, p] * pairs[1, p] - gh[i, j] * gh[i, j])
             p += 1
-    one, small = tilted(pairs, first, same[0])
-    two, other_small = (one, small) if same[1] else tilted(pairs, second, same[0])
+    first_tilts, small = tilted(pairs, first, symmetric[0])
+    second_tilts, other_small = (first_tilts, small) if symmetric[1] else tilted(pairs, second, symmetric[0])
     for c in range(between.shape[0]):
-        for d in range(c + 1 if same[1] else between.shape[1]):
-            f = first[3][c, 0] * second[3][d, 0] * (2.0 if same[1] and c != d else 1.0)
+        for d in range(c + 1 if symmetric[1] else between.shape[1]):
+            f = first[3][c, 0] * second[3][d, 0] * (2.0 if symmetric[1] and c != d else 1.0)
             if f != 0.0:
-                add_arcsines(one[c], two[d], between[c, d], f, small and other_small, value)
+                add_arcsines(first_tilts[c], second_tilts[d], between[c, d], f, small and other_small, value)
     p = 0
     for i in range(K):
-        for j in range(i + 1 if same[0] else L):
+        for j in range(i + 1 if symmetric[0] else L):
             out[i, j] = value[p]
-            if same[0]:
+            if symmetric[0]:
                 out[j, i] = value[p]
             p += 1
 
 
 @njit(**OPTIONS)
-def tilted(pairs, units, same):
+def tilted(pairs, units, symmetric):
     """Return for every unit (5, pairs) both coefficients, both covariances, 1/size; and True if no variance exceeds 1.
 
     Each loop writes one array, because LLVM could not know that several arrays do not overlap.
@@ -70,40 +70,40 @@ def tilted(pairs, units, same):
     left, right, square, _ = units
     count, P, small = square.shape[0], pairs.shape[1], True
     work = np.zeros((count, 5, P))
-    own, other, cross, inverse = pairs[0], pairs[1], pairs[2], pairs[3]
+    right_variance, left_variance, cross, inverse = pairs[0], pairs[1], pairs[2], pairs[3]
     for c in range(count):
-        one, two, first, last, size = work[c, 0], work[c, 1], work[c, 2], work[c, 3], work[c, 4]
+        left_factor, right_factor, first, last, size = work[c, 0], work[c, 1], work[c, 2], work[c, 3], work[c, 4]
         variance = square[c, c]
         small = small and variance <= 1.0
         p = 0
         for i in range(left.shape[0]):
-            for j in range(i + 1 if same else right.shape[0]):
+            for j in range(i + 1 if symmetric else right.shape[0]):
                 first[p], last[p] = left[i, c], right[j, c]
                 p += 1
         for p in range(P):
-            one[p] = (other[p] * first[p] - cross[p] * last[p]) * inverse[p]
+            left_factor[p] = (left_variance[p] * first[p] - cross[p] * last[p]) * inverse[p]
         for p in range(P):
-            two[p] = (own[p] * last[p] - cross[p] * first[p]) * inverse[p]
+            right_factor[p] = (right_variance[p] * last[p] - cross[p] * first[p]) * inverse[p]
         for p in range(P):
-            size[p] = 1 / math.sqrt(1 + variance - one[p] * first[p] - two[p] * last[p])
+            size[p] = 1 / math.sqrt(1 + variance - left_factor[p] * first[p] - right_factor[p] * last[p])
     return work, small
 
 
 @njit(**OPTIONS)
 def add_arcsines(unit, further, r, f, small, value):
     """value += f arcsin(correlation of two tilted units), r without tilt, for all pairs."""
-    one, two, size = unit[0], unit[1], unit[4]
-    first, last, other = further[2], further[3], further[4]
+    left_factor, right_factor, size = unit[0], unit[1], unit[4]
+    first, last, further_size = further[2], further[3], further[4]
     if small:
         for p in range(value.size):
-            x = (r - one[p] * first[p] - two[p] * last[p]) * (size[p] * other[p])
+            x = (r - left_factor[p] * first[p] - right_factor[p] * last[p]) * (size[p] * further_size[p])
             value[p] += f * half_arcsine(x, x * x)
         return
     for p in range(value.size):
-        x = (r - one[p] * first[p] - two[p] * last[p]) * (size[p] * other[p])
+        x = (r - left_factor[p] * first[p] - right_factor[p] * last[p]) * (size[p] * further_size[p])
         a = min(abs(x), 1.0)
-        far = a > 0.5
-        y = (1 - a) * 0.5 if far else a * a
+        large = a > 0.5
+        y = (1 - a) * 0.5 if large else a * a
         h = half_arcsine(math.sqrt(y), y)
-        h = 1.5707963267948966 - 2 * h if far else h
+        h = 1.5707963267948966 - 2 * h if large else h
         value[p] += f * (h if x > 0 else -h)

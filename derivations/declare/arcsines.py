@@ -32,7 +32,7 @@ Factors = tuple[tuple[str, str], ...]
 
 def definitions(model: Algebra, factors: Factors, squared: bool) -> Iterator[Definition]:
     """Scaled covariances S and means mu of units, their weights v, and the sums for all pairs of pairs of groups."""
-    scales = [tuple(symbols.build(read(text), ()) for text in each) for each in factors]
+    scales = [tuple(symbols.build(read(text), ()) for text in texts) for texts in factors]
     for n, g in enumerate(model.answering):
         for h in model.answering[0 if model.is_student(g) else n :]:
             i, j = model.index("i", g), model.index("j", h)
@@ -80,12 +80,12 @@ def _weight(model: Algebra, k: int, c: Any, of: tuple[int, Any] | None = None) -
 
 def _met(model: Algebra, squared: bool, students: tuple[int, int]) -> Iterator[tuple[int, int]]:
     """Return the pairs of groups of further units. With several heads, the pairs of two students come first."""
-    met = [g for g in model.answering if squared or not model.is_student(g)]
+    further = [g for g in model.answering if squared or not model.is_student(g)]
     if not model.declared.several:
-        yield from ((k, m) for n, k in enumerate(met) for m in met[n:])
+        yield from ((k, m) for n, k in enumerate(further) for m in further[n:])
         return
     g, h = students
-    yield from ((k, m) for k in met for m in met if model.meet(g, k) and model.meet(h, m))
+    yield from ((k, m) for k in further for m in further if model.meet(g, k) and model.meet(h, m))
 
 
 def scaled(model: Algebra, g: int, i: Any, h: int, j: Any) -> Any:
@@ -98,16 +98,16 @@ def centre(model: Algebra, g: int, i: Any) -> Any:
     return Base(f"mu{algebra.below(g)}")[(*model.of_fields, i)]
 
 
-def sums(model: Algebra, places: tuple[int, Any, int, Any], *met: int) -> Any:
+def sums(model: Algebra, places: tuple[int, Any, int, Any], *further: int) -> Any:
     """Return the weighted sum of E~ over units of one or two further groups; without means of fields it is a sum of
     arcsines.
 
     Two units of one group are exchanged together with their further units.
     """
     g, i, h, j = places
-    if g == h and len(met) == 2 and met[0] > met[1]:
-        i, j, met = j, i, (met[1], met[0])
-    return Base(f"A{algebra.below(g, h, *met)}")[(*model.of_fields, i, j)]
+    if g == h and len(further) == 2 and further[0] > further[1]:
+        i, j, further = j, i, (further[1], further[0])
+    return Base(f"A{algebra.below(g, h, *further)}")[(*model.of_fields, i, j)]
 
 
 def _sums(model: Algebra, g: int, h: int, k: int, m: int) -> Definition:
@@ -116,17 +116,17 @@ def _sums(model: Algebra, g: int, h: int, k: int, m: int) -> Definition:
     places = (g, i, h, j)
     first, last = _tilt(model, places, k, c), _tilt(model, places, m, e)
     between = scaled(model, k, c, m, e) if model.is_student(k) or k <= m else scaled(model, m, e, k, c)
-    inside = between - first[0] * scaled(model, g, i, m, e) - first[1] * scaled(model, h, j, m, e)
+    tilted_covariance = between - first[0] * scaled(model, g, i, m, e) - first[1] * scaled(model, h, j, m, e)
     kinds = ((g, i, h, j), (g, i, g, i), (h, j, h, j), (g, i, k, c), (h, j, k, c),
              (g, i, m, e), (h, j, m, e), (k, c, m, e), (k, c, k, c), (m, e, m, e))  # fmt: skip
-    arrays = [scaled(model, *each) for each in kinds]
+    arrays = [scaled(model, *units) for units in kinds]
     if model.mean is None:
         # The argument is below 1, since both variances are above the tilted covariance.
-        mean = sp.asin(inside / sp.sqrt(first[2]) / sp.sqrt(last[2]))
+        mean = sp.asin(tilted_covariance / sp.sqrt(first[2]) / sp.sqrt(last[2]))
         meaning, shortcut = "arcsines of tilted correlations", Shortcut(LOOPS, (*arrays, weight_k, weight_l))
     else:
         heights = [_height(model, places, *unit) for unit in ((k, c, first), (m, e, last))]
-        mean = _of_both(heights, first[2], last[2], inside)
+        mean = _of_both(heights, first[2], last[2], tilted_covariance)
         meaning, shortcut = "means of tilted pairs", None
     shortcut = None if model.of_fields or model.declared.several else shortcut
     return Definition(
@@ -146,8 +146,8 @@ def _outputs(model: Algebra, g: int, h: int, k: int) -> Definition:
 def _of_both(heights: list[Any], X: Any, Y: Any, T: Any) -> Any:
     """E~[g_k g_l] of tilted means, of variances plus 1, and of a covariance."""
     u, v = heights
-    both = Orthant(u, v, X, Y, T, sp.sqrt(X * Y - T**2))
-    return 4 * both - sp.erf(u / sp.sqrt(2 * X)) - sp.erf(v / sp.sqrt(2 * Y)) - 1
+    orthant = Orthant(u, v, X, Y, T, sp.sqrt(X * Y - T**2))
+    return 4 * orthant - sp.erf(u / sp.sqrt(2 * X)) - sp.erf(v / sp.sqrt(2 * Y)) - 1
 
 
 def _tilt(model: Algebra, places: tuple[int, Any, int, Any], k: int, c: Any) -> tuple[Any, Any, Any]:
@@ -187,7 +187,7 @@ def total(model: Algebra, factors: Factors, places: tuple[Vector, Any, Vector, A
     With several heads it is E[c_i c_j], weights of i and j included.
     """
     first, i, second, j = places
-    at = (first.group, i, second.group, j)
+    pair = (first.group, i, second.group, j)
     scale = 4 / sp.pi
     for number in (first.group, second.group):
         for text in factors[number]:
@@ -197,10 +197,10 @@ def total(model: Algebra, factors: Factors, places: tuple[Vector, Any, Vector, A
     if model.labels is not None:
         residual += model.labels**2
         if model.mean is not None and squared:
-            residual -= 2 * model.labels * sum(sums(model, at, k) for k in model.answering)
+            residual -= 2 * model.labels * sum(sums(model, pair, k) for k in model.answering)
     part = sp.Integer(1) if model.mean is not None else 2 / sp.pi
     for k, m in _met(model, squared, (first.group, second.group)):
-        residual += (1 if k == m or several else 2) * part * sums(model, at, k, m)
+        residual += (1 if k == m or several else 2) * part * sums(model, pair, k, m)
     if model.mean is not None:
-        scale *= sp.exp(-_exponent(model, at) / 2)
-    return scale / sp.sqrt(determinant(model, at)) * residual
+        scale *= sp.exp(-_exponent(model, pair) / 2)
+    return scale / sp.sqrt(determinant(model, pair)) * residual

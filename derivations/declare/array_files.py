@@ -79,9 +79,9 @@ def is_record(value: Any) -> bool:
 
 def digest(values: np.ndarray) -> str:
     """Return the SHA-256 of the shape and the numbers of an array, in 64 hexadecimal digits."""
-    found = hashlib.sha256(f"{values.shape}\n".encode())
-    found.update(np.ascontiguousarray(values, float).data)
-    return found.hexdigest()
+    checksum = hashlib.sha256(f"{values.shape}\n".encode())
+    checksum.update(np.ascontiguousarray(values, float).data)
+    return checksum.hexdigest()
 
 
 def remember(values: np.ndarray, path: str) -> ArrayFile:
@@ -124,7 +124,7 @@ def values(file: ArrayFile) -> np.ndarray:
     if file.sha256 not in _recent:
         path = Path(file.path)
         try:
-            found = read(path)
+            content = read(path)
         except UsageError as error:
             if file.of_python:
                 raise MissingArrayError(
@@ -132,12 +132,12 @@ def values(file: ArrayFile) -> np.ndarray:
                     "the model again with the same array, or save it as .npy and use the name of the file"
                 ) from None
             raise MissingArrayError(f"{error}; the declaration was made with this file") from None
-        if digest(found) != file.sha256:
+        if digest(content) != file.sha256:
             raise MissingArrayError(
                 f"{path} has changed since the model was declared: restore the earlier file (shape "
                 f"{file.shape}, SHA-256 of the numbers {file.sha256[:12]}..), or declare the model again"
             )
-        _hold(file.sha256, found)
+        _hold(file.sha256, content)
     _recent.move_to_end(file.sha256)
     return _recent[file.sha256]
 
@@ -153,14 +153,14 @@ def stamps(folder: Path, content: bytes) -> tuple[tuple[str, int, int], ...]:
 
     They are part of the key under which a declared file is cached, because another content of X.npy is another model.
     """
-    found = []
+    entries = []
     for name in sorted({match.decode("utf-8", "replace") for match in NAMED.findall(content)}):
         try:
             status = (folder / name).stat()
-            found.append((name, status.st_mtime_ns, status.st_size))
+            entries.append((name, status.st_mtime_ns, status.st_size))
         except (OSError, ValueError):
-            found.append((name, 0, -1))
-    return tuple(found)
+            entries.append((name, 0, -1))
+    return tuple(entries)
 
 
 def read(path: Path) -> np.ndarray:
@@ -176,14 +176,14 @@ def read(path: Path) -> np.ndarray:
             raise UsageError(f"{path} has {status.st_size} bytes; a file of numbers has at most {npz.LARGEST}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of an empty text, which raises an error below
-            found = _content(path)
+            content = _content(path)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
     except npz.DAMAGED as error:
         if isinstance(error, UsageError):
             raise
         raise UsageError(f"{path} is not a valid {path.suffix} file of numbers") from None
-    return real(found, path.name)
+    return real(content, path.name)
 
 
 def _content(path: Path) -> np.ndarray:
@@ -231,8 +231,8 @@ def _fault(path: Path, names: bool) -> str:
             length = length or len(row)
             for column, cell in enumerate(row, 1):
                 if not _is_number(cell):
-                    said = f"got {cell[:40]!r}" if cell.strip() else "the cell is empty"
-                    return f", line {reader.line_num}, column {column}: expected a number, but {said}"
+                    problem = f"got {cell[:40]!r}" if cell.strip() else "the cell is empty"
+                    return f", line {reader.line_num}, column {column}: expected a number, but {problem}"
             if len(row) != length:
                 return f", line {reader.line_num}: expected {length} numbers as before, but got {len(row)}"
     return "is not a table of numbers separated by commas"
@@ -246,22 +246,24 @@ def _is_number(cell: str) -> bool:
     return "_" not in cell
 
 
-def real(given: Any, name: str) -> np.ndarray:
+def real(entries: Any, name: str) -> np.ndarray:
     """Return an array or a table of pandas as finite float64. Raises `UsageError` for anything else."""
-    table = given
-    given = np.asarray(given)
-    if given.dtype.kind not in "biuf":
-        said = _text_column(table, given)
-        raise UsageError(f"{name} must contain real numbers, but {said or f'its type is {given.dtype}'}")
-    found = np.ascontiguousarray(given, float)
-    if not found.size:
-        raise UsageError(f"{name} is empty: its shape is {found.shape}")
-    if not np.isfinite(found).all():
-        place = np.argwhere(~np.isfinite(found))[0]
-        what = "row {}, column {}" if found.ndim == 2 else "place {}"
-        where = what.format(*(int(k) + 1 for k in place)) if found.ndim in (1, 2) else str(place.tolist())
-        raise UsageError(f"{name} contains {found[tuple(place)]} in {where}: all numbers must be present and finite")
-    return found
+    table = entries
+    entries = np.asarray(entries)
+    if entries.dtype.kind not in "biuf":
+        bad_entry = _text_column(table, entries)
+        raise UsageError(f"{name} must contain real numbers, but {bad_entry or f'its type is {entries.dtype}'}")
+    numbers = np.ascontiguousarray(entries, float)
+    if not numbers.size:
+        raise UsageError(f"{name} is empty: its shape is {numbers.shape}")
+    if not np.isfinite(numbers).all():
+        place = np.argwhere(~np.isfinite(numbers))[0]
+        template = "row {}, column {}" if numbers.ndim == 2 else "place {}"
+        location = template.format(*(int(k) + 1 for k in place)) if numbers.ndim in (1, 2) else str(place.tolist())
+        raise UsageError(
+            f"{name} contains {numbers[tuple(place)]} in {location}: all numbers must be present and finite"
+        )
+    return numbers
 
 
 def _text_column(table: Any, values: np.ndarray) -> str:
@@ -273,6 +275,6 @@ def _text_column(table: Any, values: np.ndarray) -> str:
             if isinstance(entry, bool | int | float | np.number):
                 continue
             named = list(getattr(table, "columns", []))
-            which = repr(str(named[column])) if named else str(column + 1)
-            return f"row {row}, column {which} is {str(entry)[:40]!r}"
+            label = repr(str(named[column])) if named else str(column + 1)
+            return f"row {row}, column {label} is {str(entry)[:40]!r}"
     return ""

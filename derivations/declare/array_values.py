@@ -24,10 +24,11 @@ GRID = 8_001
 """Number of points among which changes of sign are searched."""
 
 
-def value(tree: Tree, known: Mapping[str, Any]) -> Any:
-    """Return the value of an expression, names taken from `known` (numbers or arrays that broadcast).
+def value(tree: Tree, namespace: Mapping[str, Any]) -> Any:
+    """Return the value of an expression, names taken from `namespace` (numbers or arrays that broadcast).
 
-    Arguments: tree, without wick(k, w) (see `with_norms`); `known` has the share softmax(..) or top1(..) by that word.
+    Arguments: tree, without wick(k, w) (see `with_norms`); `namespace` has the share softmax(..) or top1(..) by that
+    word.
     Raises `KeyError` for unknown names.
 
     >>> from derivations.declare.grammar import read
@@ -37,28 +38,28 @@ def value(tree: Tree, known: Mapping[str, Any]) -> Any:
     if tree.kind == "number":
         return np.float64(tree.value)  # undefined values are then nan, without an exception
     if tree.kind == "name":
-        return np.asarray(known[tree.word] if tree.word in known or tree.word != "pi" else math.pi, float)[()]
+        return np.asarray(namespace[tree.word] if tree.word in namespace or tree.word != "pi" else math.pi, float)[()]
     if tree.kind == "call" and tree.word == "He":
-        return _hermite(int(tree.parts[0].value), value(tree.parts[1], known))
+        return _hermite(int(tree.parts[0].value), value(tree.parts[1], namespace))
     if tree.kind == "call" and tree.word in SHARES:
-        return known[tree.word]
-    parts = [value(part, known) for part in tree.parts]
+        return namespace[tree.word]
+    parts = [value(part, namespace) for part in tree.parts]
     with np.errstate(all="ignore"):  # exp(x) of a far tail, whose normal weight is 0
         return _OPERATIONS[tree.word if tree.kind == "call" else tree.kind](*parts)
 
 
 def _hermite(k: int, z: Any) -> Any:
     """He_k(z) by its recurrence."""
-    below, here = 0.0 * z, 1.0 + 0.0 * z
+    previous, current = 0.0 * z, 1.0 + 0.0 * z
     for j in range(k):
-        below, here = here, z * here - j * below
-    return here
+        previous, current = current, z * current - j * previous
+    return current
 
 
 def _power(base: Any, exponent: Any) -> Any:
     """Return base^exponent; integer exponents by repeated products, because floating-point powers are not exact."""
-    whole = np.ndim(exponent) == 0 and float(exponent).is_integer()
-    return base ** int(exponent) if whole and exponent >= 0 else base**exponent
+    is_integer = np.ndim(exponent) == 0 and float(exponent).is_integer()
+    return base ** int(exponent) if is_integer and exponent >= 0 else base**exponent
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -114,18 +115,18 @@ def zeros(function: Callable[[np.ndarray], np.ndarray], reach: float = REACH, po
     values = np.broadcast_to(np.asarray(function(z), float), z.shape)
     exact = z[values == 0]
     left = np.flatnonzero(values[:-1] * values[1:] < 0)
-    low, high, below = z[left], z[left + 1], values[left]
+    low, high, left_value = z[left], z[left + 1], values[left]
     for _ in range(80):  # bisection to the last digit
         middle = (low + high) / 2
-        here = np.broadcast_to(np.asarray(function(middle), float), middle.shape)
-        same = here * below > 0
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
+        middle_value = np.broadcast_to(np.asarray(function(middle), float), middle.shape)
+        same_sign = middle_value * left_value > 0
+        low, high = np.where(same_sign, middle, low), np.where(same_sign, high, middle)
     # A function that is 0 on an interval has no change of sign there.
     exact = exact[:0] if len(exact) > points // 10 else exact
     return sorted([*exact.tolist(), *((low + high) / 2).tolist()])
 
 
-def kinks(tree: Tree, slot: str, known: Mapping[str, float], scale: float = 1.0) -> list[float]:
+def kinks(tree: Tree, slot: str, namespace: Mapping[str, float], scale: float = 1.0) -> list[float]:
     """Return the places z of the kinks and jumps of an expression along one slot, the field being scale z.
 
     Kinks whose position depends on another slot are left out.
@@ -134,8 +135,10 @@ def kinks(tree: Tree, slot: str, known: Mapping[str, float], scale: float = 1.0)
     >>> kinks(read("relu(w - 0.5) + clip(w, 2)"), "w", {})
     [-2.0, 0.5, 2.0]
     """
-    along_slot = [call for call in tree.calls(*KINKED, "clip") if set(call.names()) - known.keys() - {"pi"} == {slot}]
-    places = {z for call in along_slot for z in crossings(call, lambda z: {**known, slot: scale * z})}
+    along_slot = [
+        call for call in tree.calls(*KINKED, "clip") if set(call.names()) - namespace.keys() - {"pi"} == {slot}
+    ]
+    places = {z for call in along_slot for z in crossings(call, lambda z: {**namespace, slot: scale * z})}
     return sorted(places)
 
 
@@ -150,14 +153,14 @@ def crossings(tree: Tree, names: Callable[[np.ndarray], Mapping[str, Any]]) -> l
         for level in (0.0,) if call.word != "clip" else (-1.0, 1.0):
 
             def distance(z: np.ndarray, call: Tree = call, level: float = level) -> np.ndarray:
-                known = names(z)
-                return value(call.parts[0], known) - (level * value(call.parts[1], known) if level else 0.0)
+                namespace = names(z)
+                return value(call.parts[0], namespace) - (level * value(call.parts[1], namespace) if level else 0.0)
 
             places |= {round(place, 14) for place in zeros(distance)}
     return sorted(places)
 
 
-def polynomial(tree: Tree, slots: tuple[str, ...], known: Mapping[str, float]) -> tuple[Polynomial, bool] | None:
+def polynomial(tree: Tree, slots: tuple[str, ...], namespace: Mapping[str, float]) -> tuple[Polynomial, bool] | None:
     """Return an expression as a polynomial in the slots, and True if its coefficients are exact.
 
     They are exact if the text contains only rational operations on decimal numbers; sqrt(6) is rounded to the nearest
@@ -187,14 +190,14 @@ def polynomial(tree: Tree, slots: tuple[str, ...], known: Mapping[str, float]) -
         """A subtree without slots: exact where it has the four operations only."""
         if node.kind in ("number", "name"):
             exact[0] &= node.word != "pi"
-            return constant(float(value(node, known)))
+            return constant(float(value(node, namespace)))
         combined = None
         if node.kind != "call":
             left, right = (rational(part) for part in node.parts)
             combined = None if left is None or right is None else _combined(node.kind, left, right, slots)
         if combined is None:
             exact[0] = False
-            return constant(float(value(node, known)))
+            return constant(float(value(node, namespace)))
         return combined
 
     result = inner(tree)

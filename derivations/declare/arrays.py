@@ -86,14 +86,14 @@ def advanced(xp: Any, y: Any, rates: Sequence[Any]) -> Any:
 
 def seen(xp: Any, y: Any, a: Arguments) -> View:
     """Return a flat state as arrays."""
-    known = xp.concatenate([y, a.constants])
-    G = known[a.place]
+    entries = xp.concatenate([y, a.constants])
+    G = entries[a.place]
     n = G.shape[-1] - a.mean_weights.shape[-1]
     fields, square = G[..., :n, :n], xp.diagonal(whole(G))
     covariance = [whole(fields * value) for value in a.eigenvalue]
-    along = whole(G)[:n, n:]
-    centre = [along @ weights if len(weights) else None for weights in a.mean_weights]
-    return View(G, known[a.outs], known[a.biases], covariance, centre, square)
+    mean_overlaps = whole(G)[:n, n:]
+    centre = [mean_overlaps @ weights if len(weights) else None for weights in a.mean_weights]
+    return View(G, entries[a.outs], entries[a.biases], covariance, centre, square)
 
 
 def whole(G: Any) -> Any:
@@ -116,8 +116,8 @@ def packed(
     time.
     """
     S = a.moves.shape[0]
-    among = D[..., :S] + xp.swapaxes(D[..., :S], -1, -2) + E
-    rates = xp.concatenate([among, D[..., S:]], axis=-1).reshape(-1)
+    student_rates = D[..., :S] + xp.swapaxes(D[..., :S], -1, -2) + E
+    rates = xp.concatenate([student_rates, D[..., S:]], axis=-1).reshape(-1)
     counts = [a.sizes[g] for g, group in enumerate(declared.students) for _ in group.own]
     parts = [-a.rates[0] * a.moving[r] * scalars[r][:count] for r, count in enumerate(counts)]
     last = [xp.full(1, clock)] if declared.clocked else []
@@ -125,24 +125,24 @@ def packed(
     return xp.concatenate([rates[a.entries], *parts, *last])
 
 
-def by_spaces(view: View, found: Sequence[Means], a: Arguments) -> Any:
+def by_spaces(view: View, cluster_means: Sequence[Means], a: Arguments) -> Any:
     """The mean drift (.., S, n) in every eigenspace from the means in every cluster c, over these.
 
     E[c_a x^l].u_b = lam_cl sum_e E_c[dc_a/dz_e] G^l_eb + E_c[e] G^l_ab + E_c[c_a] sum_k A_ck G^l_kb
     """
     G, S, n = view.G, a.moves.shape[0], view.covariance[0].shape[0]
     drift = 0.0
-    for c, means in enumerate(found):
-        here = a.eigenvalue[c] * (means.drift @ G[..., :n, :]) + means.own[:, None] * G[..., :S, :]
+    for c, means in enumerate(cluster_means):
+        cluster_drift = a.eigenvalue[c] * (means.drift @ G[..., :n, :]) + means.own[:, None] * G[..., :S, :]
         if view.centre[c] is not None:
-            here = here + means.first[:, None] * (a.mean_weights[c] @ G[..., n:, :])[..., None, :]
-        drift = drift + a.probability[c] * here
+            cluster_drift = cluster_drift + means.first[:, None] * (a.mean_weights[c] @ G[..., n:, :])[..., None, :]
+        drift = drift + a.probability[c] * cluster_drift
     return drift
 
 
-def squares(found: Sequence[Means], a: Arguments) -> Any:
+def squares(cluster_means: Sequence[Means], a: Arguments) -> Any:
     """f_l lam_cl E_c[c c^T] over the clusters c, (.., S, S) in every eigenspace."""
-    return a.share * sum(a.probability[c] * a.eigenvalue[c] * means.second for c, means in enumerate(found))
+    return a.share * sum(a.probability[c] * a.eigenvalue[c] * means.second for c, means in enumerate(cluster_means))
 
 
 def moved(xp: Any, weights: str, view: View, drift: Any, second: Any, a: Arguments) -> tuple[Any, Any]:
@@ -151,8 +151,8 @@ def moved(xp: Any, weights: str, view: View, drift: Any, second: Any, a: Argumen
     """
     G, S = view.G, a.moves.shape[0]
     if weights == "sphere":
-        own = own_part(xp, drift[..., :S]) / view.square[:S]
-        drift = drift - own[:, None] * G[..., :S, :]
+        radial = own_part(xp, drift[..., :S]) / view.square[:S]
+        drift = drift - radial[:, None] * G[..., :S, :]
     else:
         drift = drift + a.rates[1] * G[..., :S, :]
     moves = a.moves[:, None]

@@ -14,25 +14,27 @@ from derivations.declare import symbols
 from derivations.declare.gates import LADDER, Gate, Open
 
 
-def pair(first: Gate, a: int, second: Gate, b: int, same: bool) -> Any:
-    """S_ab of two gates as a SymPy expression in x, y, t; with `same` of one field with itself, in x.
+def pair(first: Gate, a: int, second: Gate, b: int, same_field: bool) -> Any:
+    """S_ab of two gates as a SymPy expression in x, y, t; with `same_field` of one field with itself, in x.
 
     Raises `Open` for two gates of different families, and if the mean diverges (the derivative of a step with itself).
     """
     import sympy
 
-    x, y, t = covariance(same)
+    x, y, t = covariance(same_field)
     if first.kind in LADDER and second.kind in LADDER:
-        return _ladders(first, a, second, b, same)
+        return _ladders(first, a, second, b, same_field)
     if first.kind == "exp" and second.kind == "exp":
         exponent = (first.slope**2 * x + second.slope**2 * y) / 2 + first.slope * second.slope * t
         return first.slope**a * second.slope**b * sympy.exp(exponent + first.bias + second.bias)
     if first.kind == "cos" and second.kind == "cos":
-        one, two = first.bias + a * sympy.pi / 2, second.bias + b * sympy.pi / 2
+        first_phase, second_phase = first.bias + a * sympy.pi / 2, second.bias + b * sympy.pi / 2
         spread = sympy.exp(-(first.slope**2 * x + second.slope**2 * y) / 2)
         cross = first.slope * second.slope * t
-        both = sympy.cos(one + two) * sympy.exp(-cross) + sympy.cos(one - two) * sympy.exp(cross)
-        return first.slope**a * second.slope**b * spread * both / 2
+        cosines = sympy.cos(first_phase + second_phase) * sympy.exp(-cross) + sympy.cos(
+            first_phase - second_phase
+        ) * sympy.exp(cross)
+        return first.slope**a * second.slope**b * spread * cosines / 2
     raise Open(f"the mean of {first.kind} times {second.kind} has no closed form here")
 
 
@@ -41,8 +43,8 @@ def single(gate: Gate, a: int, variance: Any) -> Any:
     import sympy
 
     if gate.kind in LADDER:
-        level, front, rest, extra = _step(gate, a)
-        return front * _rung(level, variance + extra, gate.bias / gate.slope) + rest
+        level, front, constant, extra = _step(gate, a)
+        return front * _rung(level, variance + extra, gate.bias / gate.slope) + constant
     if gate.kind == "exp":
         return gate.slope**a * sympy.exp(gate.slope**2 * variance / 2 + gate.bias)
     if gate.kind == "cos":
@@ -51,12 +53,12 @@ def single(gate: Gate, a: int, variance: Any) -> Any:
     raise Open(f"the mean of {gate.kind} has only a series")
 
 
-def covariance(same: bool) -> tuple[Any, Any, Any]:
+def covariance(same_field: bool) -> tuple[Any, Any, Any]:
     """The symbols x, y, t of two fields, or of one with itself."""
     import sympy
 
     x, y = sympy.symbols("x y", positive=True)
-    return (x, x, x) if same else (x, y, sympy.Symbol("t", real=True))
+    return (x, x, x) if same_field else (x, y, sympy.Symbol("t", real=True))
 
 
 def _step(gate: Gate, a: int) -> tuple[int, Any, Any, Any]:
@@ -90,24 +92,26 @@ def _below(x: Any, variance: Any) -> Any:
     return (1 + sympy.erf(x / sympy.sqrt(2 * variance))) / 2
 
 
-def _ladders(first: Gate, a: int, second: Gate, b: int, same: bool) -> Any:
+def _ladders(first: Gate, a: int, second: Gate, b: int, same_field: bool) -> Any:
     import sympy
 
-    x, y, t = covariance(same)
-    level, front, rest, extra = _step(first, a)
-    other, factor, constant, more = _step(second, b)
+    x, y, t = covariance(same_field)
+    level, front, offset, extra = _step(first, a)
+    second_level, factor, constant, second_extra = _step(second, b)
     shifts = first.bias / first.slope, second.bias / second.slope
     # For a field with itself x y - t^2 would be rounding.
-    room = x * (extra + more) + extra * more if same else (x + extra) * (y + more) - t**2
-    if same and room == 0:
-        placed = _itself(level, other, x, *shifts)
+    room = x * (extra + second_extra) + extra * second_extra if same_field else (x + extra) * (y + second_extra) - t**2
+    if same_field and room == 0:
+        placed = _itself(level, second_level, x, *shifts)
     else:
         X, Y = sympy.symbols("X Y", positive=True)
         T, D = sympy.Symbol("T", real=True), sympy.Symbol("D", positive=True)
-        form = _joint(level, other, X, Y, T, D, *shifts)
-        placed = form.subs({X: x + extra, Y: y + more, T: t, D: room}, simultaneous=True)
-    alone = rest * factor * _rung(other, y + more, shifts[1]) + constant * front * _rung(level, x + extra, shifts[0])
-    return front * factor * placed + alone + rest * constant
+        form = _joint(level, second_level, X, Y, T, D, *shifts)
+        placed = form.subs({X: x + extra, Y: y + second_extra, T: t, D: room}, simultaneous=True)
+    single_terms = offset * factor * _rung(second_level, y + second_extra, shifts[1]) + constant * front * _rung(
+        level, x + extra, shifts[0]
+    )
+    return front * factor * placed + single_terms + offset * constant
 
 
 def _itself(a: int, b: int, X: Any, left: Any, right: Any) -> Any:
@@ -124,10 +128,10 @@ def _itself(a: int, b: int, X: Any, left: Any, right: Any) -> Any:
     low = (left + right - sympy.Abs(left - right)) / 2
     if b < 2:
         ramps = [shift for shift, level in ((left, a), (right, b)) if level == 0]
-        found = _square(int(not ramps), 2 - max(len(ramps), 1), X, low)
+        mean = _square(int(not ramps), 2 - max(len(ramps), 1), X, low)
         if len(ramps) == 2:
-            return found + (left + right - 2 * low) * _rung(0, X, low) + (left - low) * (right - low) * _below(low, X)
-        return found + sum((shift - low) * _below(low, X) for shift in ramps)
+            return mean + (left + right - 2 * low) * _rung(0, X, low) + (left - low) * (right - low) * _below(low, X)
+        return mean + sum((shift - low) * _below(low, X) for shift in ramps)
     if a < 2:
         x = sympy.Symbol("x_", real=True)
         density = sympy.exp(-(x**2) / (2 * X)) / sympy.sqrt(2 * sympy.pi * X)
@@ -168,10 +172,14 @@ def _joint(a: int, b: int, X: Any, Y: Any, T: Any, D: Any, left: Any, right: Any
         return ((-1) ** (a + b) * sympy.diff(density, u, a - 2, v, b - 2)).subs({u: -left, v: -right})
     # Given z2 = v the first field is N(T v / Y, D / Y).
     mean, spread = T * v / Y + left, sympy.sqrt(D / Y)
-    below = (1 + sympy.erf(mean / spread / sympy.sqrt(2))) / 2
-    inside = below if a == 1 else mean * below + spread * sympy.exp(-(mean**2) / spread**2 / 2) / sympy.sqrt(2 * pi)
+    probability = (1 + sympy.erf(mean / spread / sympy.sqrt(2))) / 2
+    inner_mean = (
+        probability
+        if a == 1
+        else mean * probability + spread * sympy.exp(-(mean**2) / spread**2 / 2) / sympy.sqrt(2 * pi)
+    )
     density = sympy.exp(-(v**2) / (2 * Y)) / sympy.sqrt(2 * pi * Y)
-    return ((-1) ** b * sympy.diff(density * inside, v, b - 2)).subs(v, -right)
+    return ((-1) ** b * sympy.diff(density * inner_mean, v, b - 2)).subs(v, -right)
 
 
 def _classical(a: int, b: int, X: Any, Y: Any, T: Any, D: Any, left: Any, right: Any) -> Any:

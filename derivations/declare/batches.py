@@ -43,99 +43,101 @@ def batch(training: Mapping[str, Any], limit: str, names: tuple[str, ...]) -> tu
     Raises `fields.Mistake` for an invalid batch, an expression outside of giant steps, and a giant step of fewer than
     `FEWEST` samples.
     """
-    given = training.get("batch")
-    if isinstance(given, list):
-        return _first(given, limit), None
-    if limit == "batch" and given is None:
+    entry = training.get("batch")
+    if isinstance(entry, list):
+        return _first(entry, limit), None
+    if limit == "batch" and entry is None:
         raise fields.Mistake(NEEDED, "training", "limit")
-    if not isinstance(given, str):
-        found = fields.whole(training, "batch", "training", 1, LARGEST)
-        if limit == "batch" and found < FEWEST:
+    if not isinstance(entry, str):
+        count = fields.whole(training, "batch", "training", 1, LARGEST)
+        if limit == "batch" and count < FEWEST:
             raise fields.Mistake(NEEDED, "training", "batch")
-        return found, None
+        return count, None
     if limit != "batch":
-        said = (
-            f"batch = {fields.shown(given)} is only for giant steps (limit = 'batch'): here batch must be a whole "
+        message = (
+            f"batch = {fields.shown(entry)} is only for giant steps (limit = 'batch'): here batch must be a whole "
             "number"
         )
-        raise fields.Mistake(said, "training", "batch")
-    if given.strip() == INFINITE:
+        raise fields.Mistake(message, "training", "batch")
+    if entry.strip() == INFINITE:
         return 1, Batch(INFINITE)
-    tree = fields.formula(given, "training", "batch", ("d", *names))
+    tree = fields.formula(entry, "training", "batch", ("d", *names))
     if "d" not in tree.names():
         raise fields.Mistake(NEEDED, "training", "batch")
-    return 1, Batch(given.strip(), tree)
+    return 1, Batch(entry.strip(), tree)
 
 
-def _first(given: list[Any], limit: str) -> int:
+def _first(pairs: list[Any], limit: str) -> int:
     """The first batch of pairs [time, batch], all of which are whole numbers from 1 on."""
     if limit == "batch":
-        said = "limit 'batch' and a time-dependent batch cannot be combined yet: use separate stages"
-        raise fields.Mistake(said, "training", "batch")
-    for pair in given:
+        message = "limit 'batch' and a time-dependent batch cannot be combined yet: use separate stages"
+        raise fields.Mistake(message, "training", "batch")
+    for pair in pairs:
         number_of = pair[1] if isinstance(pair, list) and len(pair) == 2 else None
         if isinstance(number_of, bool) or not isinstance(number_of, int) or not 1 <= number_of <= LARGEST:
-            said = "batch is a whole number, or a list of pairs of a time and a whole number, such as [[0, 1], [50, 8]]"
-            raise fields.Mistake(f"{said}, but {fields.shown(given)} was given", "training", "batch")
-    return given[0][1] if given else 1
+            message = (
+                "batch is a whole number, or a list of pairs of a time and a whole number, such as [[0, 1], [50, 8]]"
+            )
+            raise fields.Mistake(f"{message}, but {fields.shown(pairs)} was given", "training", "batch")
+    return pairs[0][1] if pairs else 1
 
 
 def schedule(training: Mapping[str, Any], names: schedules.Names) -> schedules.Schedule | None:
     """Return the schedule of a batch that changes at given times; None for any other batch."""
     if not isinstance(training.get("batch"), list):
         return None
-    found = schedule_reading.value(training, "batch", "training", names, above=True)
-    assert isinstance(found, schedules.Schedule)
-    return found
+    batch_schedule = schedule_reading.value(training, "batch", "training", names, above=True)
+    assert isinstance(batch_schedule, schedules.Schedule)
+    return batch_schedule
 
 
 def changing(parameters: Any) -> tuple[tuple[float, int], ...]:
     """Return the times at which batches begin, and the batches; empty for a constant batch."""
-    stated = [one for one in schedules.active(parameters) if one.name == "batch"]
-    if not stated:
+    batch_schedules = [candidate for candidate in schedules.active(parameters) if candidate.name == "batch"]
+    if not batch_schedules:
         return ()
     turns = {turn.name: turn.time for turn in schedules.turns(parameters)}
-    times = [0.0, *(turns[name] for name in stated[0].starts)]
-    return tuple((time, round(number(piece, {}))) for time, piece in zip(times, stated[0].pieces, strict=True))
+    times = [0.0, *(turns[name] for name in batch_schedules[0].starts)]
+    return tuple((time, round(number(piece, {}))) for time, piece in zip(times, batch_schedules[0].pieces, strict=True))
 
 
 def add_number(declared: "Declaration", add_parameter: Callable[..., None]) -> None:
     """Add the batch to the parameters: a number, or None while a declared expression is used."""
-    counted = "samples" if declared.episode is None else "episodes"
-    stated, meaning = declared.batch_size, f"{counted} of one SGD step"
-    least = FEWEST if declared.limit == "batch" else 1
-    pairs = next((one for one in declared.schedules if one.name == "batch"), None)
+    unit = "samples" if declared.episode is None else "episodes"
+    declared_batch, meaning = declared.batch_size, f"{unit} of one SGD step"
+    smallest = FEWEST if declared.limit == "batch" else 1
+    pairs = next((candidate for candidate in declared.schedules if candidate.name == "batch"), None)
     if pairs is not None:
         meaning = f"{meaning} (none: {pairs.text}, as declared)"
-        add_parameter("batch", int | None, None, meaning, minimum=least, maximum=LARGEST)
-    elif stated is None:
-        add_parameter("batch", int, declared.batch, meaning, minimum=least, maximum=LARGEST)
-    elif stated.tree is not None:
-        meaning = f"{meaning} (none: {stated.text}, as declared)"
-        add_parameter("batch", int | None, None, meaning, minimum=least, maximum=LARGEST)
+        add_parameter("batch", int | None, None, meaning, minimum=smallest, maximum=LARGEST)
+    elif declared_batch is None:
+        add_parameter("batch", int, declared.batch, meaning, minimum=smallest, maximum=LARGEST)
+    elif declared_batch.tree is not None:
+        meaning = f"{meaning} (none: {declared_batch.text}, as declared)"
+        add_parameter("batch", int | None, None, meaning, minimum=smallest, maximum=LARGEST)
 
 
 def samples(parameters: Any) -> float:
     """Return the samples of a step, an integer or infinity. Raises `UsageError` for an expression with another
     value.
     """
-    stated: Batch | None = parameters.declaration.batch_size
-    if stated is not None and stated.tree is None:
+    declared_batch: Batch | None = parameters.declaration.batch_size
+    if declared_batch is not None and declared_batch.tree is None:
         return float("inf")
     if parameters.batch is not None:
         return float(parameters.batch)
-    if stated is None:
+    if declared_batch is None:
         return float(schedules.begun(parameters).batch)
-    assert stated is not None and stated.tree is not None
-    value = number(stated.tree, {**schedules.shared(parameters), "d": float(parameters.d)})
+    assert declared_batch is not None and declared_batch.tree is not None
+    value = number(declared_batch.tree, {**schedules.shared(parameters), "d": float(parameters.d)})
     if not abs(value) <= LARGEST:
         raise UsageError(
-            f"batch is {stated.text!r}, which at d = {parameters.d} is not a number of samples of at most 10^15"
+            f"batch is {declared_batch.text!r}, which at d = {parameters.d} is not a number of samples of at most 10^15"
         )
-    found = float(max(1, round(value)))
-    if found < FEWEST:
-        raise UsageError(f"batch is {stated.text!r}, which at d = {parameters.d} is {value:.4g}: {NEEDED}")
-    return found
+    count = float(max(1, round(value)))
+    if count < FEWEST:
+        raise UsageError(f"batch is {declared_batch.text!r}, which at d = {parameters.d} is {value:.4g}: {NEEDED}")
+    return count
 
 
 def over_dimension(parameters: Any) -> float:
@@ -145,5 +147,5 @@ def over_dimension(parameters: Any) -> float:
 
 def usual(parameters: Any) -> int | None:
     """Return the default batch of SGD; None for infinitely many samples."""
-    found = samples(parameters)
-    return None if found == float("inf") else int(found)
+    count = samples(parameters)
+    return None if count == float("inf") else int(count)

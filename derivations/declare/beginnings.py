@@ -19,28 +19,28 @@ from derivations.declare.rows import Rows
 from derivations.vectors import root, thin_root
 
 
-def unmade(found: Rows, arrays: Mapping[str, np.ndarray]) -> list[tuple[int, int]]:
+def unmade(layout: Rows, arrays: Mapping[str, np.ndarray]) -> list[tuple[int, int]]:
     """Return the copies that some arrays do not contain, with the students that they copy, as numbers of groups."""
-    declared = found.declaration
+    declared = layout.declaration
 
     def held(copy: int, of: int) -> bool:
-        names = [found.block_of((of, slot), (copy, slot)).name for slot in declared.groups[copy].slots]
+        names = [layout.block_of((of, slot), (copy, slot)).name for slot in declared.groups[copy].slots]
         stars = [declared.groups[copy].named(f"{slot}_star") for slot in declared.groups[copy].slots]
         return any(name in arrays for name in (*names, *stars))
 
     return [(copy, of) for copy, of in copies.sources(declared) if not held(copy, of)]
 
 
-def implied(found: Rows, arrays: Mapping[str, np.ndarray]) -> set[str]:
+def implied(layout: Rows, arrays: Mapping[str, np.ndarray]) -> set[str]:
     """Return the blocks of copies that some arrays do not contain; they follow from those of students."""
-    declared, without = found.declaration, unmade(found, arrays)
-    starts = {found.of(copy, slot).start for copy, _ in without for slot in declared.groups[copy].slots}
-    return {block.name for block in found.blocks if starts & {block.rows.start, block.columns.start}}
+    declared, without = layout.declaration, unmade(layout, arrays)
+    starts = {layout.of(copy, slot).start for copy, _ in without for slot in declared.groups[copy].slots}
+    return {block.name for block in layout.blocks if starts & {block.rows.start, block.columns.start}}
 
 
-def stated(found: Rows) -> set[str]:
+def stated(layout: Rows) -> set[str]:
     """Return the blocks of copies; a start with one of them must have all."""
-    return implied(found, {})
+    return implied(layout, {})
 
 
 def weights(declared: Declaration) -> set[str]:
@@ -49,54 +49,54 @@ def weights(declared: Declaration) -> set[str]:
     return {groups[k].named(f"{slot}_star") for k, _ in copies.sources(declared) for slot in groups[k].slots}
 
 
-def with_copies(found: Rows, gram: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+def with_copies(layout: Rows, gram: np.ndarray, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return Gram matrices (.., n, n) with copies of the students, except copies that `arrays` already contain."""
-    return _picked(found, gram, unmade(found, arrays))
+    return _picked(layout, gram, unmade(layout, arrays))
 
 
 def with_velocities(
-    found: Rows, state: dict[str, np.ndarray], arrays: Mapping[str, np.ndarray]
+    layout: Rows, state: dict[str, np.ndarray], arrays: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """Return the velocities of a start; their overlaps with new copies are those with the students."""
-    made = dict(unmade(found, arrays))
-    names = {(block.first, block.second): block.name for block in found.velocities}
+    sources = dict(unmade(layout, arrays))
+    names = {(block.first, block.second): block.name for block in layout.velocities}
     return {
-        block.name: state[names[block.first, (made[block.second[0]], block.second[1])]]
-        for block in found.velocities
-        if block.second[0] in made
+        block.name: state[names[block.first, (sources[block.second[0]], block.second[1])]]
+        for block in layout.velocities
+        if block.second[0] in sources
     }
 
 
-def with_weights(found: Rows, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def with_weights(layout: Rows, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return weights by name, with missing copies made of the students."""
-    groups = found.declaration.groups
-    made = {
+    groups = layout.declaration.groups
+    copied_weights = {
         groups[copy].named(f"{slot}_star"): arrays[groups[of].named(slot)]
-        for copy, of in unmade(found, arrays)
+        for copy, of in unmade(layout, arrays)
         for slot in groups[copy].slots
         if groups[of].named(slot) in arrays
     }
-    return {**made, **arrays}
+    return {**copied_weights, **arrays}
 
 
 def begin(initial: Initial, rng: np.random.Generator) -> Initial:
     """The start of a stage after its `begin`, from left to right; overlaps with new directions are drawn by `rng`."""
-    found = rows(initial.parameters)
-    declared: Declaration = found.declaration
+    layout = rows(initial.parameters)
+    declared: Declaration = layout.declaration
     values = {**initial.state, **initial.constants}
-    gram = velocity_blocks.extended(found, found.gram(values), values)
+    gram = velocity_blocks.extended(layout, layout.gram(values), values)
     for change in declared.changes:
         if change.kind == "copy":
             pair = next(pair for pair in copies.sources(declared) if declared.groups[pair[0]].name == change.name)
-            gram = _picked(found, gram, [pair])
+            gram = _picked(layout, gram, [pair])
             values |= _readouts(declared, values, pair)
         elif change.kind == copies.FRESH:
             gram = _fresh(initial, gram, change.name, rng)
         else:
-            given = values[change.value] if isinstance(change.value, str) else change.value
-            values[change.name] = np.broadcast_to(given, values[change.name].shape).copy()
-    blocks = (*found.velocities, *velocity_blocks.hidden(found))
-    values |= found.components(gram) | velocity_blocks.components(found, gram, blocks)
+            start_values = values[change.value] if isinstance(change.value, str) else change.value
+            values[change.name] = np.broadcast_to(start_values, values[change.name].shape).copy()
+    blocks = (*layout.velocities, *velocity_blocks.hidden(layout))
+    values |= layout.components(gram) | velocity_blocks.components(layout, gram, blocks)
     return dataclasses.replace(
         initial,
         state={name: values[name] for name in initial.state},
@@ -104,14 +104,14 @@ def begin(initial: Initial, rng: np.random.Generator) -> Initial:
     )
 
 
-def _picked(found: Rows, gram: np.ndarray, pairs: list[tuple[int, int]]) -> np.ndarray:
+def _picked(layout: Rows, gram: np.ndarray, pairs: list[tuple[int, int]]) -> np.ndarray:
     """Return T G T^T, where T replaces the rows of copies by those of their students."""
     if not pairs:
         return gram
     picked = np.arange(gram.shape[-1])
     for copy, of in pairs:
-        for slot in found.declaration.groups[copy].slots:
-            picked[found.of(copy, slot)] = picked[found.of(of, slot)]
+        for slot in layout.declaration.groups[copy].slots:
+            picked[layout.of(copy, slot)] = picked[layout.of(of, slot)]
     return gram[..., picked, :][..., picked]
 
 
@@ -126,37 +126,37 @@ def _fresh(initial: Initial, gram: np.ndarray, name: str, rng: np.random.Generat
 
     Velocities, which follow all rows, are unchanged.
     """
-    found = rows(initial.parameters)
-    groups = found.declaration.students
+    layout = rows(initial.parameters)
+    groups = layout.declaration.students
     slots = [(k, slot) for k, group in enumerate(groups) for slot in group.slots]
-    new = found.of(*next((k, slot) for k, slot in slots if groups[k].named(slot) == name))
-    kept = np.setdiff1d(np.arange(len(gram)), np.arange(new.start, new.stop))
+    new = layout.of(*next((k, slot) for k, slot in slots if groups[k].named(slot) == name))
+    old_rows = np.setdiff1d(np.arange(len(gram)), np.arange(new.start, new.stop))
     # Columns without a row are directions outside of the span. The order of the rows does not change, so that replicas
     # of SGD and their flow draw the same numbers. In few dimensions there may be no space for these columns.
     count = new.stop - new.start
-    frame = (root if len(kept) + count <= initial.parameters.d else thin_root)(gram[np.ix_(kept, kept)])
+    frame = (root if len(old_rows) + count <= initial.parameters.d else thin_root)(gram[np.ix_(old_rows, old_rows)])
     rank = frame.shape[1]
     coordinates = np.zeros((len(gram), rank + count))
-    coordinates[kept, :rank] = frame
-    drawn = np.zeros((count, rank + count))
-    drawn[:, :rank] = rng.normal(size=(count, rank))
+    coordinates[old_rows, :rank] = frame
+    fresh = np.zeros((count, rank + count))
+    fresh[:, :rank] = rng.normal(size=(count, rank))
     free = initial.parameters.d - rank - np.arange(count)
-    outside = np.tril(rng.normal(size=(count, count)), -1)
-    outside[np.diag_indices(count)] = np.sqrt(rng.chisquare(np.maximum(free, 1)))
-    drawn[:, rank:] = np.where(np.arange(count) < initial.parameters.d - rank, outside, 0.0)
-    size = np.linalg.norm(drawn, axis=1)
-    coordinates[new] = drawn * (norms(initial.parameters)[new] / size)[:, None]
-    made = coordinates @ coordinates.T
-    made[np.ix_(kept, kept)] = gram[np.ix_(kept, kept)]  # exactly the same as before
-    return made
+    orthogonal_part = np.tril(rng.normal(size=(count, count)), -1)
+    orthogonal_part[np.diag_indices(count)] = np.sqrt(rng.chisquare(np.maximum(free, 1)))
+    fresh[:, rank:] = np.where(np.arange(count) < initial.parameters.d - rank, orthogonal_part, 0.0)
+    size = np.linalg.norm(fresh, axis=1)
+    coordinates[new] = fresh * (norms(initial.parameters)[new] / size)[:, None]
+    new_gram = coordinates @ coordinates.T
+    new_gram[np.ix_(old_rows, old_rows)] = gram[np.ix_(old_rows, old_rows)]  # exactly the same as before
+    return new_gram
 
 
 def norms(parameters: Any) -> np.ndarray:
     """The norms (students,) of the student rows at the start."""
-    found = rows(parameters)
-    values, at = np.empty(found.students), 0
+    layout = rows(parameters)
+    values, slot_index = np.empty(layout.students), 0
     for number, group in enumerate(parameters.declaration.students):
         for slot in group.slots:
-            values[found.of(number, slot)] = getattr(parameters, parameters.declaration.start.norms[at][0])
-            at += 1
+            values[layout.of(number, slot)] = getattr(parameters, parameters.declaration.start.norms[slot_index][0])
+            slot_index += 1
     return values

@@ -31,9 +31,9 @@ def require_signs(parameters: Any, until: float, begin: float) -> None:
     if not gates:
         return
     for t in schedules.moments(parameters, until, begin):
-        known = schedules.shared(schedules.at(parameters, t))
+        namespace = schedules.shared(schedules.at(parameters, t))
         for gate in gates:
-            if float(gate.slope.subs({symbol: known[str(symbol)] for symbol in gate.slope.free_symbols})) <= 0:
+            if float(gate.slope.subs({symbol: namespace[str(symbol)] for symbol in gate.slope.free_symbols})) <= 0:
                 raise UsageError(
                     f"tier exact: the closed form of {gate.kind} is that of one sign of its slope, but "
                     f"{symbols.plain(gate.slope)} changes its sign by t = {t:g}; take -p tier=sampled"
@@ -43,7 +43,7 @@ def require_signs(parameters: Any, until: float, begin: float) -> None:
 def _changing(parameters: Any) -> Iterator[Gate]:
     """Return the gates whose slope or bias contains a time-dependent number."""
     declared = parameters.declaration
-    changing = {one.name for one in schedules.active(parameters)} & set(declared.names)
+    changing = {timed_number.name for timed_number in schedules.active(parameters)} & set(declared.names)
     if not changing:
         return
     try:

@@ -41,23 +41,25 @@ class Statistics:
     beside: float
 
 
-def of_entry(given: Any, samples: ArrayFile, folder: Any) -> tuple[ArrayFile, Counts]:
+def of_entry(entry: Any, samples: ArrayFile, folder: Any) -> tuple[ArrayFile, Counts]:
     """Return the record of the labels of samples and their classes. Raises `fields.Mistake` for invalid labels."""
-    file = data.of_entry(given, "inputs", "label", folder)
+    file = data.of_entry(entry, "inputs", "label", folder)
     with fields.entry_at("inputs", "label"):
-        if isinstance(given, Mapping) and "classes" in given:
-            return file, _stored(given)
+        if isinstance(entry, Mapping) and "classes" in entry:
+            return file, _stored(entry)
         if file.shape[0] != samples.shape[0]:
             raise UsageError(f"{file.name} has {file.shape[0]} labels, but {samples.name} has {samples.shape[0]} "
                              "samples")  # fmt: skip
-        counted = np.unique(data.labels(file), return_counts=True)
-        return file, tuple(zip(*(part.tolist() for part in counted), strict=True))
+        class_counts = np.unique(data.labels(file), return_counts=True)
+        return file, tuple(zip(*(part.tolist() for part in class_counts), strict=True))
 
 
 def _stored(entry: Mapping[str, Any]) -> Counts:
     """Return the classes of a stored declaration. Raises `UsageError` for invalid ones."""
-    given = entry.get("classes")
-    pairs = given if isinstance(given, list) and all(isinstance(one, list) and len(one) == 2 for one in given) else []
+    stored = entry.get("classes")
+    pairs = (
+        stored if isinstance(stored, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in stored) else []
+    )
     good = all(type(label) in (int, float) and type(count) is int and count > 1 for label, count in pairs)
     if not good or not 2 <= len(pairs) <= MOST_MEANS:
         raise UsageError("give the name of a file, or in Python an array, but not a table")
@@ -67,19 +69,19 @@ def _stored(entry: Mapping[str, Any]) -> Counts:
 def nouns(classes: Counts, centre: bool) -> tuple[tuple[Mean, ...], tuple[Cluster, ...]]:
     """Return the named means and the clusters of samples; empty if they are one Gaussian of mean 0."""
     if not classes:
-        whole = Mean("centre", None)
-        return ((), ()) if centre else ((whole,), (Cluster(_number(1.0), Tree("name", "centre")),))
+        centre_mean = Mean("centre", None)
+        return ((), ()) if centre else ((centre_mean,), (Cluster(_number(1.0), Tree("name", "centre")),))
     total = sum(count for _, count in classes)
     means = tuple(Mean(f"class_{k}", None) for k in range(1, len(classes) + (not centre)))
-    stated = []
+    clusters = []
     for k, (label, count) in enumerate(classes):
         if k < len(means):
             mean = Tree("name", means[k].name)
         else:
-            parts = [(-n / count, one.name) for one, (_, n) in zip(means, classes, strict=False)]
+            parts = [(-n / count, named_mean.name) for named_mean, (_, n) in zip(means, classes, strict=False)]
             mean = functools.reduce(lambda left, right: Tree("+", parts=(left, right)), map(_multiple, parts))
-        stated.append(Cluster(_number(count / total), mean, label=_number(label)))
-    return means, tuple(stated)
+        clusters.append(Cluster(_number(count / total), mean, label=_number(label)))
+    return means, tuple(clusters)
 
 
 def _number(value: float) -> Tree:
@@ -99,20 +101,20 @@ def statistics(inputs: Inputs) -> Statistics:
 
 @functools.lru_cache(maxsize=4)
 def _statistics(file: ArrayFile, label: ArrayFile | None, centre: bool) -> Statistics:
-    rows, which = data.coordinates(file, label, centre), np.zeros(file.shape[0], int)
+    rows, class_index = data.coordinates(file, label, centre), np.zeros(file.shape[0], int)
     if label is not None:
-        which = np.unique(data.labels(label), return_inverse=True)[1]
-    means, variance, square, beside = [], [], 0.0, 0.0
-    for c in range(which.max() + 1):
-        part = rows[which == c]
+        class_index = np.unique(data.labels(label), return_inverse=True)[1]
+    means, variance, square, off_diagonal = [], [], 0.0, 0.0
+    for c in range(class_index.max() + 1):
+        part = rows[class_index == c]
         means.append(part.mean(axis=0))
         covariance = (part - means[-1]).T @ (part - means[-1]) / len(part)
         variance.append(np.diagonal(covariance).copy())
         square += len(part) / len(rows) * float((covariance**2).sum())
         np.fill_diagonal(covariance, 0.0)
-        beside += len(part) / len(rows) * float((covariance**2).sum())
+        off_diagonal += len(part) / len(rows) * float((covariance**2).sum())
     named = len(means) - (centre and label is not None)
-    return Statistics(np.array(means[:named]), np.array(variance), square, beside)
+    return Statistics(np.array(means[:named]), np.array(variance), square, off_diagonal)
 
 
 def named_means(inputs: Inputs) -> np.ndarray | None:

@@ -39,8 +39,8 @@ def has_closed_form(declared: Declaration, sizes: tuple[int, ...]) -> bool:
         return True
     teacher = declared.teachers[0]
     inner = teacher.unit.parts[0] if teacher.unit.kind == "call" and teacher.unit.word in KEEPS_SIGN else None
-    one = len(declared.teachers) == 1 and sizes[count] == 1
-    return one and inner is not None and inner.kind == "name" and (inner.word,) == teacher.slots
+    single_teacher = len(declared.teachers) == 1 and sizes[count] == 1
+    return single_teacher and inner is not None and inner.kind == "name" and (inner.word,) == teacher.slots
 
 
 def _linear(group: Group) -> bool:

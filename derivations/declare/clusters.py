@@ -15,24 +15,24 @@ UNEQUAL = 1e-9
 """Largest distance of the sum of shares or probabilities from 1."""
 
 
-def shares(given: Any, what: str, table: str, key: str) -> tuple[float, ...]:
+def shares(entries: Any, quantity: str, table: str, key: str) -> tuple[float, ...]:
     """Return shares by block. Raises `fields.Mistake` unless they sum to 1."""
-    if not isinstance(given, list):
+    if not isinstance(entries, list):
         raise fields.Mistake(
-            f"{what} is a list with a share for every block, but {fields.shown(given)} was given", table, key
+            f"{quantity} is a list with a share for every block, but {fields.shown(entries)} was given", table, key
         )
-    found = tuple(fields.real({key: x}, key, table, minimum=0.0) for x in given)
-    if abs(sum(found) - 1) > UNEQUAL:
-        raise fields.Mistake(f"the shares of {what} sum to {sum(found):.10g}, not to 1", table, key)
-    return found
+    values = tuple(fields.real({key: x}, key, table, minimum=0.0) for x in entries)
+    if abs(sum(values) - 1) > UNEQUAL:
+        raise fields.Mistake(f"the shares of {quantity} sum to {sum(values):.10g}, not to 1", table, key)
+    return values
 
 
 def means(table: Mapping[str, Any], names: Collection[str]) -> tuple[Mean, ...]:
     """Return the named means of [inputs.means]; `names` are those of the user's numbers."""
-    given = fields.table(table, "means")
-    if len(given) > MOST_MEANS:
-        raise fields.Mistake(f"at most {MOST_MEANS} named means, but {len(given)} are given", "inputs", "means")
-    return tuple(_mean(name, entry, names) for name, entry in given.items())
+    mean_tables = fields.table(table, "means")
+    if len(mean_tables) > MOST_MEANS:
+        raise fields.Mistake(f"at most {MOST_MEANS} named means, but {len(mean_tables)} are given", "inputs", "means")
+    return tuple(_mean(name, entry, names) for name, entry in mean_tables.items())
 
 
 def _mean(name: str, entry: Any, names: Collection[str]) -> Mean:
@@ -63,20 +63,24 @@ def _mean(name: str, entry: Any, names: Collection[str]) -> Mean:
     )
 
 
-def clusters(table: Mapping[str, Any], made: tuple[Mean, ...], names: Collection[str]) -> tuple[Cluster, ...]:
+def clusters(table: Mapping[str, Any], named_means: tuple[Mean, ...], names: Collection[str]) -> tuple[Cluster, ...]:
     """Return the clusters of [[inputs.cluster]]; empty for one Gaussian of mean 0."""
-    given = fields.entries(table, "cluster", "inputs")
-    if len(given) > MOST_CLUSTERS:
-        raise fields.Mistake(f"at most {MOST_CLUSTERS} clusters, but {len(given)} are given", "inputs", "cluster")
-    found = []
-    for number, entry in enumerate(given, 1):
+    cluster_tables = fields.entries(table, "cluster", "inputs")
+    if len(cluster_tables) > MOST_CLUSTERS:
+        raise fields.Mistake(
+            f"at most {MOST_CLUSTERS} clusters, but {len(cluster_tables)} are given", "inputs", "cluster"
+        )
+    declared_clusters = []
+    for number, entry in enumerate(cluster_tables, 1):
         with fields.entry_of("inputs.cluster", number):
-            found.append(_cluster(entry, made, names, "spectrum" in table or "covariance" in table))
-    _require_together(found, made)
-    return tuple(found)
+            declared_clusters.append(_cluster(entry, named_means, names, "spectrum" in table or "covariance" in table))
+    _require_together(declared_clusters, named_means)
+    return tuple(declared_clusters)
 
 
-def _cluster(entry: Mapping[str, Any], made: tuple[Mean, ...], names: Collection[str], spectrum: bool) -> Cluster:
+def _cluster(
+    entry: Mapping[str, Any], named_means: tuple[Mean, ...], names: Collection[str], spectrum: bool
+) -> Cluster:
     place = "inputs.cluster"
     fields.require_known(entry, CLUSTER, place)
     values = entry.get("eigenvalues", [])
@@ -98,7 +102,9 @@ def _cluster(entry: Mapping[str, Any], made: tuple[Mean, ...], names: Collection
         )
     mean = None
     if entry.get("mean", 0) != 0:
-        mean = fields.formula(entry["mean"], place, "mean", (*(one.name for one in made), *names))
+        mean = fields.formula(
+            entry["mean"], place, "mean", (*(declared_mean.name for declared_mean in named_means), *names)
+        )
     return Cluster(
         fields.formula(entry.get("p", 1.0), place, "p", names),
         mean,
@@ -108,15 +114,15 @@ def _cluster(entry: Mapping[str, Any], made: tuple[Mean, ...], names: Collection
     )
 
 
-def _require_together(found: list[Cluster], made: tuple[Mean, ...]) -> None:
+def _require_together(declared_clusters: list[Cluster], named_means: tuple[Mean, ...]) -> None:
     """Raise an error if only some clusters have labels, or if no cluster has a mean."""
-    labels = [cluster.label is not None for cluster in found]
+    labels = [cluster.label is not None for cluster in declared_clusters]
     if any(labels) and not all(labels):
         place = labels.index(False) + 1
-        said = f"cluster {place} has no label, but others have: give all clusters a label, or none"
-        raise fields.Mistake(said, "inputs.cluster", "label", place)
-    used = {name for cluster in found if cluster.mean is not None for name in cluster.mean.names()}
-    for mean in made:
-        if mean.name not in used:
+        message = f"cluster {place} has no label, but others have: give all clusters a label, or none"
+        raise fields.Mistake(message, "inputs.cluster", "label", place)
+    used_names = {name for cluster in declared_clusters if cluster.mean is not None for name in cluster.mean.names()}
+    for mean in named_means:
+        if mean.name not in used_names:
             raise fields.Mistake(f"no cluster has the mean {mean.name}: write [[inputs.cluster]] with mean = "
                                  f"'{mean.name}'", "inputs.means", mean.name)  # fmt: skip

@@ -30,8 +30,8 @@ def contracted(parts: Sequence[Part], numbers: Sequence[Sequence[Any]], cells: t
     ]
     total = sympy.Integer(0)
     for n in range(min(max(p, default=-1) for p in polynomials) + 1):
-        one, two = (_mean(p, n, cell) for p, cell in zip(polynomials, (cells[0], cells[2]), strict=True))
-        total += math.factorial(n) * one * two * cells[1] ** n
+        first_mean, second_mean = (_mean(p, n, cell) for p, cell in zip(polynomials, (cells[0], cells[2]), strict=True))
+        total += math.factorial(n) * first_mean * second_mean * cells[1] ** n
     return total
 
 

@@ -31,44 +31,52 @@ def group(entry: Mapping[str, Any], name: str, table: str, students: tuple[Group
     yet.
     """
     fields.require_known(entry, (KEY, "name"), table)
-    known = {one.name or WHOLE: one for one in students}
-    given = entry[KEY]
-    if not isinstance(given, str) or given not in known:
-        said = f"{name or 'the teacher'} = {fields.shown(given)}: a copy can only be made of students"
-        raise fields.Mistake(f"{said}; {fields.near(str(given), known)}", table, KEY)
+    groups_by_name = {student.name or WHOLE: student for student in students}
+    source = entry[KEY]
+    if not isinstance(source, str) or source not in groups_by_name:
+        message = f"{name or 'the teacher'} = {fields.shown(source)}: a copy can only be made of students"
+        raise fields.Mistake(f"{message}; {fields.near(str(source), groups_by_name)}", table, KEY)
     if not name:
-        said = "a copy needs another teacher: give both a name, as in [teacher.one] and [teacher.copy]"
-        raise fields.Mistake(said, table, KEY)
-    of = known[given]
-    for there, what in ((of.scalars, f"scalars of each unit ({', '.join(of.scalars)})"), (of.heads, "several heads")):
-        if there:
-            raise fields.Mistake(f"copies and {what} cannot be combined yet: leave out one of the two", table, KEY)
+        message = "a copy needs another teacher: give both a name, as in [teacher.one] and [teacher.copy]"
+        raise fields.Mistake(message, table, KEY)
+    of = groups_by_name[source]
+    for present, feature in (
+        (of.scalars, f"scalars of each unit ({', '.join(of.scalars)})"),
+        (of.heads, "several heads"),
+    ):
+        if present:
+            raise fields.Mistake(f"copies and {feature} cannot be combined yet: leave out one of the two", table, KEY)
     output = COPIED if of.output == "trained" else of.output
     return dataclasses.replace(of, name=name, output=output, heads=(), copied=of.name or WHOLE)
 
 
 def ordered(teachers: tuple[Group, ...]) -> tuple[Group, ...]:
     """Return the groups of teachers, copies last. Raises `fields.Mistake` if all are copies."""
-    stated = tuple(one for one in teachers if not one.copied)
-    if teachers and not stated:
+    originals = tuple(teacher for teacher in teachers if not teacher.copied)
+    if teachers and not originals:
         raise fields.Mistake("a copy needs another teacher: give [teacher.one] too, for example", "teacher")
-    return (*stated, *(one for one in teachers if one.copied))
+    return (*originals, *(teacher for teacher in teachers if teacher.copied))
 
 
-def require(made: Declaration) -> None:
+def require(declared: Declaration) -> None:
     """Raise an error for copies, and changes at the beginning of a stage, together with incompatible features."""
-    copied = next((one for one in made.teachers if one.copied), None)
-    fresh = any(change.kind == FRESH for change in made.changes)
-    what, place = ("copies", (f"teacher.{copied.name}", KEY)) if copied else ("new directions", ("stage", "begin"))
-    others = {
-        "[inputs]": made.inputs is not None,
-        "normalised weights": made.weights == "normalised" and copied,
+    copied = next((teacher for teacher in declared.teachers if teacher.copied), None)
+    fresh = any(change.kind == FRESH for change in declared.changes)
+    subject, place = ("copies", (f"teacher.{copied.name}", KEY)) if copied else ("new directions", ("stage", "begin"))
+    conflicts = {
+        "[inputs]": declared.inputs is not None,
+        "normalised weights": declared.weights == "normalised" and copied,
     }
-    for other, there in others.items():
-        if there and (copied or fresh):
-            raise fields.Mistake(f"{what} and {other} cannot be combined yet: leave out one of the two", *place)
-    for name, _ in made.start.arrays:
-        if any(f"_{one.name}_{letter}_" in f"_{name}" for one in made.teachers if one.copied for letter in "MP"):
+    for feature, present in conflicts.items():
+        if present and (copied or fresh):
+            raise fields.Mistake(f"{subject} and {feature} cannot be combined yet: leave out one of the two", *place)
+    for name, _ in declared.start.arrays:
+        if any(
+            f"_{teacher.name}_{letter}_" in f"_{name}"
+            for teacher in declared.teachers
+            if teacher.copied
+            for letter in "MP"
+        ):
             raise fields.Mistake(f"{name} belongs to a copy and follows from the students: leave it out", "start", name)
 
 
@@ -79,16 +87,16 @@ def changes(entry: Mapping[str, Any], stage: Declaration) -> tuple[Change, ...]:
     """
     if "begin" not in entry:
         return ()
-    given = entry["begin"]
-    if not isinstance(given, Mapping) or not given:
-        said = 'begin is a table such as {copy = "student", w = "fresh", a = 0.1}'
-        raise fields.Mistake(f"{said}, but {fields.shown(given)} was given", "stage", "begin")
-    return tuple(change for key, value in given.items() for change in _change(str(key), value, stage))
+    begin_table = entry["begin"]
+    if not isinstance(begin_table, Mapping) or not begin_table:
+        message = 'begin is a table such as {copy = "student", w = "fresh", a = 0.1}'
+        raise fields.Mistake(f"{message}, but {fields.shown(begin_table)} was given", "stage", "begin")
+    return tuple(change for key, value in begin_table.items() for change in _change(str(key), value, stage))
 
 
 def _change(key: str, value: Any, stage: Declaration) -> list[Change]:
     """Return one entry of `begin`: a change for every affected group of students."""
-    copies = {one.name: one for one in stage.teachers if one.copied}
+    copies = {teacher.name: teacher for teacher in stage.teachers if teacher.copied}
     vectors = [(g, slot) for g in stage.students for slot in g.slots if key in (slot, g.named(slot))]
     numbers = [(g, word) for g in stage.students for word in g.own if key in (word, g.named(word))]
     if key in copies:
@@ -100,30 +108,32 @@ def _change(key: str, value: Any, stage: Declaration) -> list[Change]:
             )
         return [Change(FRESH, g.named(slot), slot) for g, slot in vectors]
     if not numbers:
-        every = [*copies, *(name for g in stage.students for name in (*g.slots, *g.own))]
-        said = f"begin: {key!r} is neither a copy nor a vector or number of the students; {fields.near(key, every)}"
-        raise fields.Mistake(said, "stage", "begin")
+        all_names = [*copies, *(name for g in stage.students for name in (*g.slots, *g.own))]
+        message = (
+            f"begin: {key!r} is neither a copy nor a vector or number of the students; {fields.near(key, all_names)}"
+        )
+        raise fields.Mistake(message, "stage", "begin")
     if not isinstance(value, str):
         number = fields.real({"begin": value}, "begin", "stage")
         return [Change("number", g.named(word), number) for g, word in numbers]
     for g, _ in numbers:
         if value not in g.own:
-            said = f"begin: {key} takes a number, or the name of another number of the unit"
-            raise fields.Mistake(f"{said}; {fields.near(value, g.own)}", "stage", "begin")
+            message = f"begin: {key} takes a number, or the name of another number of the unit"
+            raise fields.Mistake(f"{message}; {fields.near(value, g.own)}", "stage", "begin")
     return [Change("number", g.named(word), g.named(value)) for g, word in numbers]
 
 
 def _copied(key: str, value: Any, source: str) -> str:
     """Return the source of a copy, which its table states too."""
     if value != source:
-        said = f"begin: {key} = {fields.shown(value)}, but [teacher.{key}] is a copy from {source!r}"
-        raise fields.Mistake(said, "stage", "begin")
+        message = f"begin: {key} = {fields.shown(value)}, but [teacher.{key}] is a copy from {source!r}"
+        raise fields.Mistake(message, "stage", "begin")
     return source
 
 
 def stated(declared: Declaration) -> tuple[Group, ...]:
     """Return the groups of teachers that are not copies; they come first."""
-    return tuple(one for one in declared.teachers if not one.copied)
+    return tuple(teacher for teacher in declared.teachers if not teacher.copied)
 
 
 def sources(declared: Declaration) -> list[tuple[int, int]]:
@@ -134,8 +144,8 @@ def sources(declared: Declaration) -> list[tuple[int, int]]:
     >>> sources(reading.declaration(tables))
     [(2, 0)]
     """
-    students = [one.name or WHOLE for one in declared.students]
-    return [(k, students.index(one.copied)) for k, one in enumerate(declared.groups) if one.copied]
+    students = [member.name or WHOLE for member in declared.students]
+    return [(k, students.index(member.copied)) for k, member in enumerate(declared.groups) if member.copied]
 
 
 def size_name(declared: Declaration, number: int) -> str:
@@ -146,7 +156,7 @@ def size_name(declared: Declaration, number: int) -> str:
 
 def said(declared: Declaration) -> list[str]:
     """Return sentences for the page of a model on copies, and on changes at the beginning of the stage."""
-    lines = [f"{one.name}: a copy of {one.copied}, which is fixed" for one in declared.teachers if one.copied]
+    lines = [f"{entry.name}: a copy of {entry.copied}, which is fixed" for entry in declared.teachers if entry.copied]
     words = {"copy": "{0} := {1}", FRESH: "{0} := random directions", "number": "{0} := {1}"}
-    begun = "; ".join(words[one.kind].format(one.name, one.value) for one in declared.changes)
-    return [*lines, *([f"at the beginning: {begun}"] if begun else [])]
+    beginning = "; ".join(words[entry.kind].format(entry.name, entry.value) for entry in declared.changes)
+    return [*lines, *([f"at the beginning: {beginning}"] if beginning else [])]

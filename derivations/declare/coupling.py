@@ -35,15 +35,17 @@ def dense(declared: Declaration, numbers: tuple[float, ...]) -> bool:
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     for group, variance in itertools.product(declared.students, VARIANCES if declared.weights == "free" else (1.0,)):
         size, tree = variance**0.5, without_wick(group.unit, variance**0.5)
-        known = values(declared, numbers) | dict.fromkeys(group.scalars, GENERIC)
-        means, most = np.zeros(1 + len(group.slots)), 0.0
+        namespace = values(declared, numbers) | dict.fromkeys(group.scalars, GENERIC)
+        means, absolute_sum = np.zeros(1 + len(group.slots)), 0.0
         felt = np.array([declared.weights == "free" or bool(group.own), *[True] * len(group.slots)])
-        for at in itertools.product(range(NODES), repeat=len(group.slots)):
-            z, weight = nodes[list(at)], float(np.prod(weights[list(at)]))
-            value = weight * number(tree, known | {s: size * x for s, x in zip(group.slots, z.tolist(), strict=True)})
+        for node_index in itertools.product(range(NODES), repeat=len(group.slots)):
+            z, weight = nodes[list(node_index)], float(np.prod(weights[list(node_index)]))
+            value = weight * number(
+                tree, namespace | {s: size * x for s, x in zip(group.slots, z.tolist(), strict=True)}
+            )
             means += np.array([1.0, *z]) * value
-            most += abs(value)
-        if (np.abs(means[felt]) > ZERO * most).any():
+            absolute_sum += abs(value)
+        if (np.abs(means[felt]) > ZERO * absolute_sum).any():
             return True
     return False
 
@@ -53,17 +55,17 @@ def by_spaces(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
 
     In dG^l/dt = -lam_l (C G^l + ..) the rate of G^l is lam_l, and the others act only through C.
     """
-    at = rows(initial.parameters)
-    places = known_places(initial)[1]["entries"] // (at.students * at.total)
-    found = np.concatenate([places, np.full(sum(count for _, _, count in at.scalars), at.spaces)])
-    found = _with_clock(at, found)
-    return lambda y: found
+    layout = rows(initial.parameters)
+    places = known_places(initial)[1]["entries"] // (layout.students * layout.total)
+    space_labels = np.concatenate([places, np.full(sum(count for _, _, count in layout.scalars), layout.spaces)])
+    space_labels = _with_clock(layout, space_labels)
+    return lambda y: space_labels
 
 
-def _with_clock(at: Rows, found: np.ndarray) -> np.ndarray:
+def _with_clock(layout: Rows, group_labels: np.ndarray) -> np.ndarray:
     """Return labels (n,) with a separate label for every memory and for the time, if the state has them."""
-    more = len(at.declaration.memories) + at.declaration.clocked
-    return np.append(found, found.max() + 1 + np.arange(more)) if more else found
+    extra_count = len(layout.declaration.memories) + layout.declaration.clocked
+    return np.append(group_labels, group_labels.max() + 1 + np.arange(extra_count)) if extra_count else group_labels
 
 
 def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
@@ -71,15 +73,17 @@ def labels(initial: Initial) -> Callable[[np.ndarray], np.ndarray]:
 
     The numbers of a unit belong to the cluster of its first vector.
     """
-    at = rows(initial.parameters)
+    layout = rows(initial.parameters)
     constant, places = known_places(initial)
-    owners = [at.of(g, at.declaration.groups[g].slots[0]).start + np.arange(count) for g, _, count in at.scalars]
+    owners = [
+        layout.of(g, layout.declaration.groups[g].slots[0]).start + np.arange(count) for g, _, count in layout.scalars
+    ]
     first = np.concatenate([places["rows"], *owners])
     second = np.concatenate([places["columns"], *owners])
 
     def found(y: np.ndarray) -> np.ndarray:
         gram = np.concatenate([y, constant])[places["gram"]]
         norms = np.sqrt(np.diag(gram))
-        return _with_clock(at, clusters.labels(clusters.clusters(gram / (norms[:, None] * norms)), first, second))
+        return _with_clock(layout, clusters.labels(clusters.clusters(gram / (norms[:, None] * norms)), first, second))
 
     return found

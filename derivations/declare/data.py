@@ -42,16 +42,16 @@ class Eigenbasis:
     varying: np.ndarray
 
 
-def of_entry(given: Any, table: str, key: str, folder: Path | None) -> ArrayFile:
+def of_entry(entry: Any, table: str, key: str, folder: Path | None) -> ArrayFile:
     """Return the record of an entry with the name of a file, or of an entry of a stored declaration.
 
     Relative names are relative to `folder`. Raises `fields.Mistake` for a file without the data that `key` needs.
     """
     check = next(function for *place, function in ARRAYS if place == [table, key])
     with fields.entry_at(table, key):
-        if isinstance(given, Mapping):
-            return array_files.from_table(given)
-        path = ((folder or Path()) / given).absolute()
+        if isinstance(entry, Mapping):
+            return array_files.from_table(entry)
+        path = ((folder or Path()) / entry).absolute()
         return check(array_files.read(path), path.name, str(path))
 
 
@@ -92,9 +92,9 @@ def _covariance(values: np.ndarray, name: str, path: str) -> ArrayFile:
             f"{name} is not symmetric: row {row + 1}, column {column + 1} is {values[row, column]:g}, and row "
             f"{column + 1}, column {row + 1} is {values[column, row]:g}"
         )
-    least = float(np.linalg.eigvalsh(values)[0])
-    if least < -EQUAL_SIZE * scale:
-        raise UsageError(f"{name} is not a covariance: its smallest eigenvalue is {least:.3g}")
+    smallest = float(np.linalg.eigvalsh(values)[0])
+    if smallest < -EQUAL_SIZE * scale:
+        raise UsageError(f"{name} is not a covariance: its smallest eigenvalue is {smallest:.3g}")
     return array_files.remember(values, path)
 
 
@@ -128,17 +128,17 @@ def _labels(values: np.ndarray, name: str, path: str) -> ArrayFile:
     """Check labels (N,), or (N, 1) as in tables, and return their record."""
     if values.ndim != 1 and values.shape[1:] != (1,):
         raise UsageError(f"{name} must hold one label for every sample, shape (samples,), but has {values.shape}")
-    found, counts = np.unique(values, return_counts=True)
-    if len(found) > MOST_MEANS:
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) > MOST_MEANS:
         raise UsageError(
-            f"{name} has {len(found)} different values, and each is a class; at most {MOST_MEANS} classes are "
+            f"{name} has {len(distinct)} different values, and each is a class; at most {MOST_MEANS} classes are "
             "supported: give fewer classes, or leave out label and declare a teacher"
         )
-    if len(found) < 2:
-        raise UsageError(f"every entry of {name} is {found[0]:g}, but at least two classes are needed")
+    if len(distinct) < 2:
+        raise UsageError(f"every entry of {name} is {distinct[0]:g}, but at least two classes are needed")
     if counts.min() < 2:
         raise UsageError(
-            f"{name} has the label {found[counts.argmin()]:g} only once, but a class needs at least 2 samples"
+            f"{name} has the label {distinct[counts.argmin()]:g} only once, but a class needs at least 2 samples"
         )
     return array_files.remember(values, path)
 
@@ -157,8 +157,8 @@ def files(inputs: Inputs | None) -> tuple[ArrayFile, ...]:
     """Return the arrays of inputs."""
     if inputs is None:
         return ()
-    every = (inputs.covariance, inputs.data, inputs.eigenvalues, inputs.spread, inputs.label)
-    return tuple(file for file in every if isinstance(file, ArrayFile))
+    arrays = (inputs.covariance, inputs.data, inputs.eigenvalues, inputs.spread, inputs.label)
+    return tuple(file for file in arrays if isinstance(file, ArrayFile))
 
 
 def in_text(tables: Mapping[str, Any], declared: Declaration) -> dict[str, Any]:
@@ -167,31 +167,31 @@ def in_text(tables: Mapping[str, Any], declared: Declaration) -> dict[str, Any]:
     The record of a teacher has its Gram matrix and the record of labels their classes, so that a stored run is opened
     without the files.
     """
-    whole, inputs = dict(tables), declared.inputs
+    text_tables, inputs = dict(tables), declared.inputs
     if inputs is None:
-        return whole
-    for table, key, file, more in (
+        return text_tables
+    for table, key, file, extra in (
         ("inputs", "covariance", inputs.covariance, {}),
         ("inputs", "data", inputs.data, {}),
-        ("inputs", "label", inputs.label, {"classes": [list(one) for one in inputs.classes]}),
+        ("inputs", "label", inputs.label, {"classes": [list(pair) for pair in inputs.classes]}),
         ("inputs", "spectrum", inputs.eigenvalues, {}),
         ("teacher", "spread", inputs.spread, {"gram": declared.gram}),
     ):
         if isinstance(file, ArrayFile):
-            whole[table] = {**whole[table], key: {**file.table(), **more}}
-    return whole
+            text_tables[table] = {**text_tables[table], key: {**file.table(), **extra}}
+    return text_tables
 
 
 def dimension(inputs: Inputs | None) -> int | None:
     """Return the dimension d of the arrays of inputs; None without arrays, when d is free."""
-    found = files(inputs)
-    return found[0].dimension if found else None
+    arrays = files(inputs)
+    return arrays[0].dimension if arrays else None
 
 
 def columns(inputs: Inputs | None) -> int | None:
     """Return the length of weights in the user's coordinates: all columns of samples, or d."""
-    found = files(inputs)
-    return found[0].shape[-1] if found else None
+    arrays = files(inputs)
+    return arrays[0].shape[-1] if arrays else None
 
 
 def require_dimension(inputs: Inputs, d: int) -> None:
@@ -202,9 +202,9 @@ def require_dimension(inputs: Inputs, d: int) -> None:
                 f"{file.name} has vectors of {file.shape[-1]} coordinates, but the inputs in {files(inputs)[0].name} "
                 f"have {columns(inputs)}"
             )
-    wanted = dimension(inputs)
-    if wanted is not None and wanted != d:
-        raise UsageError(f"d is {wanted}, the dimension of {files(inputs)[0].name}, but d = {d} was given")
+    expected = dimension(inputs)
+    if expected is not None and expected != d:
+        raise UsageError(f"d is {expected}, the dimension of {files(inputs)[0].name}, but d = {d} was given")
 
 
 def convention(inputs: Inputs) -> str:
@@ -212,15 +212,15 @@ def convention(inputs: Inputs) -> str:
     if inputs.covariance is not None:
         return "covariance of the file; weights of files are in its columns"
     if inputs.data is None:
-        given = inputs.eigenvalues is not None or inputs.spectrum is not None
-        order = "of the eigenvalues, from the largest on" if given else "of the blocks"
+        ordered = inputs.eigenvalues is not None or inputs.spectrum is not None
+        order = "of the eigenvalues, from the largest on" if ordered else "of the blocks"
         return (
             f"covariance by eigenvalues as written; weights of files are along its eigenvectors, in the order {order}"
         )
-    kept = "mean removed" if inputs.centre else "mean kept as a named vector"
-    of = f"covariance of the samples (1/N; {kept})"
+    mean_text = "mean removed" if inputs.centre else "mean kept as a named vector"
+    of = f"covariance of the samples (1/N; {mean_text})"
     if inputs.label is not None:
-        of = f"covariances of the classes of samples (1/N; {kept}) along the eigenvectors of the mean covariance"
+        of = f"covariances of the classes of samples (1/N; {mean_text}) along the eigenvectors of the mean covariance"
     return f"{of}; weights of files are in the columns of the samples"
 
 
@@ -230,8 +230,8 @@ def told(inputs: Inputs) -> dict[str, Any]:
     if file is None:
         return {}
     constant = file.shape[1] - file.dimension
-    told: dict[str, Any] = {"samples": file.shape[0], **({"constant_columns": constant} if constant else {})}
-    return {**told, "classes": len(inputs.classes)} if inputs.classes else told
+    entries: dict[str, Any] = {"samples": file.shape[0], **({"constant_columns": constant} if constant else {})}
+    return {**entries, "classes": len(inputs.classes)} if inputs.classes else entries
 
 
 @functools.lru_cache(maxsize=4)
@@ -243,14 +243,18 @@ def eigenbasis(file: ArrayFile, label: ArrayFile | None = None) -> Eigenbasis:
     """
     samples = array_files.values(file)
     varying = np.ptp(samples, axis=0) > 0
-    kept = samples[:, varying]
-    mean = kept.mean(axis=0)
-    kept = kept - mean
+    varying_samples = samples[:, varying]
+    mean = varying_samples.mean(axis=0)
+    varying_samples = varying_samples - mean
     if label is not None:
         classes = labels(label)
         for value in np.unique(classes):
-            kept[classes == value] -= kept[classes == value].mean(axis=0)
-    return Eigenbasis(*_diagonal(kept.T @ kept / len(kept), max(kept.shape)), mean, varying)
+            varying_samples[classes == value] -= varying_samples[classes == value].mean(axis=0)
+    return Eigenbasis(
+        *_diagonal(varying_samples.T @ varying_samples / len(varying_samples), max(varying_samples.shape)),
+        mean,
+        varying,
+    )
 
 
 @functools.lru_cache(maxsize=4)

@@ -82,13 +82,13 @@ class Group:
         >>> Group("", Tree("name", "w"), "w", ("w",), (), 2, "trained").trained_readouts
         ('a',)
         """
-        return tuple(one.word for one in self.readouts if one.trained)
+        return tuple(readout.word for readout in self.readouts if readout.trained)
 
     @functools.cached_property
     def share(self) -> Tree | None:
         """The call softmax(..) or top1(..) of the unit, if it has one."""
-        found = self.unit.calls(*SHARES)
-        return found[0] if found else None
+        calls = self.unit.calls(*SHARES)
+        return calls[0] if calls else None
 
     @functools.cached_property
     def own(self) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ def moves(trained: tuple[str, ...], group: Group, word: str) -> bool:
     True
     """
     if word in group.trained_readouts:
-        named = {one for one in group.trained_readouts if {one, group.named(one)} & set(trained)}
+        named = {name for name in group.trained_readouts if {name, group.named(name)} & set(trained)}
         return not group.heads or word in named or not named or bool({"a", group.named("a")} & set(trained))
     return word in trained or group.named(word) in trained
 
@@ -271,7 +271,7 @@ class Declaration:
     @functools.cached_property
     def heads(self) -> tuple[str, ...]:
         """Names of the answers of the network: ("",) for a single answer."""
-        return tuple(dict.fromkeys(one.head for group in self.students for one in group.readouts))
+        return tuple(dict.fromkeys(readout.head for group in self.students for readout in group.readouts))
 
     @property
     def several(self) -> bool:
@@ -291,8 +291,8 @@ class Declaration:
     @property
     def answers(self) -> tuple[object, ...]:
         """The heads in use, and the contribution of every group to each of them."""
-        every = tuple(tuple(self.readout(k, head) for head in self.heads) for k in range(len(self.groups)))
-        return self.heads, self.force, every, *self.predicted
+        readouts = tuple(tuple(self.readout(k, head) for head in self.heads) for k in range(len(self.groups)))
+        return self.heads, self.force, readouts, *self.predicted
 
     @property
     def predicted(self) -> tuple[Prediction, ...]:
@@ -302,7 +302,7 @@ class Declaration:
     def prediction(self, student: bool, answer: str) -> Prediction | None:
         """The prediction of a side for a head, or for one of `watched`; None if that is the sum of its groups."""
         side = self.predictions if student else self.label_predictions
-        return next((one for one in side if one.head == answer or answer.startswith(LABEL)), None)
+        return next((prediction for prediction in side if prediction.head == answer or answer.startswith(LABEL)), None)
 
     @property
     def watched(self) -> tuple[str, ...]:
@@ -328,10 +328,10 @@ class Declaration:
             return None
         return self._readout(number, head)
 
-    def meet(self, one: int, two: int, answers: Sequence[str] | None = None) -> bool:
+    def meet(self, first: int, second: int, answers: Sequence[str] | None = None) -> bool:
         """Return True if two groups are part of one answer or label of some of `watched` (None: of heads in use)."""
         answers = self.force if answers is None else answers
-        return any(all(self.readout(k, answer) is not None for k in (one, two)) for answer in answers)
+        return any(all(self.readout(k, answer) is not None for k in (first, second)) for answer in answers)
 
     def _readout(self, number: int, head: str) -> Readout | None:
         """Return the same for labels that all groups of teachers make.
@@ -341,7 +341,7 @@ class Declaration:
         group = self.groups[number]
         if self.several and number >= len(self.students) and not group.heads:
             return Readout(head, group.output, group.readout) if group.name == head else None
-        return next((one for one in group.readouts if one.head == head), None)
+        return next((readout for readout in group.readouts if readout.head == head), None)
 
     def readout_name(self, number: int, head: str) -> str:
         """The name in a run of the readout of a group for a head, or for one of `watched`."""
@@ -352,8 +352,8 @@ class Declaration:
 
     def fixed_readouts(self) -> tuple[tuple[int, Readout], ...]:
         """The readouts that are constants, with the number of their group, in the order of groups and heads."""
-        every = ((k, self._readout(k, head)) for k in range(len(self.groups)) for head in self.heads)
-        return tuple((k, one) for k, one in every if one is not None and not one.trained)
+        readouts = ((k, self._readout(k, head)) for k in range(len(self.groups)) for head in self.heads)
+        return tuple((k, readout) for k, readout in readouts if readout is not None and not readout.trained)
 
     def moves(self, group: Group, word: str) -> bool:
         """Return True if a slot, a readout of a head in use or a scalar of a student group is trained."""
@@ -364,7 +364,7 @@ class Declaration:
     def rate(self, group: Group, word: str) -> str:
         """Return the parameter that multiplies `step` of a slot, a readout or a scalar; "" if there is none."""
         words = (word, "a") if word in group.trained_readouts else (word,)
-        names = tuple(f"rate_{name}" for one in words for name in (group.named(one), one))
+        names = tuple(f"rate_{name}" for candidate in words for name in (group.named(candidate), candidate))
         return next((name for name in names if name in self.rate_names), "")
 
     def rule(self, group: Group, word: str) -> Rule | None:
@@ -381,10 +381,10 @@ class Declaration:
 
     def constants(self, group: Group) -> tuple[str, ...]:
         """Return the scalars of each unit of a group of students that only its rules use."""
-        rules = filter(None, (one.rule(group, word) for one in (self, *self.stages) for word in one.ruled(group)))
+        rules = filter(None, (stage.rule(group, word) for stage in (self, *self.stages) for word in stage.ruled(group)))
         read = [name for rule in rules for name in rule.tree.names()]
-        own = {number.name for number in self.numbers if number.per_unit} - set(group.scalars)
-        return tuple(dict.fromkeys(name for name in read if name in own))
+        unit_numbers = {number.name for number in self.numbers if number.per_unit} - set(group.scalars)
+        return tuple(dict.fromkeys(name for name in read if name in unit_numbers))
 
     def labelled(self) -> bool:
         """True if the loss uses the sign of the teacher as a label."""

@@ -28,13 +28,13 @@ def declaration_text(tables: Mapping[str, Any], declared: Declaration) -> str:
     <BLANKLINE>
     [teacher]
     """
-    whole: dict[str, Any] = {"name": declared.name, "title": declared.title}
-    whole |= {key: value for key, value in tables.items() if key not in whole}
+    text_tables: dict[str, Any] = {"name": declared.name, "title": declared.title}
+    text_tables |= {key: value for key, value in tables.items() if key not in text_tables}
     teacher = tables.get("teacher")
     if isinstance(teacher, Mapping) and "gram" in teacher and isinstance(declared.gram, tuple):
-        whole["teacher"] = {**teacher, "gram": [list(row) for row in declared.gram]}
+        text_tables["teacher"] = {**teacher, "gram": [list(row) for row in declared.gram]}
     try:
-        return tomli_w.dumps(data.in_text(whole, declared))
+        return tomli_w.dumps(data.in_text(text_tables, declared))
     except TypeError as error:
         raise fields.Mistake(f"a model is made of texts, numbers, lists and tables: {error}") from None
 
@@ -45,7 +45,7 @@ def said(declared: Declaration) -> str:
     words += f"{declared.law or ''}{declared.memories or ''}{declared.momentum or ''}{declared.labelling or ''}"
     words += f"{declared.look or ''}{declared.episode or ''}{declared.batch_size or ''}{declared.changes or ''}"
     words += declared.paper
-    words += "".join(f"{one.name} {one.copied}" for one in declared.teachers if one.copied)
+    words += "".join(f"{teacher.name} {teacher.copied}" for teacher in declared.teachers if teacher.copied)
     words += f"{declared.answers}{declared.start.readouts}" if declared.several or declared.predicted else ""
     words += "".join(f"{number.name} {number.formula}" for number in declared.numbers if number.formula)
     return words + "".join(f" {stage.stage} {stage.own} {said(stage)}" for stage in declared.stages)

@@ -32,10 +32,10 @@ def step(declared: Any) -> Any:
     return COUNT if declared.episode is not None else sp.Integer(1)
 
 
-def reward(algebra: Algebra, one: Vector) -> Reward | None:
+def reward(algebra: Algebra, vector: Vector) -> Reward | None:
     """Return the parts of the rule of some vectors if it uses the reward; otherwise None."""
-    found = algebra.shapes[one.group].rule(one.slot) if algebra.moves(one) else None
-    return found.rewarded if found is not None else None
+    rule = algebra.shapes[vector.group].rule(vector.slot) if algebra.moves(vector) else None
+    return rule.rewarded if rule is not None else None
 
 
 def constants(declared: Any, closed: bool) -> Iterator[Named]:
@@ -51,83 +51,93 @@ def constants(declared: Any, closed: bool) -> Iterator[Named]:
 
 def numbers(parameters: Any, closed: bool) -> dict[str, Any]:
     """The values of `constants`."""
-    own = episodes.in_force(parameters).episode
-    if own is None:
+    episode = episodes.in_force(parameters).episode
+    if episode is None:
         return {}
     if not closed:
-        return {episodes.PARAMETER: own.samples}
-    every = episodes.rewards(own, schedules.shared(parameters))
-    found: dict[str, Any] = {"binomial": episodes.ways(own.samples - 1)}
-    return {episodes.PARAMETER: own.samples, **found, "rewards_right": every[1:], "rewards_wrong": every[:-1]}
+        return {episodes.PARAMETER: episode.samples}
+    all_rewards = episodes.rewards(episode, schedules.shared(parameters))
+    binomial: dict[str, Any] = {"binomial": episodes.ways(episode.samples - 1)}
+    return {
+        episodes.PARAMETER: episode.samples,
+        **binomial,
+        "rewards_right": all_rewards[1:],
+        "rewards_wrong": all_rewards[:-1],
+    }
 
 
-def definitions(motion: "Motion", one: Vector, own: Reward) -> Iterator[Definition]:
+def definitions(motion: "Motion", vector: Vector, parts: Reward) -> Iterator[Definition]:
     """Yield the probability of a success, means of functions of the reward, and means over student and teacher."""
-    i = motion.algebra.index("i", one.group)
-    signed = {"odds": own.odds, **_signed(own)}
-    alone, pairs = [], []
+    i = motion.algebra.index("i", vector.group)
+    signed = {"odds": parts.odds, **_signed(parts)}
+    student_means, pairs = [], []
     for name, part in signed.items():
-        alone += [Mean(f"alone_{name}", (part.value,)), Mean(f"bend_alone_{name}", (part.slope,))]
+        student_means += [Mean(f"alone_{name}", (part.value,)), Mean(f"bend_alone_{name}", (part.slope,))]
         pairs += _across(motion, name, part)
-    used = _needed(motion, own)
+    needed_names = _needed(motion, parts)
     yield from motion.kernels.definitions(
-        (one.group,), (i,), [m for m in alone if m.name in used], "means of the student"
+        (vector.group,), (i,), [m for m in student_means if m.name in needed_names], "means of the student"
     )
     h = _teacher(motion.algebra)
     j = motion.algebra.index("j", h)
-    found = [mean for mean in pairs if mean.name in used]
-    yield from motion.kernels.definitions((one.group, h), (i, j), found, "means with the sign of the teacher")
+    pair_means = [mean for mean in pairs if mean.name in needed_names]
+    yield from motion.kernels.definitions((vector.group, h), (i, j), pair_means, "means with the sign of the teacher")
     odds = Base("odds")[i]
     yield Definition((odds,), _whole(motion, "odds", i), "probability of a success")
     # The other samples of an episode are independent.
     chance = Base("binomial")[HITS] * odds**HITS * (1 - odds) ** (COUNT - 1 - HITS)
     yield Definition((Base("chance")[i, HITS],), chance, "probability of a number of successes among the other samples")
-    for number, gain in enumerate(_gains(own, motion.second)):
+    for number, gain in enumerate(_gains(parts, motion.second)):
         for side in SIDES:
             value = sp.Sum(Base("chance")[i, HITS] * _at(gain, Base(f"rewards_{side}")[HITS]), HITS)
             text = f"mean of {symbols.plain(gain)} of a {'success' if side == 'right' else 'failure'}"
             yield Definition((Base(f"{side}_{number}")[i],), value, text)
 
 
-def _gains(own: Reward, second: bool) -> list[Any]:
+def _gains(parts: Reward, second: bool) -> list[Any]:
     """The functions of the reward, and with `second` their products, without repetition and the number 1."""
-    products = [own.gains[m] * own.gains[n] for m, n in own.pairs] if second else []
-    return [gain for gain in dict.fromkeys((*own.gains, *products)) if gain != 1]
+    products = [parts.gains[m] * parts.gains[n] for m, n in parts.pairs] if second else []
+    return [gain for gain in dict.fromkeys((*parts.gains, *products)) if gain != 1]
 
 
-def _gain(own: Reward, side: str, gain: Any, i: Any) -> Any:
+def _gain(parts: Reward, side: str, gain: Any, i: Any) -> Any:
     """The mean of a function of the reward of a success, or of a failure."""
     if gain == 1:
         return sp.Integer(1)
-    every = _gains(own, True)  # those of the drift come first
-    return Base(f"{side}_{every.index(gain)}")[i]
+    all_gains = _gains(parts, True)  # those of the drift come first
+    return Base(f"{side}_{all_gains.index(gain)}")[i]
 
 
 def _at(gain: Any, value: Any) -> Any:
     """Return a function of the reward at a value, in the functions of a statement."""
-    found = gain.xreplace({sp.Symbol(episodes.REWARD, real=True): value})
-    found = found.xreplace({s: sp.Symbol(s.name) for s in found.free_symbols if s.is_real and isinstance(s, sp.Symbol)})
-    return found.replace(symbols.own()["step"], lambda x: Indicator(sp.Gt(x, 0)))
+    expression = gain.xreplace({sp.Symbol(episodes.REWARD, real=True): value})
+    expression = expression.xreplace(
+        {s: sp.Symbol(s.name) for s in expression.free_symbols if s.is_real and isinstance(s, sp.Symbol)}
+    )
+    return expression.replace(symbols.own()["step"], lambda x: Indicator(sp.Gt(x, 0)))
 
 
-def _signed(own: Reward) -> dict[str, Signed]:
+def _signed(parts: Reward) -> dict[str, Signed]:
     """All functions of a sample, by the name of their means."""
-    found = {}
-    for side, of_one, of_two in (("right", own.right, own.squares_right), ("wrong", own.wrong, own.squares_wrong)):
-        found |= {f"{side}_{m}": one for m, one in enumerate(of_one)}
-        found |= {f"{side}_{m}_{n}": one for (m, n), one in zip(own.pairs, of_two, strict=True)}
-    return found
+    functions = {}
+    for side, of_one, of_two in (
+        ("right", parts.right, parts.squares_right),
+        ("wrong", parts.wrong, parts.squares_wrong),
+    ):
+        functions |= {f"{side}_{m}": function for m, function in enumerate(of_one)}
+        functions |= {f"{side}_{m}_{n}": function for (m, n), function in zip(parts.pairs, of_two, strict=True)}
+    return functions
 
 
-def _needed(motion: "Motion", own: Reward) -> set[str]:
+def _needed(motion: "Motion", parts: Reward) -> set[str]:
     """Return the names of the necessary means: slopes for the drift, values for squares."""
-    found = {"alone_odds", "pair_odds"}
+    names = {"alone_odds", "pair_odds"}
     for side in SIDES:
-        for m in range(len(own.gains)):
-            found |= {f"{word}_{side}_{m}" for word in ("bend_alone", "bend_pair", "bend_teacher")}
-        for m, n in own.pairs if motion.second else ():
-            found |= {f"{word}_{side}_{m}_{n}" for word in ("alone", "pair")}
-    return found
+        for m in range(len(parts.gains)):
+            names |= {f"{word}_{side}_{m}" for word in ("bend_alone", "bend_pair", "bend_teacher")}
+        for m, n in parts.pairs if motion.second else ():
+            names |= {f"{word}_{side}_{m}_{n}" for word in ("alone", "pair")}
+    return names
 
 
 def _across(motion: "Motion", name: str, part: Signed) -> list[Mean]:
@@ -151,26 +161,28 @@ def _whole(motion: "Motion", name: str, i: Any, word: str = "") -> Any:
     return motion.entry(f"{word}alone_{name}", i) + (sp.Sum(pair, j) if pair != 0 else 0)
 
 
-def gradient(motion: "Motion", one: Vector, two: Vector, own: Reward) -> Any:
+def gradient(motion: "Motion", first: Vector, second: Vector, parts: Reward) -> Any:
     """C_ij of the student by a rule with a reward."""
     algebra = motion.algebra
-    i, j, found = algebra.index("i", one.group), algebra.index("j", two.group), sp.Integer(0)
+    i, j, total = algebra.index("i", first.group), algebra.index("j", second.group), sp.Integer(0)
     for side in SIDES:
-        for m in range(len(own.gains)):
+        for m in range(len(parts.gains)):
             name = f"{side}_{m}"
-            if two == one:
+            if second == first:
                 mean = sp.Integer(0) if algebra.radial else _whole(motion, name, i, "bend_")
             else:
                 mean = motion.entry(f"bend_teacher_{name}", i, j)
-            found += _gain(own, side, own.gains[m], i) * mean
-    return sp.KroneckerDelta(i, j) * found if two == one and found != 0 else found
+            total += _gain(parts, side, parts.gains[m], i) * mean
+    return sp.KroneckerDelta(i, j) * total if second == first and total != 0 else total
 
 
-def square(motion: "Motion", one: Vector, own: Reward) -> Any:
+def square(motion: "Motion", vector: Vector, parts: Reward) -> Any:
     """E[c_i c_i] of the student by a rule with a reward."""
-    i, found = motion.algebra.index("i", one.group), sp.Integer(0)
-    for m, n in own.pairs:
+    i, total = motion.algebra.index("i", vector.group), sp.Integer(0)
+    for m, n in parts.pairs:
         for side in SIDES:
             twice = 1 if m == n else 2
-            found += twice * _gain(own, side, own.gains[m] * own.gains[n], i) * _whole(motion, f"{side}_{m}_{n}", i)
-    return found
+            total += (
+                twice * _gain(parts, side, parts.gains[m] * parts.gains[n], i) * _whole(motion, f"{side}_{m}_{n}", i)
+            )
+    return total

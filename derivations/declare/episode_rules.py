@@ -57,16 +57,16 @@ def rewarded(declared: Declaration, group: Group, slot: str, values: Mapping[str
     rule = declared.rule(group, slot)
     assert rule is not None
     require_signs(declared)
-    student, teacher = (_answer(one, values) for one in (group, declared.teachers[0]))
+    student, teacher = (_answer(side, values) for side in (group, declared.teachers[0]))
     z, reward = symbols.slot(slot), sympy.Symbol(REWARD, real=True)
     tables: dict[Any, Table] = {}
     for branch in BRANCHES:
-        made = _of_branch(declared, symbols.build(rule.tree, group.slots), group, branch, values)
-        for term in sympy.Add.make_args(sympy.expand(made)):
-            rest, gain = term.as_independent(reward, as_Add=False)
+        coefficient = _of_branch(declared, symbols.build(rule.tree, group.slots), group, branch, values)
+        for term in sympy.Add.make_args(sympy.expand(coefficient)):
+            factor, gain = term.as_independent(reward, as_Add=False)
             if gain.has(z):
                 raise Open(f"the rule {rule.text!r} has a function of both the reward and fields")
-            tables.setdefault(gain, dict.fromkeys(BRANCHES, sympy.Integer(0)))[branch] += rest
+            tables.setdefault(gain, dict.fromkeys(BRANCHES, sympy.Integer(0)))[branch] += factor
     success = {branch: _succeeds(declared, student, teacher, branch) for branch in BRANCHES}
     gains = sorted(tables, key=str)
     return Rewarded(tuple(gains), tuple(tuple(tables[g].items()) for g in gains), tuple(success.items()))
@@ -74,13 +74,13 @@ def rewarded(declared: Declaration, group: Group, slot: str, values: Mapping[str
 
 def require_signs(declared: Declaration) -> None:
     """Raise `Open` for more answers than those of one student and one teacher with one vector each."""
-    said = "the success of a sample has closed forms if the signs of one student and one teacher decide it"
+    message = "the success of a sample has closed forms if the signs of one student and one teacher decide it"
     if declared.inputs is not None and declared.inputs.clusters:
-        raise Open(f"{said}, and without clusters of inputs")
+        raise Open(f"{message}, and without clusters of inputs")
     for side in (declared.students, declared.teachers):
         plain = len(side) == 1 and len(side[0].slots) == 1 and not side[0].scalars and side[0].output in PLAIN
         if not plain or side[0].share is not None:
-            raise Open(said)
+            raise Open(message)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,8 +100,8 @@ def _answer(group: Group, values: Mapping[str, float]) -> _Answer:
     sides = {sign: sympy.simplify(_side(phi, z, sign, values, group.text)) for sign in (1, -1)}
     if not any(side.has(z) for side in sides.values()):
         return _Answer(sides, 1)
-    rest, inner = phi.as_independent(z, as_Add=False)
-    turn = _sign(rest, values, group.text)
+    factor, inner = phi.as_independent(z, as_Add=False)
+    turn = _sign(factor, values, group.text)
     if isinstance(inner, sympy.Function) and type(inner).__name__ in ODD:
         front, inner = inner.args[0].as_independent(z, as_Add=False)
         turn *= _sign(front, values, group.text)
@@ -115,11 +115,11 @@ def _side(expression: Any, z: Any, sign: int, values: Mapping[str, float], text:
     """An expression on one side of z = 0, its jumps and kinks at 0 resolved."""
     import sympy
 
-    own, expression = symbols.own(), sympy.sympify(expression)
+    functions, expression = symbols.own(), sympy.sympify(expression)
 
     def side(x: Any) -> int:
-        front, rest = x.as_independent(z, as_Add=False)
-        if rest != z:
+        front, inner = x.as_independent(z, as_Add=False)
+        if inner != z:
             raise Open(f"{text!r} has jumps or kinks at other places than 0")
         return sign * _sign(front, values, text)
 
@@ -130,7 +130,9 @@ def _side(expression: Any, z: Any, sign: int, values: Mapping[str, float], text:
         "abs": lambda x: x * side(x),
     }
     for word, of in resolved.items():
-        expression = expression.replace(own[word], lambda x, own=own[word], of=of: of(x) if x.has(z) else own(x))
+        expression = expression.replace(
+            functions[word], lambda x, functions=functions[word], of=of: of(x) if x.has(z) else functions(x)
+        )
     return expression
 
 
@@ -158,12 +160,12 @@ def _of_branch(
     expression = expression.subs(df, dphi).subs(a, 1).subs(dphi, sympy.diff(phi, z)).subs(f, phi)
     teacher = declared.teachers[0]
     if expression.has(y):
-        found = _answer(teacher, values).values
-        if found is None:
+        label_values = _answer(teacher, values).values
+        if label_values is None:
             raise Open(f"a rule with a reward depends on the label {teacher.text!r}, which has more than two values")
-        expression = expression.subs(y, found[branch[1]])
-    known = {z, sympy.Symbol(REWARD, real=True), *(sympy.Symbol(name, real=True) for name in declared.names)}
-    if not expression.free_symbols <= known:
+        expression = expression.subs(y, label_values[branch[1]])
+    allowed = {z, sympy.Symbol(REWARD, real=True), *(sympy.Symbol(name, real=True) for name in declared.names)}
+    if not expression.free_symbols <= allowed:
         raise Open("a rule with a reward has closed forms in the answers, the field and numbers that units share")
     return _side(expression, z, branch[0], values, group.text)
 
@@ -172,31 +174,33 @@ def _succeeds(declared: Declaration, student: _Answer, teacher: _Answer, branch:
     """Return 1 if a sample of a branch is a success, else 0. Raises `Open` if its signs do not determine this."""
     import sympy
 
-    own = declared.episode
-    assert own is not None
-    if set(own.success.names()) - {"f", "y"}:
-        raise Open(f"the success {own.success_text!r} depends on other numbers than f and y")
+    episode = declared.episode
+    assert episode is not None
+    if set(episode.success.names()) - {"f", "y"}:
+        raise Open(f"the success {episode.success_text!r} depends on other numbers than f and y")
     places = {}
-    for letter, one, sign in (("f", student, branch[0]), ("y", teacher, branch[1])):
+    for letter, answer, sign in (("f", student, branch[0]), ("y", teacher, branch[1])):
         size = sympy.Symbol(f"size_{letter}", positive=True)
-        places[sympy.Symbol(letter, real=True)] = one.turn * sign * size if one.values is None else one.values[sign]
-    found = symbols.build(own.success, ()).xreplace(places)
-    undecided = [call for call in found.atoms(symbols.own()["step"]) if call.args[0].is_positive is None]
+        places[sympy.Symbol(letter, real=True)] = (
+            answer.turn * sign * size if answer.values is None else answer.values[sign]
+        )
+    success = symbols.build(episode.success, ()).xreplace(places)
+    undecided = [call for call in success.atoms(symbols.own()["step"]) if call.args[0].is_positive is None]
     if undecided:
-        raise Open(f"the success {own.success_text!r} depends on more than the signs of f and y")
-    return int(found.replace(symbols.own()["step"], lambda x: sympy.Integer(bool(x.is_positive))))
+        raise Open(f"the success {episode.success_text!r} depends on more than the signs of f and y")
+    return int(success.replace(symbols.own()["step"], lambda x: sympy.Integer(bool(x.is_positive))))
 
 
 # -- as parts of units
 
 
-def parts(given: Rewarded, z: Any, of: Callable[[Any], tuple[Part, Part]]) -> Reward:
+def parts(rule: Rewarded, z: Any, of: Callable[[Any], tuple[Part, Part]]) -> Reward:
     """Return the functions of the student that a rule needs; `of` makes a part, and its slope, of an expression in
     z.
     """
-    success = dict(given.success)
+    success = dict(rule.success)
     failure = {branch: 1 - value for branch, value in success.items()}
-    tables = [dict(table) for table in given.tables]
+    tables = [dict(table) for table in rule.tables]
 
     def signed(*factors: Table) -> Signed:
         value: Table = dict.fromkeys(BRANCHES, 1)
@@ -206,7 +210,7 @@ def parts(given: Rewarded, z: Any, of: Callable[[Any], tuple[Part, Part]]) -> Re
 
     pairs = list(itertools.combinations_with_replacement(range(len(tables)), 2))
     return Reward(
-        gains=given.gains,
+        gains=rule.gains,
         odds=signed(success),
         right=tuple(signed(success, table) for table in tables),
         wrong=tuple(signed(failure, table) for table in tables),
@@ -221,12 +225,12 @@ def _signed(table: Mapping[tuple[int, int], Any], z: Any, of: Callable[[Any], tu
     import sympy
 
     step, half = symbols.own()["step"], sympy.Rational(1, 2)
-    found = []
+    expressions = []
     for turn in (1, -1):
         plus, minus = (half * (table[sign, 1] + turn * table[sign, -1]) for sign in (1, -1))
         plus, minus = sympy.expand(plus), sympy.expand(minus)
-        found += of(minus + (plus - minus) * step(z) if plus != minus else plus)
-    return Signed(*found)
+        expressions += of(minus + (plus - minus) * step(z) if plus != minus else plus)
+    return Signed(*expressions)
 
 
 def with_sign(shape: Shape) -> Shape:

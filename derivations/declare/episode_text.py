@@ -13,10 +13,10 @@ SUCCESSES = '''def successes(hits, samples):
 
 def reward(declared: Declaration) -> Iterator[str]:
     """R of every sample, from the answer f and the label y of all samples of its episode."""
-    own = declared.episode
-    if own is None:
+    episode = declared.episode
+    if episode is None:
         return
     shared = [f"n_{name}" for name in declared.names]
     yield f"hits = success({', '.join(['f', 'y', *shared])})[0] + 0.0 * y"
-    given = [f"successes(hits, {own.samples})", f"{own.samples}.0", *shared]
-    yield f"{REWARD} = reward({', '.join(given)})[0] + 0.0 * y"
+    arguments = [f"successes(hits, {episode.samples})", f"{episode.samples}.0", *shared]
+    yield f"{REWARD} = reward({', '.join(arguments)})[0] + 0.0 * y"

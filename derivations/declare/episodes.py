@@ -53,43 +53,45 @@ def episode(training: Mapping[str, Any], numbers: Iterable[Any]) -> Episode | No
     """
     if "episode" not in training:
         return None
-    given, place = training["episode"], "training.episode"
-    if not isinstance(given, Mapping):
-        said = f"episode is a table such as {EXAMPLE}, but {fields.shown(given)} was given"
-        raise fields.Mistake(said, "training", "episode")
-    fields.require_known(given, KEYS, place)
+    table, place = training["episode"], "training.episode"
+    if not isinstance(table, Mapping):
+        message = f"episode is a table such as {EXAMPLE}, but {fields.shown(table)} was given"
+        raise fields.Mistake(message, "training", "episode")
+    fields.require_known(table, KEYS, place)
     for key in KEYS:
-        if key not in given:
+        if key not in table:
             raise fields.Mistake(f"an episode lacks its {key}: write {EXAMPLE}", "training", "episode")
-        if key != "samples" and not isinstance(given[key], str):
-            said = f"{key} of an episode is an expression, but {fields.shown(given[key])} was given"
-            raise fields.Mistake(said, place, key)
-    samples, shared = fields.whole(given, "samples", place, 1, MOST_SAMPLES), []
-    for one in numbers:
-        if one.name in TAKEN or re.match("(right|wrong|alone|pair|bend)_", one.name):
-            said = f"{one.name} is both your parameter and a reserved name of episodes: rename your parameter"
-            raise fields.Mistake(said, "training", "episode")
-        shared += [] if one.per_unit else [one.name]
-    success = fields.expression(given["success"], place, "success", ("f", "y", *shared))
-    _require_success(success, given["success"], place)
-    reward = fields.formula(given["reward"], place, "reward", (COUNT, SAMPLES, *shared))
+        if key != "samples" and not isinstance(table[key], str):
+            message = f"{key} of an episode is an expression, but {fields.shown(table[key])} was given"
+            raise fields.Mistake(message, place, key)
+    samples, shared = fields.whole(table, "samples", place, 1, MOST_SAMPLES), []
+    for declared_number in numbers:
+        if declared_number.name in TAKEN or re.match("(right|wrong|alone|pair|bend)_", declared_number.name):
+            message = (
+                f"{declared_number.name} is both your parameter and a reserved name of episodes: rename your parameter"
+            )
+            raise fields.Mistake(message, "training", "episode")
+        shared += [] if declared_number.per_unit else [declared_number.name]
+    success = fields.expression(table["success"], place, "success", ("f", "y", *shared))
+    _require_success(success, table["success"], place)
+    reward = fields.formula(table["reward"], place, "reward", (COUNT, SAMPLES, *shared))
     if COUNT not in reward.names():
-        said = f"the reward {given['reward']!r} does not depend on n, the number of successes"
-        raise fields.Mistake(said, place, "reward")
-    return Episode(samples, success, reward, given["success"].strip(), given["reward"].strip())
+        message = f"the reward {table['reward']!r} does not depend on n, the number of successes"
+        raise fields.Mistake(message, place, "reward")
+    return Episode(samples, success, reward, table["success"].strip(), table["reward"].strip())
 
 
 def _require_success(tree: Tree, text: str, place: str) -> None:
     """Raise an error for a success that is not a product of steps, or does not depend on the answers."""
     factors = [tree]
-    while any(one.kind == "*" for one in factors):
-        factors = [part for one in factors for part in (one.parts if one.kind == "*" else (one,))]
-    if any(one.kind != "call" or one.word != "step" for one in factors):
+    while any(factor.kind == "*" for factor in factors):
+        factors = [part for factor in factors for part in (factor.parts if factor.kind == "*" else (factor,))]
+    if any(factor.kind != "call" or factor.word != "step" for factor in factors):
         raise fields.Mistake("a success must be 0 or 1: write step(..), or a product of such factors", place, "success")
     wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in OF_SAMPLES]
     if wrong:
-        said = f"{wrong[0]} has no meaning in a success; its functions are {', '.join(OF_SAMPLES)}"
-        raise fields.Mistake(said, place, "success")
+        message = f"{wrong[0]} has no meaning in a success; its functions are {', '.join(OF_SAMPLES)}"
+        raise fields.Mistake(message, place, "success")
     if not {"f", "y"} & set(tree.names()):
         raise fields.Mistake(f"the success {text!r} depends neither on f nor on y", place, "success")
 
@@ -104,8 +106,8 @@ def require(declared: Any) -> None:
     if declared.episode is None:
         return
 
-    def refuse(other: str, why: str) -> None:
-        raise fields.Mistake(f"episode and {other} cannot be combined: {why}", "training", "episode")
+    def refuse(feature: str, cause: str) -> None:
+        raise fields.Mistake(f"episode and {feature} cannot be combined: {cause}", "training", "episode")
 
     if declared.several:
         refuse("several heads", "rules are for networks with one answer")
@@ -120,8 +122,8 @@ def require(declared: Any) -> None:
 def require_effect(declared: Any) -> None:
     """Raise `fields.Mistake` if no rule of any stage contains the reward."""
     if declared.episode is not None and not any(reads(stage) for stage in declared.each_stage):
-        said = f"nothing depends on the reward, because no rule contains {REWARD}; leave out episode"
-        raise fields.Mistake(said, "training", "episode")
+        message = f"nothing depends on the reward, because no rule contains {REWARD}; leave out episode"
+        raise fields.Mistake(message, "training", "episode")
 
 
 def add_number(declared: Any, add_parameter: Any) -> None:
@@ -136,8 +138,8 @@ def in_force(parameters: Any) -> Any:
     declared = parameters.declaration
     if declared.episode is None or declared.episode.samples == parameters.episode_samples:
         return declared
-    own = dataclasses.replace(declared.episode, samples=parameters.episode_samples)
-    return dataclasses.replace(declared, episode=own)
+    current_episode = dataclasses.replace(declared.episode, samples=parameters.episode_samples)
+    return dataclasses.replace(declared, episode=current_episode)
 
 
 def samples(parameters: Any) -> int:
@@ -145,10 +147,15 @@ def samples(parameters: Any) -> int:
     return 1 if parameters.declaration.episode is None else int(getattr(parameters, PARAMETER))
 
 
-def rewards(own: Episode, known: Mapping[str, float]) -> np.ndarray:
-    """The rewards (T + 1,) of 0 to T successes; `known` are the shared numbers by name."""
-    every = range(own.samples + 1)
-    return np.array([number(own.reward, {**known, COUNT: float(n), SAMPLES: float(own.samples)}) for n in every])
+def rewards(declared_episode: Episode, namespace: Mapping[str, float]) -> np.ndarray:
+    """The rewards (T + 1,) of 0 to T successes; `namespace` are the shared numbers by name."""
+    counts = range(declared_episode.samples + 1)
+    return np.array(
+        [
+            number(declared_episode.reward, {**namespace, COUNT: float(n), SAMPLES: float(declared_episode.samples)})
+            for n in counts
+        ]
+    )
 
 
 def check(parameters: Any) -> None:
@@ -156,11 +163,11 @@ def check(parameters: Any) -> None:
     declared = in_force(parameters)
     if declared.episode is None:
         return
-    known = schedules.shared(parameters)
+    namespace = schedules.shared(parameters)
     for n in range(declared.episode.samples + 1):
         try:
             value = number(
-                declared.episode.reward, {**known, COUNT: float(n), SAMPLES: float(declared.episode.samples)}
+                declared.episode.reward, {**namespace, COUNT: float(n), SAMPLES: float(declared.episode.samples)}
             )
         except (UsageError, ArithmeticError, ValueError):
             value = math.nan
@@ -170,11 +177,11 @@ def check(parameters: Any) -> None:
 
 def convention(parameters: Any) -> dict[str, str]:
     """Return the convention of episodes that a run states."""
-    own: Episode | None = parameters.declaration.episode
-    if own is None:
+    declared_episode: Episode | None = parameters.declaration.episode
+    if declared_episode is None:
         return {}
-    said = f"{samples(parameters)} samples, success {own.success_text}, R = {own.reward_text}"
-    return {"episode": f"{said}; a step is the mean over samples and episodes"}
+    text = f"{samples(parameters)} samples, success {declared_episode.success_text}, R = {declared_episode.reward_text}"
+    return {"episode": f"{text}; a step is the mean over samples and episodes"}
 
 
 def reason(declared: Any) -> str:

@@ -15,38 +15,44 @@ from derivations.declare.grammar import Tree
 from derivations.declare.readouts import written_name
 
 
-def losses(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any]) -> Any:
+def losses(
+    declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, named_numbers: Mapping[str, Any]
+) -> Any:
     """The loss (samples,) of every sample x (samples, d), with the arguments of `answers`."""
-    f, y = answers(declared, vectors, scalars, x, labels, given)
+    f, y = answers(declared, vectors, scalars, x, labels, named_numbers)
     if declared.several:
-        return loss_of_heads(declared, f, y, _numbers(declared, given))
-    return sample_loss(declared, f, y, _numbers(declared, given))
+        return loss_of_heads(declared, f, y, _numbers(declared, named_numbers))
+    return sample_loss(declared, f, y, _numbers(declared, named_numbers))
 
 
-def wrong(declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any]) -> Any:
+def wrong(
+    declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, named_numbers: Mapping[str, Any]
+) -> Any:
     """Return 1 for every sample at which the signs of f and y differ, else 0, with the arguments of `answers`."""
     import jax.numpy as jnp
 
-    f, y = answers(declared, vectors, scalars, x, labels, given)
+    f, y = answers(declared, vectors, scalars, x, labels, named_numbers)
     return jnp.where(jnp.sign(f) != jnp.sign(y), 1.0, 0.0)
 
 
-def _numbers(declared: Declaration, given: Mapping[str, Any]) -> dict[str, Any]:
+def _numbers(declared: Declaration, named_numbers: Mapping[str, Any]) -> dict[str, Any]:
     """The user's numbers by name."""
-    return {name: given[f"n_{name}"] for name in declared.names}
+    return {name: named_numbers[f"n_{name}"] for name in declared.names}
 
 
 def answers(
-    declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any]
+    declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, named_numbers: Mapping[str, Any]
 ) -> tuple[Any, Any]:
     """Return f and y of every sample x (samples, d); `vectors` (n, d) are the rows of students and teachers.
 
     With several heads they are (heads in use, samples), like the `labels`.
 
-    `scalars` (s,) are the trained readouts and scalars, `labels` (1, samples) the noise of the labels, and `given` the
-    other numbers by name: sizes K_k, readouts readout_k or readout_k_head, the user's numbers n_...
+    `scalars` (s,) are the trained readouts and scalars, `labels` (1, samples) the noise of the labels, and
+    `named_numbers` the other numbers by name: sizes K_k, readouts readout_k or readout_k_head, the user's numbers n_...
     """
-    return _answers(declared, list(placed(declared, vectors, scalars, x, given)), labels, _numbers(declared, given))
+    return _answers(
+        declared, list(placed(declared, vectors, scalars, x, named_numbers)), labels, _numbers(declared, named_numbers)
+    )
 
 
 def _answers(
@@ -55,17 +61,24 @@ def _answers(
     """Return f and y of samples for groups that are evaluated on them."""
     import jax.numpy as jnp
 
-    count, kept = len(declared.students), [groups[k] for k in declared.answering]
+    count, answering = len(declared.students), [groups[k] for k in declared.answering]
     sides = []
-    for student, side in ((True, kept[:count]), (False, kept[count:])):
-        of_units = [(one, unit(one.group, {**numbers, **one.own, **one.fields}, one.squares)) for one in side]
+    for student, side in ((True, answering[:count]), (False, answering[count:])):
+        of_units = [
+            (placement, unit(placement.group, {**numbers, **placement.own, **placement.fields}, placement.squares))
+            for placement in side
+        ]
         outputs = [
-            {one.group.name: (one.heads[head] * phi).sum(0) for one, phi in of_units if head in one.heads}
+            {
+                placement.group.name: (placement.heads[head] * phi).sum(0)
+                for placement, phi in of_units
+                if head in placement.heads
+            }
             for head in declared.force
         ]
         sides.append([
-            _predicted(declared, student, head, own, numbers)
-            for head, own in zip(declared.force, outputs, strict=True)
+            _predicted(declared, student, head, group_outputs, numbers)
+            for head, group_outputs in zip(declared.force, outputs, strict=True)
         ])  # fmt: skip
     if not declared.several:
         return sides[0][0], sides[1][0] + labels[0]
@@ -76,10 +89,10 @@ def _predicted(
     declared: Declaration, student: bool, head: str, outputs: Mapping[str, Any], numbers: Mapping[str, Any]
 ) -> Any:
     """Return the answer or the label of a head from the outputs of groups by name: their sum, or its prediction."""
-    total, found = sum(outputs.values(), 0.0), declared.prediction(student, head)
-    if found is None:
+    total, prediction = sum(outputs.values(), 0.0), declared.prediction(student, head)
+    if prediction is None:
         return total
-    return value(found.tree, {**numbers, **outputs, "f" if student else "y": total}, {}, None) + 0.0 * total
+    return value(prediction.tree, {**numbers, **outputs, "f" if student else "y": total}, {}, None) + 0.0 * total
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,37 +113,43 @@ class Placed:
     heads: dict[str, Any]
 
 
-def placed(declared: Declaration, vectors: Any, scalars: Any, x: Any, given: Mapping[str, Any]) -> Iterator[Placed]:
+def placed(
+    declared: Declaration, vectors: Any, scalars: Any, x: Any, named_numbers: Mapping[str, Any]
+) -> Iterator[Placed]:
     """All groups on some samples, with the arguments of `answers`."""
     import jax.numpy as jnp
 
-    at, scalar_at = 0, 0
+    first_row, scalar_at = 0, 0
     for k, group in enumerate(declared.groups):
-        size, student = given[f"K_{k}"], k < len(declared.students)
-        places, numbers, fields, squares, own = {}, {}, {}, {}, {}
+        size, student = named_numbers[f"K_{k}"], k < len(declared.students)
+        places, numbers, fields, squares, unit_numbers = {}, {}, {}, {}, {}
         for slot in group.slots:
-            places[slot] = slice(at, at + size)
+            places[slot] = slice(first_row, first_row + size)
             rows = vectors[places[slot]]
             if student and declared.weights == "normalised":
                 rows = rows / jnp.sqrt((rows * rows).sum(1, keepdims=True))
             fields[slot] = jnp.matmul(rows, x.T, precision="highest")
             squares[slot] = (rows * rows).sum(1, keepdims=True)
-            at += size
+            first_row += size
         for word in group.own if student else ():
             numbers[word] = slice(scalar_at, scalar_at + size)
-            own[word] = scalars[numbers[word], None]
+            unit_numbers[word] = scalars[numbers[word], None]
             scalar_at += size
         heads = {}
         for head in declared.heads:
-            one = declared.readout(k, head)
-            if one is not None:
-                heads[head] = own.pop(one.word) if one.trained else given[written_name(k, head)][:, None]
-        yield Placed(group, places, numbers, fields, squares, own, heads.get(""), heads)
+            readout = declared.readout(k, head)
+            if readout is not None:
+                heads[head] = (
+                    unit_numbers.pop(readout.word) if readout.trained else named_numbers[written_name(k, head)][:, None]
+                )
+        yield Placed(group, places, numbers, fields, squares, unit_numbers, heads.get(""), heads)
 
 
-def output(one: Placed, numbers: Mapping[str, Any]) -> Any:
+def output(placement: Placed, numbers: Mapping[str, Any]) -> Any:
     """Return the contribution of a group to an answer, (samples,)."""
-    return (one.a * unit(one.group, {**numbers, **one.own, **one.fields}, one.squares)).sum(0)
+    return (
+        placement.a * unit(placement.group, {**numbers, **placement.own, **placement.fields}, placement.squares)
+    ).sum(0)
 
 
 def unit(group: Group, values: Mapping[str, Any], squares: Mapping[str, Any]) -> Any:
@@ -176,53 +195,63 @@ def loss_of_heads(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, A
         return jax.scipy.special.logsumexp(f, axis=0) - (right * f).sum(0)
     if declared.joint:
         assert declared.own_loss is not None
-        known = {f"{word}_{head}": of[k] for word, of in (("f", f), ("y", y)) for k, head in enumerate(declared.force)}
-        return value(declared.own_loss, {**numbers, **known}, {}, None)
-    return sum(sample_loss(declared, one, two, numbers) for one, two in zip(f, y, strict=True))
+        namespace = {
+            f"{word}_{head}": of[k] for word, of in (("f", f), ("y", y)) for k, head in enumerate(declared.force)
+        }
+        return value(declared.own_loss, {**numbers, **namespace}, {}, None)
+    return sum(sample_loss(declared, answer, label, numbers) for answer, label in zip(f, y, strict=True))
 
 
 def moves(
-    declared: Declaration, vectors: Any, scalars: Any, x: Any, labels: Any, given: Mapping[str, Any], along: Any = None
+    declared: Declaration,
+    vectors: Any,
+    scalars: Any,
+    x: Any,
+    labels: Any,
+    named_numbers: Mapping[str, Any],
+    normal_axis: Any = None,
 ) -> tuple[Any, Any]:
     """Return the motion of the trained vectors (students, d) and numbers (s,), summed over samples: c x and c, or
     derivatives.
 
     The arguments are those of `answers`. JAX computes the derivatives in a rule. `gnorm` uses the length |x|^2/d of a
-    sample, or the product of x with `along` (samples, d) instead. Samples of an episode are consecutive, unless `given`
-    has the reward R (samples,) of each.
+    sample, or the product of x with `normal_axis` (samples, d) instead. Samples of an episode are consecutive, unless
+    `named_numbers` has the reward R (samples,) of each.
     """
     import jax
     import jax.numpy as jnp
 
-    groups, numbers = list(placed(declared, vectors, scalars, x, given)), _numbers(declared, given)
+    groups, numbers = list(placed(declared, vectors, scalars, x, named_numbers)), _numbers(declared, named_numbers)
     students = groups[: len(declared.students)]
-    count = sum(len(one.fields) * len(one.a) for one in students)
+    count = sum(len(placement.fields) * len(placement.a) for placement in students)
 
-    def total(trained: Any, own: Any) -> Any:
-        return losses(declared, jnp.concatenate([trained, vectors[count:]]), own, x, labels, given).sum()
+    def total(trained: Any, scalar_values: Any) -> Any:
+        return losses(
+            declared, jnp.concatenate([trained, vectors[count:]]), scalar_values, x, labels, named_numbers
+        ).sum()
 
     of_rows, of_scalars = jnp.zeros_like(vectors[:count]), jnp.zeros_like(scalars)
-    if any(set(declared.ruled(one.group)) != set(_moving(declared, one.group)) for one in students):
+    if any(set(declared.ruled(placement.group)) != set(_moving(declared, placement.group)) for placement in students):
         of_rows, of_scalars = jax.grad(total, (0, 1))(vectors[:count], scalars)
     f, y = _answers(declared, groups, labels, numbers)
 
     def loss_of(f: Any) -> Any:
         return sample_loss(declared, f, y, numbers) + 0.0 * f
 
-    known = {**numbers, "f": f, "y": y, "l": loss_of(f), "dl": jax.grad(lambda f: loss_of(f).sum())(f)}
+    namespace = {**numbers, "f": f, "y": y, "l": loss_of(f), "dl": jax.grad(lambda f: loss_of(f).sum())(f)}
     if looks.normed(declared):
-        lengths = (x * x).sum(1) / x.shape[1] if along is None else (x * along).sum(1)
-        known["gnorm"] = jnp.sqrt(lengths * _squares(declared, groups, labels, numbers))
+        lengths = (x * x).sum(1) / x.shape[1] if normal_axis is None else (x * normal_axis).sum(1)
+        namespace["gnorm"] = jnp.sqrt(lengths * _squares(declared, groups, labels, numbers))
     if declared.episode is not None:
-        known[REWARD] = given[REWARD] if REWARD in given else _rewards(declared, f, y, numbers)
-    for k, one in enumerate(students):
-        constants = {word: given[f"own_{k}_{word}"][:, None] for word in declared.constants(one.group)}
-        for word in declared.ruled(one.group):
-            c = _ruled(declared, one, word, {**known, **constants})
-            if word in one.rows:
-                of_rows = of_rows.at[one.rows[word]].set(jnp.matmul(c, x, precision="highest"))
+        namespace[REWARD] = named_numbers[REWARD] if REWARD in named_numbers else _rewards(declared, f, y, numbers)
+    for k, placement in enumerate(students):
+        constants = {word: named_numbers[f"own_{k}_{word}"][:, None] for word in declared.constants(placement.group)}
+        for word in declared.ruled(placement.group):
+            c = _ruled(declared, placement, word, {**namespace, **constants})
+            if word in placement.rows:
+                of_rows = of_rows.at[placement.rows[word]].set(jnp.matmul(c, x, precision="highest"))
             else:
-                of_scalars = of_scalars.at[one.numbers[word]].set(c.sum(1))
+                of_scalars = of_scalars.at[placement.numbers[word]].set(c.sum(1))
     return of_rows, of_scalars
 
 
@@ -234,9 +263,9 @@ def success(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, Any]) -
 
 def reward(declared: Declaration, count: Any, numbers: Mapping[str, Any]) -> Any:
     """The reward of episodes with these counts of successes."""
-    own = declared.episode
-    assert own is not None
-    return value(own.reward, {**numbers, COUNT: count, SAMPLES: float(own.samples)}, {}, None) + 0.0 * count
+    episode = declared.episode
+    assert episode is not None
+    return value(episode.reward, {**numbers, COUNT: count, SAMPLES: float(episode.samples)}, {}, None) + 0.0 * count
 
 
 def _rewards(declared: Declaration, f: Any, y: Any, numbers: Mapping[str, Any]) -> Any:
@@ -256,17 +285,20 @@ def _squares(declared: Declaration, groups: list[Placed], labels: Any, numbers: 
 
     count = len(declared.students)
 
-    def total(every: list[dict[str, Any]]) -> Any:
-        moved = [dataclasses.replace(one, fields=own) for one, own in zip(groups, every, strict=False)]
-        f, y = _answers(declared, [*moved, *groups[count:]], labels, numbers)
+    def total(field_sets: list[dict[str, Any]]) -> Any:
+        changed_groups = [
+            dataclasses.replace(placement, fields=by_slot)
+            for placement, by_slot in zip(groups, field_sets, strict=False)
+        ]
+        f, y = _answers(declared, [*changed_groups, *groups[count:]], labels, numbers)
         return sample_loss(declared, f, y, numbers).sum()
 
-    slopes = jax.grad(total)([one.fields for one in groups[:count]])
+    slopes = jax.grad(total)([placement.fields for placement in groups[:count]])
     return sum(
-        (own[slot] ** 2).sum(0)
-        for one, own in zip(groups, slopes, strict=False)
-        for slot in own
-        if declared.moves(one.group, slot)
+        (by_slot[slot] ** 2).sum(0)
+        for placement, by_slot in zip(groups, slopes, strict=False)
+        for slot in by_slot
+        if declared.moves(placement.group, slot)
     )
 
 
@@ -275,33 +307,33 @@ def _moving(declared: Declaration, group: Group) -> list[str]:
     return [word for word in (*group.slots, *group.own) if declared.moves(group, word)]
 
 
-def _ruled(declared: Declaration, one: Placed, word: str, known: Mapping[str, Any]) -> Any:
-    """Return the coefficients (units, samples) of the rule of a slot or a number; `known` are those of the samples."""
+def _ruled(declared: Declaration, placement: Placed, word: str, names: Mapping[str, Any]) -> Any:
+    """Return the coefficients (units, samples) of the rule of a slot or a number; `names` are those of the samples."""
     import jax
 
-    rule = declared.rule(one.group, word)
+    rule = declared.rule(placement.group, word)
     assert rule is not None
-    ones = 1.0 + 0.0 * next(iter(one.fields.values()))
+    ones = 1.0 + 0.0 * next(iter(placement.fields.values()))
 
-    def changed(values: Any, what: str) -> Any:
+    def changed(values: Any, name: str) -> Any:
         if word == "a":
-            return output(dataclasses.replace(one, a=values), known)
-        if word in one.fields:
-            other = dataclasses.replace(one, fields={**one.fields, word: values})
+            return output(dataclasses.replace(placement, a=values), names)
+        if word in placement.fields:
+            variant = dataclasses.replace(placement, fields={**placement.fields, word: values})
         else:
-            other = dataclasses.replace(one, own={**one.own, word: values})
-        phi = unit(one.group, {**known, **other.own, **other.fields}, one.squares)
-        return (one.a * phi).sum(0) if what == "df" else phi
+            variant = dataclasses.replace(placement, own={**placement.own, word: values})
+        phi = unit(placement.group, {**names, **variant.own, **variant.fields}, placement.squares)
+        return (placement.a * phi).sum(0) if name == "df" else phi
 
-    here = {"a": one.a, **one.own, "dl": known["dl"]}
+    unit_namespace = {"a": placement.a, **placement.own, "dl": names["dl"]}
     # A number of a unit is repeated for every sample, so that it has a derivative for each of them.
-    start = (one.a if word == "a" else {**one.fields, **one.own}[word]) * ones
-    for what in ("df", "dphi"):
-        if what in rule.tree.names() or (what == "df" and "grad" in rule.tree.names()):
-            here[what] = jax.grad(lambda values, what=what: changed(values, what).sum())(start)
+    start = (placement.a if word == "a" else {**placement.fields, **placement.own}[word]) * ones
+    for name in ("df", "dphi"):
+        if name in rule.tree.names() or (name == "df" and "grad" in rule.tree.names()):
+            unit_namespace[name] = jax.grad(lambda values, name=name: changed(values, name).sum())(start)
     if "grad" in rule.tree.names():
-        here["grad"] = known["dl"] * here["df"]
-    return value(rule.tree, {**known, **here, **one.fields}, one.squares, None) * ones
+        unit_namespace["grad"] = names["dl"] * unit_namespace["df"]
+    return value(rule.tree, {**names, **unit_namespace, **placement.fields}, placement.squares, None) * ones
 
 
 def value(tree: Tree, values: Mapping[str, Any], squares: Mapping[str, Any], share: Any) -> Any:
@@ -342,13 +374,13 @@ def power(exponent: Tree, base: Any, number: Any) -> Any:
 
     This includes quotients and negative numbers that are integers.
     """
-    whole = not exponent.names() and float(number) == int(number)
-    return base ** int(number) if whole else base**number
+    is_integer = not exponent.names() and float(number) == int(number)
+    return base ** int(number) if is_integer else base**number
 
 
 def hermite(k: int, z: Any, square: Any) -> Any:
     """square^(k/2) He_k(z/sqrt(square)) by H_{j+1} = z H_j - j square H_{j-1}."""
-    below, here = 0.0 * z, 1.0 + 0.0 * z
+    previous, current = 0.0 * z, 1.0 + 0.0 * z
     for j in range(k):
-        below, here = here, z * here - j * square * below
-    return here
+        previous, current = current, z * current - j * square * previous
+    return current

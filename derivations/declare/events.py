@@ -11,11 +11,11 @@ KEYS = ("name", "of", "threshold", "direction", "absolute")
 
 def events(tables: Mapping[str, Any]) -> tuple[Event, ...]:
     """Return the hitting times of [[event]]. Raises `fields.Mistake` for an invalid one."""
-    found = []
+    declared_events = []
     for number, entry in enumerate(fields.entries(tables, "event"), 1):
         with fields.entry_of("event", number):
-            found.append(_event(entry))
-    return tuple(found)
+            declared_events.append(_event(entry))
+    return tuple(declared_events)
 
 
 def _event(entry: Mapping[str, Any]) -> Event:

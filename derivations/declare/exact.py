@@ -50,41 +50,43 @@ time 500 to 1,100 evaluations were observed; one step of DOP853 takes a dozen, a
 def numbers(symbols: Algebra, kernels: Kernels, initial: Initial) -> Mapping[str, Any]:
     """The constants of the statement in a run."""
     p = initial.parameters
-    found: dict[str, Any] = {symbols.size(g).name: count for g, count in enumerate(symbols.rows.sizes)}
-    found |= of_inputs(symbols, p)
-    found |= episode_motion.numbers(p, _rewarded(symbols))
-    now = schedules.begun(p)
-    found |= {name: float(getattr(now, name)) for name in ("step", "decay")}
+    values: dict[str, Any] = {symbols.size(g).name: count for g, count in enumerate(symbols.rows.sizes)}
+    values |= of_inputs(symbols, p)
+    values |= episode_motion.numbers(p, _rewarded(symbols))
+    start_parameters = schedules.begun(p)
+    values |= {name: float(getattr(start_parameters, name)) for name in ("step", "decay")}
     giant_steps = symbols.declared.limit == "batch"
-    found["batch"] = batches.over_dimension(p) if giant_steps else float(now.batch)
-    found["noise"] = noise.deviation(p)
-    found |= {name: float(getattr(now, name)) for name in (*symbols.declared.names, *symbols.declared.rate_names)}
+    values["batch"] = batches.over_dimension(p) if giant_steps else float(start_parameters.batch)
+    values["noise"] = noise.deviation(p)
+    values |= {
+        name: float(getattr(start_parameters, name)) for name in (*symbols.declared.names, *symbols.declared.rate_names)
+    }
     if symbols.declared.momentum is not None:
-        found[symbols.declared.momentum.parameter] = float(getattr(p, symbols.declared.momentum.parameter))
+        values[symbols.declared.momentum.parameter] = float(getattr(p, symbols.declared.momentum.parameter))
     if symbols.declared.clocked:
-        found |= schedules.switched(p, float(initial.state[TIME]))
-    found[memory_equations.UNDEFINED.name] = float("nan")
-    return {**found, **initial.constants, **kernels.numbers()}
+        values |= schedules.switched(p, float(initial.state[TIME]))
+    values[memory_equations.UNDEFINED.name] = float("nan")
+    return {**values, **initial.constants, **kernels.numbers()}
 
 
 def of_inputs(symbols: Algebra, parameters: Any) -> dict[str, Any]:
     """Return the constants of the inputs: eigenvalue and share of every eigenspace, and arrays of clusters; single ones
     as numbers.
     """
-    blocks, found = spectra.blocks(parameters), mixture.mixture(parameters)
-    if blocks is None or found is None:
+    blocks, law = spectra.blocks(parameters), mixture.mixture(parameters)
+    if blocks is None or law is None:
         return {}
-    values = found.eigenvalue if symbols.varied else found.eigenvalue[0]
-    given: dict[str, Any] = {"eigenvalue": _plain(values if symbols.space else values[..., 0])}
+    values = law.eigenvalue if symbols.varied else law.eigenvalue[0]
+    entries: dict[str, Any] = {"eigenvalue": _plain(values if symbols.space else values[..., 0])}
     if symbols.space:
-        given |= {"blocks": len(blocks.share), "share": blocks.share}
+        entries |= {"blocks": len(blocks.share), "share": blocks.share}
     if symbols.cluster:
-        given |= {"clusters": len(found.probability), "probability": found.probability}
+        entries |= {"clusters": len(law.probability), "probability": law.probability}
     if symbols.mean is not None:
-        given["mean_weights"] = found.mean if symbols.cluster else found.mean[0]
-    if found.label is not None:
-        given["label"] = _plain(found.label if symbols.cluster else found.label[0])
-    return given
+        entries["mean_weights"] = law.mean if symbols.cluster else law.mean[0]
+    if law.label is not None:
+        entries["label"] = _plain(law.label if symbols.cluster else law.label[0])
+    return entries
 
 
 def _plain(values: np.ndarray) -> Any:
@@ -96,11 +98,11 @@ def equations(parameters: Any) -> Equations:
     """Return the exact flow, or online limit. Raises `UsageError` with the reason if it has no closed form."""
     declared: Declaration = parameters.declaration
     require_exact(parameters)
-    stated = statement(parameters)
-    if any(kernel.name.startswith("series") for kernel in stated.kernels):
+    exact_statement = statement(parameters)
+    if any(kernel.name.startswith("series") for kernel in exact_statement.kernels):
         population.require_unit(parameters)
-    whole = dataclasses.replace(
-        stated,
+    full_statement = dataclasses.replace(
+        exact_statement,
         advance=_advance(parameters),
         crossings=population.crossings(declared, rows(parameters)),
         observables=Observables(
@@ -111,8 +113,8 @@ def equations(parameters: Any) -> Equations:
         ),
     )
     # The fingerprint prints all formulas (40 ms for a committee) and does not depend on the parts added here.
-    vars(whole)["fingerprint"] = stated.fingerprint
-    return equations_of(whole)
+    vars(full_statement)["fingerprint"] = exact_statement.fingerprint
+    return equations_of(full_statement)
 
 
 def _advance(parameters: Any) -> Smooth | Recursion:
@@ -130,15 +132,19 @@ def _advance(parameters: Any) -> Smooth | Recursion:
 
 def require_exact(parameters: Any) -> None:
     """Raise `UsageError` with the reason and another tier if a model has no closed form."""
-    found = kernels(parameters.declaration, parameter_class.numbers(parameters))
-    missing = found.closed or population.open_here(parameters) or (found.second if parameters.declaration.noisy else "")
+    closed_forms = kernels(parameters.declaration, parameter_class.numbers(parameters))
+    missing = (
+        closed_forms.closed
+        or population.open_here(parameters)
+        or (closed_forms.second if parameters.declaration.noisy else "")
+    )
     if missing:
-        other = (
+        other_tier = (
             "sampled"
-            if found.closed or population.open_here(parameters)
+            if closed_forms.closed or population.open_here(parameters)
             else "mixed (exact drift, second-order term sampled) or sampled"
         )
-        raise UsageError(f"tier exact: {missing}; use -p tier={other}")
+        raise UsageError(f"tier exact: {missing}; use -p tier={other_tier}")
 
 
 def statement(parameters: Any, second: bool = True) -> Statement:
@@ -146,7 +152,7 @@ def statement(parameters: Any, second: bool = True) -> Statement:
 
     Raises `Open` where it has no closed form.
     """
-    changing = tuple(one.name for one in schedules.active(parameters))
+    changing = tuple(schedule.name for schedule in schedules.active(parameters))
     return cached_statement(
         episodes.in_force(parameters), rows(parameters), parameter_class.numbers(parameters), second, changing
     )
@@ -154,10 +160,10 @@ def statement(parameters: Any, second: bool = True) -> Statement:
 
 @functools.lru_cache(maxsize=32)
 def cached_statement(
-    declared: Declaration, at: Rows, values: tuple[float, ...], second: bool, changing: tuple[str, ...] = ()
+    declared: Declaration, layout: Rows, values: tuple[float, ...], second: bool, changing: tuple[str, ...] = ()
 ) -> Statement:
     """Return the statement of a declaration at given sizes and user's numbers; `changing` is that of `Motion`."""
-    symbols = Algebra(declared, at, shapes_of(declared, values), dict(zip(declared.names, values, strict=True)))
+    symbols = Algebra(declared, layout, shapes_of(declared, values), dict(zip(declared.names, values, strict=True)))
     motion = Motion(symbols, second, changing)
     definitions = motion.definitions()
     means = motion.kernels
@@ -170,8 +176,8 @@ def cached_statement(
         neglects=population.neglected(declared),
         indices=[],
         tier="exact",
-        sizes={symbols.size(g).name: count for g, count in enumerate(at.sizes)}
-        | ({"blocks": at.spaces} if symbols.space else {})
+        sizes={symbols.size(g).name: count for g, count in enumerate(layout.sizes)}
+        | ({"blocks": layout.spaces} if symbols.space else {})
         | ({"clusters": symbols.clusters} if symbols.cluster else {})
         | ({episode_motion.COUNT.name: declared.episode.samples} if declared.episode is not None else {}),
         state=tuple(state(symbols)),
@@ -180,7 +186,7 @@ def cached_statement(
         definitions=(*means.made, *definitions),
         equations=tuple(motion.equations()),
         loss=losses.loss(motion),
-        watched=tuple(losses.watched(motion, one, heads) for one, heads in labels.errors(declared)),
+        watched=tuple(losses.watched(motion, error, heads) for error, heads in labels.errors(declared)),
         terms=means.terms,
         **({"kind": "recursion", "step": sp.Integer(1)} if declared.limit == "batch" else {}),
     )
@@ -188,15 +194,15 @@ def cached_statement(
 
 def _rewarded(symbols: Algebra) -> bool:
     """Return True if vectors have a rule with a reward."""
-    return any(episode_motion.reward(symbols, one) is not None for one in symbols.vectors)
+    return any(episode_motion.reward(symbols, vector) is not None for vector in symbols.vectors)
 
 
 def state(symbols: Algebra) -> Iterator[Named]:
     """Return the overlaps that change, then readouts and biases."""
     unbounded = (-np.inf, np.inf)
-    for block, (one, two) in zip(symbols.rows.moving, symbols.moving(), strict=True):
-        i, j = symbols.index("i", one.group), symbols.index("j", two.group)
-        yield Named(symbols.overlap(one, i, two, j), block.meaning, dims=block.dims, bounds=unbounded,
+    for block, (first, second) in zip(symbols.rows.moving, symbols.moving(), strict=True):
+        i, j = symbols.index("i", first.group), symbols.index("j", second.group)
+        yield Named(symbols.overlap(first, i, second, j), block.meaning, dims=block.dims, bounds=unbounded,
                     symbol=block.name, symmetric=block.symmetric)  # fmt: skip
     for number, word, _ in symbols.rows.scalars:
         group = symbols.declared.students[number]
@@ -220,24 +226,24 @@ def constants(symbols: Algebra, changing: tuple[str, ...] = ()) -> Iterator[Name
     yield from of_law(symbols)
     yield from episode_motion.constants(symbols.declared, _rewarded(symbols))
     names = [block.name for block in symbols.rows.fixed]
-    for n, one in enumerate(symbols.vectors):
-        for two in symbols.vectors[n:]:
-            block = symbols.rows.block_of(one, two)
+    for n, vector in enumerate(symbols.vectors):
+        for other_vector in symbols.vectors[n:]:
+            block = symbols.rows.block_of(vector, other_vector)
             if block.name in names:
-                i, j = symbols.index("i", one.group), symbols.index("j", two.group)
-                yield Named(symbols.overlap(one, i, two, j), block.meaning)
+                i, j = symbols.index("i", vector.group), symbols.index("j", other_vector.group)
+                yield Named(symbols.overlap(vector, i, other_vector, j), block.meaning)
     for g, group in enumerate(symbols.declared.groups):
         i = symbols.index("i", g)
-        for one in (one for number, one in symbols.declared.fixed_readouts() if number == g):
-            who = "student" if symbols.is_student(g) else "teacher"
-            yield Named(Base(symbols.declared.readout_name(g, one.head))[i], f"readout of {who} unit i")
+        for readout in (readout for number, readout in symbols.declared.fixed_readouts() if number == g):
+            side = "student" if symbols.is_student(g) else "teacher"
+            yield Named(Base(symbols.declared.readout_name(g, readout.head))[i], f"readout of {side} unit i")
         for word in symbols.declared.constants(group) if symbols.is_student(g) else ():
             yield Named(Base(group.named(word))[i], f"number {word} of student unit i")
     training = (*TRAINING, *steps(symbols.declared))
     training += velocity_equations.constants(symbols.declared)
     training += tuple(Named(sp.Symbol(name), "factor of the step") for name in symbols.declared.rate_names)
     yield from (named for named in training if key_of(named.target) not in changing)
-    if any(one.seen for one in symbols.declared.schedules if one.name in changing):
+    if any(schedule.seen for schedule in symbols.declared.schedules if schedule.name in changing):
         yield Named(memory_equations.UNDEFINED, "no number, marked by a value below 0")
     for schedule in symbols.declared.schedules:
         if schedule.name in changing:
@@ -256,7 +262,8 @@ def steps(declared: Declaration) -> tuple[Named, ...]:
     if declared.episode is None:
         return STEPS
     return tuple(
-        dataclasses.replace(one, meaning="episodes of one step") if one.target == BATCH else one for one in STEPS
+        dataclasses.replace(constant, meaning="episodes of one step") if constant.target == BATCH else constant
+        for constant in STEPS
     )
 
 
@@ -287,16 +294,18 @@ def printed(parameters: Any) -> Statement:
     initial, declared = enter(parameters, None, np.random.default_rng(0)), parameters.declaration
     if declared.clocked:
         initial = dataclasses.replace(initial, state={**initial.state, TIME: np.array(declared.begin)})
-    stated = equations(parameters).code.statement
-    assert stated is not None
-    found = stated()
-    known = found.numbers(initial)
-    found = schedule_equations.in_time(found, declared.schedules)
-    constants = tuple(dataclasses.replace(c, default=_literal(known[key_of(c.target)])) for c in found.constants)
-    start = ", ".join(f'"{key_of(v.target)}": {_literal(initial.state[key_of(v.target)])}' for v in found.state)
-    watched = [key_of(variable.target) for variable in found.state if variable.target != schedule_equations.CLOCK][-1]
+    make_statement = equations(parameters).code.statement
+    assert make_statement is not None
+    printable = make_statement()
+    values = printable.numbers(initial)
+    printable = schedule_equations.in_time(printable, declared.schedules)
+    constants = tuple(dataclasses.replace(c, default=_literal(values[key_of(c.target)])) for c in printable.constants)
+    start = ", ".join(f'"{key_of(v.target)}": {_literal(initial.state[key_of(v.target)])}' for v in printable.state)
+    watched = [key_of(variable.target) for variable in printable.state if variable.target != schedule_equations.CLOCK][
+        -1
+    ]
     example = Example(f"start = {{{start}}}", watched, 0.9, float(declared.until - declared.begin))
-    return dataclasses.replace(found, constants=constants, example=example)
+    return dataclasses.replace(printable, constants=constants, example=example)
 
 
 def _literal(value: Any) -> Any:

@@ -173,39 +173,39 @@ def staircase(label: Label, families: Sequence[Tensors], strict: bool) -> tuple[
     `UsageError` for such a tensor, and for a direction without a tensor.
     """
     r, order = label.directions, families[0].order
-    known = np.zeros((0, r))
-    every = np.hstack([_unfolded(families[0], known, np.eye(r), n) for n in range(1, order + 1)])
-    target = len(_range([(every, families[0])], 0.0, strict)[0])
+    span = np.zeros((0, r))
+    all_unfoldings = np.hstack([_unfolded(families[0], span, np.eye(r), n) for n in range(1, order + 1)])
+    target = len(_range([(all_unfoldings, families[0])], 0.0, strict)[0])
     steps: list[Step] = []
     tilt = 0.0
-    while len(known) < target:
-        rest = _complement(known, r)
+    while len(span) < target:
+        complement = _complement(span, r)
         for k in range(1, order + 1):
-            parts = [(_unfolded(family, known, rest, k), family) for family in families]
-            new, more = _range(parts, tilt, strict)
+            parts = [(_unfolded(family, span, complement, k), family) for family in families]
+            new, error = _range(parts, tilt, strict)
             if len(new):
                 break
         else:
             raise UsageError(
-                f"apart from the first {len(known)} directions, no direction has a Hermite tensor up to order {order}"
+                f"apart from the first {len(span)} directions, no direction has a Hermite tensor up to order {order}"
             )
-        basis = _along_axes(new @ rest)
-        steps.append(Step(k, basis, _named(label, known, basis)))
-        known, tilt = np.vstack([known, basis]), max(tilt, more)
+        basis = _along_axes(new @ complement)
+        steps.append(Step(k, basis, _named(label, span, basis)))
+        span, tilt = np.vstack([span, basis]), max(tilt, error)
     return tuple(steps)
 
 
-def _unfolded(family: Tensors, known: np.ndarray, rest: np.ndarray, k: int) -> np.ndarray:
+def _unfolded(family: Tensors, known_directions: np.ndarray, complement: np.ndarray, k: int) -> np.ndarray:
     """The first unfolding (len(rest), ..) of E[F h_alpha(z_known) He_k(z_rest)] for all alpha.
 
-    A tensor of order n has binomial(n, k) equal parts with k axes in `rest`, of which one is used.
+    A tensor of order n has binomial(n, k) equal parts with k axes in `complement`, of which one is used.
     """
     columns = []
-    for n in range(k, family.order + 1 if len(known) else k + 1):
+    for n in range(k, family.order + 1 if len(known_directions) else k + 1):
         array = family.arrays[n]
         for axis in range(n):
-            array = np.tensordot(array, rest if axis < k else known, axes=(0, 1))
-        columns.append(math.sqrt(math.comb(n, k)) * array.reshape(len(rest), -1))
+            array = np.tensordot(array, complement if axis < k else known_directions, axes=(0, 1))
+        columns.append(math.sqrt(math.comb(n, k)) * array.reshape(len(complement), -1))
     return np.hstack(columns)
 
 
@@ -224,8 +224,8 @@ def _range(parts: Sequence[tuple[np.ndarray, Tensors]], tilt: float, strict: boo
             _require_clear(np.linalg.svd(matrix, compute_uv=False), zero, error, family)
         scaled.append(matrix / max(zero, error) if max(zero, error) > 0 else np.where(matrix, 2.0, 0.0))
     left, values, _ = np.linalg.svd(np.hstack(scaled), full_matrices=False)
-    kept = values > 1
-    return left[:, kept].T, 1 / float(values[kept].min()) if kept.any() else 0.0
+    nonzero = values > 1
+    return left[:, nonzero].T, 1 / float(values[nonzero].min()) if nonzero.any() else 0.0
 
 
 def _require_clear(values: np.ndarray, zero: float, error: float, family: Tensors) -> None:
@@ -239,11 +239,11 @@ def _require_clear(values: np.ndarray, zero: float, error: float, family: Tensor
         )
 
 
-def _complement(known: np.ndarray, r: int) -> np.ndarray:
+def _complement(known_directions: np.ndarray, r: int) -> np.ndarray:
     """Return an orthonormal basis (r - u, r) of the complement of orthonormal rows (u, r), with axes if possible."""
-    if not len(known):
+    if not len(known_directions):
         return np.eye(r)
-    return _along_axes(np.linalg.svd(known)[2][len(known) :])
+    return _along_axes(np.linalg.svd(known_directions)[2][len(known_directions) :])
 
 
 def _along_axes(basis: np.ndarray) -> np.ndarray:
@@ -253,23 +253,23 @@ def _along_axes(basis: np.ndarray) -> np.ndarray:
     rows = np.eye(len(projector))[axes]
     if len(axes) < len(basis):
         right = np.linalg.svd(basis - basis @ rows.T @ rows)[2]
-        rest = right[: len(basis) - len(axes)]
-        first = (np.abs(rest) > 1e-6).argmax(axis=1)
-        rest = rest * np.sign(rest[np.arange(len(rest)), first])[:, None]
-        rows = np.vstack([rows, rest])
+        complement = right[: len(basis) - len(axes)]
+        first = (np.abs(complement) > 1e-6).argmax(axis=1)
+        complement = complement * np.sign(complement[np.arange(len(complement)), first])[:, None]
+        rows = np.vstack([rows, complement])
     return rows
 
 
-def _named(label: Label, known: np.ndarray, basis: np.ndarray) -> str:
+def _named(label: Label, known_directions: np.ndarray, basis: np.ndarray) -> str:
     """Return the names of new directions: vectors, vectors with known ones, or the rest of vectors."""
     vectors = label.frame @ label.basis.T
     if len(label.basis) < label.frame.shape[1]:
         return _combination(label, basis[0] @ label.basis)
-    full = np.vstack([known, basis])
-    outside = np.linalg.norm(vectors - vectors @ full.T @ full, axis=1)
-    inside = (outside < 1e-7) & (np.linalg.norm(vectors @ basis.T, axis=1) > 1e-7)
-    names = [name for name, there in zip(label.names, inside, strict=True) if there]
-    spanned = bool(names) and np.linalg.matrix_rank(vectors[inside] @ basis.T, 1e-7) == len(basis)
+    full = np.vstack([known_directions, basis])
+    residuals = np.linalg.norm(vectors - vectors @ full.T @ full, axis=1)
+    contained = (residuals < 1e-7) & (np.linalg.norm(vectors @ basis.T, axis=1) > 1e-7)
+    names = [name for name, flag in zip(label.names, contained, strict=True) if flag]
+    spanned = bool(names) and np.linalg.matrix_rank(vectors[contained] @ basis.T, 1e-7) == len(basis)
     if spanned and len(names) == len(basis):
         return ", ".join(names)
     if spanned and len(basis) > 1:
@@ -297,11 +297,11 @@ def _generative(label: Label, tensors: Tensors, steps: tuple[Step, ...]) -> tupl
         lower = staircase(label, (tensors, *transformed), strict=False)
     except UsageError:  # errors hide what transforms give for the last directions: the label itself is the bound
         lower = steps
-    least = label_symmetries.least_orders(label, [step.basis for step in lower])
-    if any(step.order < k for step, k in zip(lower, least, strict=True)):
+    least_orders = label_symmetries.least_orders(label, [step.basis for step in lower])
+    if any(step.order < k for step, k in zip(lower, least_orders, strict=True)):
         # A quadrature that contradicts a symmetry has a larger error than estimated, so it is not used.
-        lower, least = steps, label_symmetries.least_orders(label, [step.basis for step in steps])
-    if least == [step.order for step in lower]:
+        lower, least_orders = steps, label_symmetries.least_orders(label, [step.basis for step in steps])
+    if least_orders == [step.order for step in lower]:
         return lower, True
     if label.directions > 1:
         return lower, False

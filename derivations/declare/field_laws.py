@@ -14,8 +14,8 @@ def definitions(symbols: Algebra, schedules: Sequence[Schedule]) -> Iterator[Def
     """Yield time-dependent values of training, covariances and means of the fields, and norms by which a network
     divides.
     """
-    for one in schedules:
-        yield from memory_equations.values(symbols, one)
+    for schedule in schedules:
+        yield from memory_equations.values(symbols, schedule)
     yield from _spreads(symbols)
     yield from _centres(symbols)
     yield from _norms(symbols)
@@ -25,11 +25,11 @@ def _spreads(symbols: Algebra) -> Iterator[Definition]:
     """Yield the covariances of the fields, if the inputs have eigenvalues."""
     if symbols.declared.inputs is None:
         return
-    for n, one in enumerate(symbols.seen):
-        for two in symbols.seen[n:]:
-            i, j = symbols.index("i", one.group), symbols.index("j", two.group)
-            value = symbols.over_spaces(symbols.eigenvalue * symbols.overlap(one, i, two, j))
-            yield Definition((symbols.spread(one, i, two, j),), value, "covariances of the fields")
+    for n, first in enumerate(symbols.seen):
+        for second in symbols.seen[n:]:
+            i, j = symbols.index("i", first.group), symbols.index("j", second.group)
+            value = symbols.over_spaces(symbols.eigenvalue * symbols.overlap(first, i, second, j))
+            yield Definition((symbols.spread(first, i, second, j),), value, "covariances of the fields")
 
 
 def _centres(symbols: Algebra) -> Iterator[Definition]:
@@ -37,17 +37,17 @@ def _centres(symbols: Algebra) -> Iterator[Definition]:
     mean = symbols.mean
     if mean is None:
         return
-    for one in symbols.seen:
-        i, k = symbols.index("i", one.group), symbols.index("r", mean.group)
-        value = sp.Sum(symbols.mean_weight(k) * symbols.product(one, i, mean, k), k)
-        yield Definition((symbols.centre(one, i),), value, "means of the fields")
+    for vector in symbols.seen:
+        i, k = symbols.index("i", vector.group), symbols.index("r", mean.group)
+        value = sp.Sum(symbols.mean_weight(k) * symbols.product(vector, i, mean, k), k)
+        yield Definition((symbols.centre(vector, i),), value, "means of the fields")
 
 
 def _norms(symbols: Algebra) -> Iterator[Definition]:
-    for one in symbols.vectors:
-        i = symbols.index("i", one.group)
-        if symbols.norm(one, i) != 1:
-            yield Definition((symbols.norm(one, i),), sp.sqrt(symbols.product(one, i, one, i)), "norm")
+    for vector in symbols.vectors:
+        i = symbols.index("i", vector.group)
+        if symbols.norm(vector, i) != 1:
+            yield Definition((symbols.norm(vector, i),), sp.sqrt(symbols.product(vector, i, vector, i)), "norm")
             if not symbols.declared.several:
-                value = symbols.weight(one.group, i) / symbols.norm(one, i)
-                yield Definition((symbols.scaled_weight(one, i),), value, "weight over norm")
+                value = symbols.weight(vector.group, i) / symbols.norm(vector, i)
+                yield Definition((symbols.scaled_weight(vector, i),), value, "weight over norm")

@@ -31,29 +31,29 @@ class Mistake(UsageError):
         parts = self.table.split(".") if self.table else []
         for count in range(len(parts), -1, -1):  # [a.b] key = .., then [a] b = { key = .. }, then a = { b = .. }
             table, inner = ".".join(parts[:count]), [*parts[count:], *([self.key] if self.key else [])]
-            found = _line(lines, table, inner, self.nth if count == len(parts) else 0)
-            if found is not None:
-                return found
+            number = _line(lines, table, inner, self.nth if count == len(parts) else 0)
+            if number is not None:
+                return number
         return None
 
 
 def _line(lines: list[str], table: str, inner: list[str], nth: int) -> int | None:
     """Return the line of the key inner[0] in a table, `inner` with dots included, or that of the head."""
-    found, here, seen = None, "", 0
-    for at, line in enumerate(lines, 1):
+    head_line, current_table, count = None, "", 0
+    for number, line in enumerate(lines, 1):
         head = re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]", line)
         if head:
-            here = re.sub(r"[\"'\s]", "", head.group(1))
-            seen += here == table
-        if here != table or (nth and seen != nth):
-            if not table and inner and head and here.split(".")[0] == inner[0]:
-                return at
+            current_table = re.sub(r"[\"'\s]", "", head.group(1))
+            count += current_table == table
+        if current_table != table or (nth and count != nth):
+            if not table and inner and head and current_table.split(".")[0] == inner[0]:
+                return number
             continue
-        if head and found is None:
-            found = at
+        if head and head_line is None:
+            head_line = number
         if inner and re.match(rf"\s*[\"']?{re.escape(inner[0])}[\"']?\s*(?:=|\.)", line):
-            return at
-    return found
+            return number
+    return head_line
 
 
 @contextlib.contextmanager
@@ -94,40 +94,40 @@ def matrices(value: Any, table: str, key: str) -> tuple[Any, ...]:
     return matrix(value, table, key)
 
 
-def entries(tables: Mapping[str, Any], key: str, inside: str = "") -> list[Mapping[str, Any]]:
+def entries(tables: Mapping[str, Any], key: str, parent: str = "") -> list[Mapping[str, Any]]:
     """The tables [[key]], or [[inside.key]]."""
-    given = tables.get(key, [])
-    if not isinstance(given, list) or not all(isinstance(entry, Mapping) for entry in given):
-        whole = f"{inside}.{key}" if inside else key
-        raise Mistake(f"write [[{whole}]], one table for each; in Python {key} is a list of mappings", inside, key)
-    return given
+    key_tables = tables.get(key, [])
+    if not isinstance(key_tables, list) or not all(isinstance(entry, Mapping) for entry in key_tables):
+        path = f"{parent}.{key}" if parent else key
+        raise Mistake(f"write [[{path}]], one table for each; in Python {key} is a list of mappings", parent, key)
+    return key_tables
 
 
 def table(tables: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    given = tables.get(key, {})
-    if key == "teacher" and isinstance(given, list):
+    value = tables.get(key, {})
+    if key == "teacher" and isinstance(value, list):
         return {}
-    if not isinstance(given, Mapping):
+    if not isinstance(value, Mapping):
         raise Mistake(f"{key} must be a table: write [{key}] and its entries below", "", key)
-    return given
+    return value
 
 
-def require_known(given: Mapping[str, Any], known: Collection[str], table: str) -> None:
-    for key in given:
-        if key not in known:
-            raise Mistake(f"unknown key {shown(key)}; {near_key(key, known)}", table, key)
+def require_known(mapping: Mapping[str, Any], keys: Collection[str], table: str) -> None:
+    for key in mapping:
+        if key not in keys:
+            raise Mistake(f"unknown key {shown(key)}; {near_key(key, keys)}", table, key)
 
 
-def near_key(word: str, known: Collection[str]) -> str:
+def near_key(word: str, keys: Collection[str]) -> str:
     """Return the key most similar to an unknown one, by synonyms and then by spelling, or all keys and their page."""
-    return synonyms.key_hint(word[:60], known) or near(word, known, f"; {synonyms.PAGE} says what a declaration covers")
+    return synonyms.key_hint(word[:60], keys) or near(word, keys, f"; {synonyms.PAGE} says what a declaration covers")
 
 
-def near(word: str, known: Collection[str], more: str = "") -> str:
-    """Return the word most similar to an unknown one, by synonyms and then by spelling, or all words and `more`."""
-    meant = synonyms.meant(word[:60], known)
-    close = [meant] if meant else difflib.get_close_matches(word[:60], list(known), 1, 0.6)
-    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(set(known))) or 'none'}{more}"
+def near(word: str, words: Collection[str], suffix: str = "") -> str:
+    """Return the word most similar to an unknown one, by synonyms and then by spelling, or all words and `suffix`."""
+    meant = synonyms.meant(word[:60], words)
+    close = [meant] if meant else difflib.get_close_matches(word[:60], list(words), 1, 0.6)
+    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(set(words))) or 'none'}{suffix}"
 
 
 def shown(value: Any) -> str:
@@ -145,82 +145,82 @@ def expression(
         raise Mistake(str(error), table, key) from None
 
 
-def formula(given: Any, table: str, key: str, names: Collection[str]) -> Tree:
+def formula(value: Any, table: str, key: str, names: Collection[str]) -> Tree:
     """Return a number, or an expression in some names and functions of numbers, as a tree."""
-    if isinstance(given, str):
-        found = expression(given, table, key, names)
-        wrong = [call.word for call in found.walk() if call.kind == "call" and call.word not in (*OF_NUMBERS, "He")]
+    if isinstance(value, str):
+        tree = expression(value, table, key, names)
+        wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in (*OF_NUMBERS, "He")]
         if wrong:
             raise Mistake(f"{wrong[0]} is not a function of numbers; use {', '.join(OF_NUMBERS)}", table, key)
-        return found
-    return Tree("number", value=real({key: given}, key, table))
+        return tree
+    return Tree("number", value=real({key: value}, key, table))
 
 
 def text(table: Mapping[str, Any], key: str, place: str, default: str) -> str:
-    given = table.get(key, default)
-    if not isinstance(given, str):
-        raise Mistake(f"{key} is a text, but {shown(given)} was given", place, key)
-    if len(given) > LONGEST or not given.isprintable():
+    value = table.get(key, default)
+    if not isinstance(value, str):
+        raise Mistake(f"{key} is a text, but {shown(value)} was given", place, key)
+    if len(value) > LONGEST or not value.isprintable():
         raise Mistake(f"{key} is one line of at most {LONGEST} printable characters", place, key)
-    return given
+    return value
 
 
 def address(table: Mapping[str, Any], key: str) -> str:
     """The address of a page, or nothing."""
-    given = text(table, key, "", "")
-    if given and not re.fullmatch(r"https?://[^\s<>\"]+", given):
-        raise Mistake(f"{key} is an address such as https://doi.org/.., but {shown(given)} was given", "", key)
-    return given
+    value = text(table, key, "", "")
+    if value and not re.fullmatch(r"https?://[^\s<>\"]+", value):
+        raise Mistake(f"{key} is an address such as https://doi.org/.., but {shown(value)} was given", "", key)
+    return value
 
 
 def name(table: Mapping[str, Any], key: str, place: str, default: str) -> str:
     """A name of a file or a variable."""
-    given = text(table, key, place, default)
-    if not re.fullmatch(r"\w[\w-]{0,59}", given):
+    value = text(table, key, place, default)
+    if not re.fullmatch(r"\w[\w-]{0,59}", value):
         raise Mistake(
-            f"{key} is made of at most 60 letters, digits, hyphens and underscores, but {shown(given)} was given",
+            f"{key} is made of at most 60 letters, digits, hyphens and underscores, but {shown(value)} was given",
             place,
             key,
         )
-    return given
+    return value
 
 
 def choice(table: Mapping[str, Any], key: str, words: Collection[str], default: str, place: str) -> str:
-    given = table.get(key, default)
-    if not isinstance(given, str) or given not in words:
-        hint = near(str(given), words)
+    value = table.get(key, default)
+    if not isinstance(value, str) or value not in words:
+        hint = near(str(value), words)
         hint = f"; {hint}" if hint.startswith("did you") else ""
-        raise Mistake(f"{key} is one of {', '.join(words)}, but {shown(given)} was given{hint}", place, key)
-    return given
+        raise Mistake(f"{key} is one of {', '.join(words)}, but {shown(value)} was given{hint}", place, key)
+    return value
 
 
 def real(
     table: Mapping[str, Any], key: str, place: str, default: float | None = None, *, minimum: float | None = None,
     maximum: float | None = None, above: float | None = None,
 ) -> float:  # fmt: skip
-    given = table.get(key, default)
-    if isinstance(given, bool) or not isinstance(given, int | float) or not abs(given) <= MOST:
-        raise Mistake(f"{key} is a finite number of at most {MOST:g} in size, but {shown(given)} was given", place, key)
+    value = table.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:
+        raise Mistake(f"{key} is a finite number of at most {MOST:g} in size, but {shown(value)} was given", place, key)
     for bound, holds, words in (
-        (minimum, lambda b: given >= b, "at least"),
-        (maximum, lambda b: given <= b, "at most"),
-        (above, lambda b: given > b, "above"),
+        (minimum, lambda b: value >= b, "at least"),
+        (maximum, lambda b: value <= b, "at most"),
+        (above, lambda b: value > b, "above"),
     ):
         if bound is not None and not holds(bound):
-            raise Mistake(f"{key} must be {words} {bound:g}, but {shown(given)} was given", place, key)
-    return float(given)
+            raise Mistake(f"{key} must be {words} {bound:g}, but {shown(value)} was given", place, key)
+    return float(value)
 
 
 def flag(table: Mapping[str, Any], key: str, place: str) -> bool:
     """Return a value that is true or false, by default false.  Raises `Mistake` for any other."""
-    given = table.get(key, False)
-    if not isinstance(given, bool):
-        raise Mistake(f"{key} is true or false, but {shown(given)} was given", place, key)
-    return given
+    value = table.get(key, False)
+    if not isinstance(value, bool):
+        raise Mistake(f"{key} is true or false, but {shown(value)} was given", place, key)
+    return value
 
 
 def whole(table: Mapping[str, Any], key: str, place: str, default: int, maximum: int = 10_000_000) -> int:
-    given = table.get(key, default)
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= maximum:
-        raise Mistake(f"{key} is a whole number from 1 to {maximum}, but {shown(given)} was given", place, key)
-    return given
+    value = table.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= maximum:
+        raise Mistake(f"{key} is a whole number from 1 to {maximum}, but {shown(value)} was given", place, key)
+    return value

@@ -10,23 +10,25 @@ def frame(xp: Any, G: Any, S: int) -> Any:
     n = G.shape[0]
     order = xp.concatenate([xp.arange(S, n), xp.arange(S)])
     ordered = G[order][:, order]
-    least = 1e-14 * xp.diagonal(ordered)
+    tolerance = 1e-14 * xp.diagonal(ordered)
 
-    def eliminated(k: Any, rest: Any) -> tuple[Any, Any]:
-        good = rest[k, k] > least[k]
-        column = xp.where(good & (xp.arange(n) >= k), rest[:, k], 0.0) / xp.sqrt(xp.where(good, rest[k, k], 1.0))
-        return rest - column[:, None] * column, column
+    def eliminated(k: Any, remainder: Any) -> tuple[Any, Any]:
+        good = remainder[k, k] > tolerance[k]
+        column = xp.where(good & (xp.arange(n) >= k), remainder[:, k], 0.0) / xp.sqrt(
+            xp.where(good, remainder[k, k], 1.0)
+        )
+        return remainder - column[:, None] * column, column
 
     if "jax" in xp.__name__:
         import jax
 
-        factor = jax.lax.scan(lambda rest, k: eliminated(k, rest), ordered, xp.arange(n))[1].T
+        factor = jax.lax.scan(lambda remainder, k: eliminated(k, remainder), ordered, xp.arange(n))[1].T
     else:
-        factor = _definite(ordered, least)
+        factor = _definite(ordered, tolerance)
         if factor is None:
-            columns, rest = [], ordered
+            columns, remainder = [], ordered
             for k in range(n):
-                rest, column = eliminated(k, rest)
+                remainder, column = eliminated(k, remainder)
                 columns.append(column)
             factor = xp.stack(columns, axis=1)
     return factor[xp.argsort(order)]
@@ -45,12 +47,12 @@ def divided(xp: Any, A: Any, U: Any, S: int) -> Any:
     return xp.linalg.solve(lower.T, xp.where(good, A, 0.0).T).T[:, xp.argsort(order)]
 
 
-def _definite(G: np.ndarray, least: np.ndarray) -> np.ndarray | None:
-    """Return the library's Cholesky factor if no squared pivot is at most `least`; it takes a sixth of the time of the
-    steps.
+def _definite(G: np.ndarray, tolerance: np.ndarray) -> np.ndarray | None:
+    """Return the library's Cholesky factor if no squared pivot is at most `tolerance`; it takes a sixth of the time of
+    the steps.
     """
     try:
-        found = np.linalg.cholesky(G)
+        factor = np.linalg.cholesky(G)
     except np.linalg.LinAlgError:
         return None
-    return found if (np.diagonal(found) ** 2 > least).all() else None
+    return factor if (np.diagonal(factor) ** 2 > tolerance).all() else None

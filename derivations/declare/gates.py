@@ -163,20 +163,20 @@ def shape(
         return _terms(sympy.expand(e), z, group.text)
 
     def with_slope(e: Any) -> tuple[Part, Part]:
-        own = _gated(_rewritten(e), z, values, gates, group.text)
-        return part(own), part(sympy.diff(own, z[0]))
+        gated = _gated(_rewritten(e), z, values, gates, group.text)
+        return part(gated), part(sympy.diff(gated, z[0]))
 
-    def ruled(slot: str, given: Any) -> Ruled:
-        if given.met == "reward":
-            return Ruled(slot, sympy.Integer(1), given.met, None, (), given.parts(z[0], with_slope))
+    def ruled(slot: str, product: Any) -> Ruled:
+        if product.met == "reward":
+            return Ruled(slot, sympy.Integer(1), product.met, None, (), product.parts(z[0], with_slope))
         dphi = sympy.Symbol(SLOPE, real=True)
-        if given.psi == dphi:
-            return Ruled(slot, given.front, given.met, None, ())
-        psi = _gated(_rewritten(given.psi), z, values, gates, group.text)
+        if product.psi == dphi:
+            return Ruled(slot, product.front, product.met, None, ())
+        psi = _gated(_rewritten(product.psi), z, values, gates, group.text)
         psi = psi.xreplace({dphi: sympy.diff(expression, symbols.slot(slot))})
-        return Ruled(slot, given.front, given.met, part(psi), tuple(part(sympy.diff(psi, t)) for t in z))
+        return Ruled(slot, product.front, product.met, part(psi), tuple(part(sympy.diff(psi, t)) for t in z))
 
-    made = tuple(ruled(*one) for one in rules)
+    rule_parts = tuple(ruled(*rule) for rule in rules)
     bends = [
         [
             part(sympy.diff(expression, s, t) + (2 * sympy.diff(expression, q[i]) if i == j else 0))
@@ -191,7 +191,7 @@ def shape(
         tuple(part(sympy.diff(expression, s)) for s in z),
         tuple(map(tuple, bends)),
         tuple(part(sympy.diff(expression, b)) for b in scalars),
-        made,
+        rule_parts,
     )
 
 
@@ -199,15 +199,15 @@ def _rewritten(expression: Any) -> Any:
     """Rewrite an expression in the kinds of `KINDS`."""
     import sympy
 
-    own = symbols.own()
+    functions = symbols.own()
     half = sympy.Rational(1, 2)
     rules = {
-        own["sign"]: lambda x: 2 * own["step"](x) - 1,
-        own["abs"]: lambda x: 2 * own["relu"](x) - x,
-        sympy.Abs: lambda x: 2 * own["relu"](x) - x,
-        own["probit"]: lambda x: half + half * sympy.erf(x / sympy.sqrt(2)),
-        own["gelu"]: lambda x: x * (half + half * sympy.erf(x / sympy.sqrt(2))),
-        own["silu"]: lambda x: x * own["logistic"](x),
+        functions["sign"]: lambda x: 2 * functions["step"](x) - 1,
+        functions["abs"]: lambda x: 2 * functions["relu"](x) - x,
+        sympy.Abs: lambda x: 2 * functions["relu"](x) - x,
+        functions["probit"]: lambda x: half + half * sympy.erf(x / sympy.sqrt(2)),
+        functions["gelu"]: lambda x: x * (half + half * sympy.erf(x / sympy.sqrt(2))),
+        functions["silu"]: lambda x: x * functions["logistic"](x),
         sympy.sin: lambda x: sympy.cos(x - sympy.pi / 2, evaluate=False),
     }
     for kind, rule in rules.items():
@@ -219,8 +219,8 @@ def _gated(expression: Any, z: Sequence[Any], values: Mapping[str, float], gates
     """Replace every call of a gate in an expression by an opaque function; the gates are appended to `gates`."""
     import sympy
 
-    own = symbols.own()
-    kinds = {own.get(kind) or getattr(sympy, kind): kind for kind in KINDS}
+    functions = symbols.own()
+    kinds = {functions.get(kind) or getattr(sympy, kind): kind for kind in KINDS}
     calls = sorted((e for kind in kinds for e in expression.atoms(kind)), key=str)
     for call in calls:
         if not call.args[0].has(*z):
@@ -242,17 +242,17 @@ def _gated(expression: Any, z: Sequence[Any], values: Mapping[str, float], gates
             raise Open(f"{kind} in {text!r} has a bias, and means with two such factors have no closed form")
         if gate not in gates:
             gates.append(gate)
-        made = _opaque()(gates.index(gate), 0, z[fields[0]] + gate.bias / gate.slope)
+        opaque = _opaque()(gates.index(gate), 0, z[fields[0]] + gate.bias / gate.slope)
         mirrored = {
-            "relu": made - (gate.slope * z[fields[0]] + gate.bias),
-            "softplus": made - (gate.slope * z[fields[0]] + gate.bias),
-            "step": 1 - made,
-            "logistic": 1 - made,
-            "erf": -made,
-            "tanh": -made,
-            "cos": made,
+            "relu": opaque - (gate.slope * z[fields[0]] + gate.bias),
+            "softplus": opaque - (gate.slope * z[fields[0]] + gate.bias),
+            "step": 1 - opaque,
+            "logistic": 1 - opaque,
+            "erf": -opaque,
+            "tanh": -opaque,
+            "cos": opaque,
         }
-        expression = expression.xreplace({call: mirrored[kind] if negative else made})
+        expression = expression.xreplace({call: mirrored[kind] if negative else opaque})
     return expression
 
 
@@ -261,29 +261,29 @@ def _terms(expression: Any, z: Sequence[Any], text: str) -> Part:
     import sympy
 
     gate = _opaque()
-    found: dict[tuple[int, int, tuple[int, ...]], Any] = {}
+    coefficients: dict[tuple[int, int, tuple[int, ...]], Any] = {}
     for term in sympy.Add.make_args(expression):
         if term == 0:
             continue
-        calls, rest = [], sympy.S.One
+        calls, polynomial = [], sympy.S.One
         for factor in sympy.Mul.make_args(term):
             base, power = factor.as_base_exp()
             if isinstance(base, gate):
                 calls += [base] * int(power) if power.is_Integer and power > 0 else [base, base]
             else:
-                rest *= factor
+                polynomial *= factor
         if len(calls) > 1:
             raise Open(f"{text!r} is a product of two functions that are not polynomials")
-        if not rest.is_polynomial(*z):
+        if not polynomial.is_polynomial(*z):
             raise Open(f"{text!r} contains a function whose means are not known in closed form")
         number, order = (int(calls[0].args[0]), int(calls[0].args[1])) if calls else (-1, 0)
-        for powers, coefficient in sympy.Poly(rest, *z).terms():
+        for powers, coefficient in sympy.Poly(polynomial, *z).terms():
             key = (number, order, tuple(powers))
-            found[key] = found.get(key, 0) + coefficient
-    return tuple(Term(c, k, r, p) for (k, r, p), c in found.items() if c != 0)
+            coefficients[key] = coefficients.get(key, 0) + coefficient
+    return tuple(Term(c, k, r, p) for (k, r, p), c in coefficients.items() if c != 0)
 
 
-def erf_factors(shapes: Sequence[Shape], met: str) -> tuple[tuple[str, str], ...]:
+def erf_factors(shapes: Sequence[Shape], factor: str) -> tuple[tuple[str, str], ...]:
     """(factor, slope) of every group of units, factor erf(slope w), as expressions; empty if one is not an erf.
 
     Rules must have the unit's own derivative, and the same factor as the loss, "error" or "label".
@@ -296,7 +296,7 @@ def erf_factors(shapes: Sequence[Shape], met: str) -> tuple[tuple[str, str], ...
         and shape.value[0].powers == (0,)
         and shape.gates[0].kind == "erf"
         and shape.gates[0].bias == 0
-        and all(rule.value is None and rule.met == met for rule in shape.rules)
+        and all(rule.value is None and rule.met == factor for rule in shape.rules)
         for shape in shapes
     ):
         return ()

@@ -26,8 +26,8 @@ def require(declared: "Declaration") -> None:
     if declared.limit != "batch":
         return
 
-    def refuse(other: str, why: str, key: str = "limit") -> None:
-        raise fields.Mistake(f"limit 'batch' and {other} cannot be combined: {why}", "training", key)
+    def refuse(feature: str, cause: str, key: str = "limit") -> None:
+        raise fields.Mistake(f"limit 'batch' and {feature} cannot be combined: {cause}", "training", key)
 
     if declared.inputs is not None:
         refuse("[inputs]", "a batch of the order of d is a limit for x ~ N(0, I) here")

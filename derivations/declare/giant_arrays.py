@@ -23,28 +23,28 @@ def change(
 
     `memories` are their rates.
     """
-    at = rows_of(declared, a.sizes)
-    S, G = at.students, view.G
-    V, VV, pushes = velocity_arrays.held(xp, at, y)
+    layout = rows_of(declared, a.sizes)
+    S, G = layout.students, view.G
+    V, VV, pushes = velocity_arrays.held(xp, layout, y)
     of_u, of_v = _combinations(xp, declared, a, view, means)
     noise = a.rates[2] * means.second
     if only_noise:
         zero = xp.zeros((S, S))
         K = _products(xp, zero, zero, zero, zero, zero, noise)
-        rows, on_v = xp.zeros((S, at.total)), xp.zeros((S, at.total))
+        rows, on_v = xp.zeros((S, layout.total)), xp.zeros((S, layout.total))
         slopes = [0.0 * slope for slope in means.scalars]
     else:
         D = means.drift
-        along = D @ xp.linalg.pinv(G, hermitian=True)
-        K = _products(xp, VV, V[:, :S], along @ V.T, G[:S, :S], D[:, :S], along @ D.T + noise)
+        coordinates = D @ xp.linalg.pinv(G, hermitian=True)
+        K = _products(xp, VV, V[:, :S], coordinates @ V.T, G[:S, :S], D[:, :S], coordinates @ D.T + noise)
         rows, on_v = (x[0][:, None] * V + x[1][:, None] * G[:S] + x[2][:, None] * D for x in (of_u, of_v))
         slopes = means.scalars
-    both = xp.einsum("pa,paqb,qb->ab", of_u, K, of_u)
-    among = rows[:, :S] + rows[:, :S].T + both
-    rest = rows[:, S:]
+    second_order = xp.einsum("pa,paqb,qb->ab", of_u, K, of_u)
+    student_change = rows[:, :S] + rows[:, :S].T + second_order
+    teacher_change = rows[:, S:]
     if declared.weights == "sphere":
-        among, rest = _on_sphere(xp, G, S, among, rest)
-    moved = xp.concatenate([xp.zeros((S, S)), rest], axis=1)
+        student_change, teacher_change = _on_sphere(xp, G, S, student_change, teacher_change)
+    row_change = xp.concatenate([xp.zeros((S, S)), teacher_change], axis=1)
     velocities, numbers = [], slopes
     if declared.inertial:
         pairs = xp.einsum("pa,paqb->qab", of_v, K), xp.einsum("paqb,qb->pab", K, of_u)
@@ -53,21 +53,21 @@ def change(
         between = pairs[0][0] + pairs[0][0].T + xp.einsum("pa,paqb,qb->ab", of_v, K, of_v)
         numbers, of_pushes = _numbers(declared, a, slopes, pushes, only_noise)
         on_rows = xp.concatenate([on_students, on_v[:, S:]], axis=1)
-        velocities = velocity_arrays.flat(at, on_rows, between, of_pushes)
+        velocities = velocity_arrays.flat(layout, on_rows, between, of_pushes)
     later = [*velocities, *memories]
-    return packed_state(xp, declared, moved, among, numbers, a, later, clock=0.0 if only_noise else 1.0)
+    return packed_state(xp, declared, row_change, student_change, numbers, a, later, clock=0.0 if only_noise else 1.0)
 
 
 def settled(
-    in_time: ValuesInTime, y: Any, known: tuple[Arguments, Arguments], view: View, memories: Sequence[Any]
+    in_time: ValuesInTime, y: Any, arguments: tuple[Arguments, Arguments], view: View, memories: Sequence[Any]
 ) -> Arguments:
     """Return the arguments of a step; values depend on the memories after the step.
 
-    `known` are the arguments with values at the old memories, and without values.
+    `arguments` are the arguments with values at the old memories, and without values.
     """
     if not memories:
-        return known[0]
-    return in_time.arguments(advanced(in_time.xp, y, memories), known[1], view)
+        return arguments[0]
+    return in_time.arguments(advanced(in_time.xp, y, memories), arguments[1], view)
 
 
 def _kept(declared: Declaration, a: Arguments) -> tuple[Any, Any]:
@@ -98,12 +98,14 @@ def _products(xp: Any, vv: Any, vu: Any, gv: Any, uu: Any, gu: Any, gg: Any) -> 
     return xp.stack([xp.stack(row, axis=1) for row in rows])
 
 
-def _on_sphere(xp: Any, G: Any, S: int, among: Any, rest: Any) -> tuple[Any, Any]:
+def _on_sphere(xp: Any, G: Any, S: int, student_change: Any, teacher_change: Any) -> tuple[Any, Any]:
     """Return the change of overlaps among students, and with the rest, if rows are scaled back to their norms."""
     square = xp.diagonal(G)[:S]
-    w = xp.sqrt(square / (square + xp.diagonal(among)))
-    both = w[:, None] * w
-    return both * among + (both - 1.0) * G[:S, :S], w[:, None] * rest + (w - 1.0)[:, None] * G[:S, S:]
+    w = xp.sqrt(square / (square + xp.diagonal(student_change)))
+    factors = w[:, None] * w
+    return factors * student_change + (factors - 1.0) * G[:S, :S], w[:, None] * teacher_change + (w - 1.0)[:, None] * G[
+        :S, S:
+    ]
 
 
 def _numbers(
@@ -111,11 +113,11 @@ def _numbers(
 ) -> tuple[list[Any], list[Any]]:
     """Return the changes of numbers over their steps, and the change of their velocities."""
     keep, damp = _kept(declared, a)
-    by, change = [], []
+    steps, change = [], []
     for slope, push in zip(slopes, pushes, strict=True):
-        own = 0.0 * push if only_noise else push
-        new = keep * own + damp * slope[: len(push)]
+        velocity = 0.0 * push if only_noise else push
+        new = keep * velocity + damp * slope[: len(push)]
         nesterov = declared.momentum is not None and declared.momentum.nesterov
-        by.append(damp * slope[: len(push)] + keep * new if nesterov else new)
-        change.append(new - own)
-    return by, change
+        steps.append(damp * slope[: len(push)] + keep * new if nesterov else new)
+        change.append(new - velocity)
+    return steps, change

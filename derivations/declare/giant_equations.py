@@ -44,66 +44,66 @@ def kept(motion: "Motion") -> tuple[Any, Any]:
     return (1 - 1 / TIME, 1 / TIME) if motion.declared.timed else (BETA, sp.Integer(1))
 
 
-def _pulled(motion: "Motion", one: Vector, i: Any) -> Any:
+def _pulled(motion: "Motion", vector: Vector, i: Any) -> Any:
     """The factor of u in the gradient with decay and constraint."""
-    found = sp.Integer(0) if motion.declared.weights == "sphere" else DECAY
-    return found if motion.declared.weights == "free" else found - motion.along(one, i)
+    factor = sp.Integer(0) if motion.declared.weights == "sphere" else DECAY
+    return factor if motion.declared.weights == "free" else factor - motion.along(vector, i)
 
 
-def pushed(motion: "Motion", one: Vector, i: Any) -> Combination:
+def pushed(motion: "Motion", vector: Vector, i: Any) -> Combination:
     """Return the change of the velocity of a vector in a step."""
     keep, damp = kept(motion)
-    return {"v": keep - 1, "u": damp * _pulled(motion, one, i), "g": damp}
+    return {"v": keep - 1, "u": damp * _pulled(motion, vector, i), "g": damp}
 
 
-def moved(motion: "Motion", one: Vector, i: Any) -> Combination:
+def moved(motion: "Motion", vector: Vector, i: Any) -> Combination:
     """Return the change of a vector in a step; empty for one that is not trained."""
-    if not motion.algebra.moves(one):
+    if not motion.algebra.moves(vector):
         return {}
-    eta, stated = motion.rate(one.group, one.slot), motion.declared.momentum
+    eta, momentum = motion.rate(vector.group, vector.slot), motion.declared.momentum
     keep, damp = kept(motion)
-    of_g, of_v = (damp * (1 + keep), keep**2) if stated is not None and stated.nesterov else (damp, keep)
-    found = {"u": -eta * of_g * _pulled(motion, one, i), "g": -eta * of_g}
-    return found if stated is None else {**found, "v": -eta * of_v}
+    of_g, of_v = (damp * (1 + keep), keep**2) if momentum is not None and momentum.nesterov else (damp, keep)
+    combination = {"u": -eta * of_g * _pulled(motion, vector, i), "g": -eta * of_g}
+    return combination if momentum is None else {**combination, "v": -eta * of_v}
 
 
-def product(motion: "Motion", p: str, one: Unit, q: str, two: Unit) -> Any:
+def product(motion: "Motion", p: str, first: Unit, q: str, second: Unit) -> Any:
     """Return the inner product of two vectors; `p` and `q` are v for a velocity, u for the vector, g for the mean
     gradient.
     """
     symbols = motion.algebra
     if "vug".index(p) > "vug".index(q):
-        return product(motion, q, two, p, one)
+        return product(motion, q, second, p, first)
     match p + q:
         case "vv":
-            return velocity_equations.square(symbols, *one, *two)
+            return velocity_equations.square(symbols, *first, *second)
         case "vu":
-            return velocity_equations.product(symbols, *one, *two)
+            return velocity_equations.product(symbols, *first, *second)
         case "vg":
-            return velocity_equations.seen(motion, *two, *one)
+            return velocity_equations.seen(motion, *second, *first)
         case "uu":
-            return symbols.overlap(*one, *two)
+            return symbols.overlap(*first, *second)
         case "ug":
-            return motion.drift(*two, *one)
-    return gradients(motion, one, two)
+            return motion.drift(*second, *first)
+    return gradients(motion, first, second)
 
 
-def gradients(motion: "Motion", one: Unit, two: Unit) -> Any:
+def gradients(motion: "Motion", left: Unit, right: Unit) -> Any:
     """The inner product of two mean gradients, with the noise of the batch."""
-    (first, i), (second, j) = one, two
+    (first, i), (second, j) = left, right
     symbols = motion.algebra
     if symbols.vectors.index(first) > symbols.vectors.index(second):
-        (first, i), (second, j) = two, one
-    found = _within(motion, first, i, second, j)
+        (first, i), (second, j) = right, left
+    inner_product = _within(motion, first, i, second, j)
     if motion.second:
         norms = symbols.norm(first, i) * symbols.norm(second, j)
-        found += second_order.entry(symbols, first, i, second, j) / SHARE / norms
-    return found
+        inner_product += second_order.entry(symbols, first, i, second, j) / SHARE / norms
+    return inner_product
 
 
-def _within(motion: "Motion", one: Vector, i: Any, two: Vector, j: Any) -> Any:
+def _within(motion: "Motion", first: Vector, i: Any, second: Vector, j: Any) -> Any:
     """Return the product of two mean gradients within the span of all vectors; each pair is stored once."""
-    return Base(f"Gamma_{motion.algebra.label(one, two)}")[i, j]
+    return Base(f"Gamma_{motion.algebra.label(first, second)}")[i, j]
 
 
 def total(motion: "Motion", x: Combination, p: Unit, y: Combination, q: Unit) -> Any:
@@ -114,77 +114,83 @@ def total(motion: "Motion", x: Combination, p: Unit, y: Combination, q: Unit) ->
 def definitions(motion: "Motion") -> Iterator[Definition]:
     """Yield the products of mean gradients within the span, and on the sphere the factors that rescale rows."""
     symbols = motion.algebra
-    moving = [one for one in symbols.vectors if symbols.moves(one)]
-    for n, one in enumerate(moving):
-        for two in moving[n:]:
-            i, j, found = symbols.index("i", one.group), symbols.index("j", two.group), sp.Integer(0)
-            for other in symbols.vectors:
-                r = symbols.index("r", other.group)
-                if motion.pulled(two, j, other, r) != 0:
-                    found += sp.Sum(motion.drift(one, i, other, r) * motion.pull(two, j, other, r), r)
-            yield Definition((_within(motion, one, i, two, j),), found, "E[c_i x] . E[c_j x]")
+    moving = [first for first in symbols.vectors if symbols.moves(first)]
+    for n, first in enumerate(moving):
+        for second in moving[n:]:
+            i, j, gradient_product = symbols.index("i", first.group), symbols.index("j", second.group), sp.Integer(0)
+            for vector in symbols.vectors:
+                r = symbols.index("r", vector.group)
+                if motion.pulled(second, j, vector, r) != 0:
+                    gradient_product += sp.Sum(motion.drift(first, i, vector, r) * motion.pull(second, j, vector, r), r)
+            yield Definition((_within(motion, first, i, second, j),), gradient_product, "E[c_i x] . E[c_j x]")
     yield from _settled(motion)
     if motion.declared.weights == "sphere":
-        for one in moving:
-            i = symbols.index("i", one.group)
-            here = symbols.overlap(one, i, one, i)
-            value = sp.sqrt(here / (here + _change(motion, (one, i), (one, i))))
-            yield Definition((_scale(motion, one, i),), value, "factor that brings a vector back to its norm")
+        for first in moving:
+            i = symbols.index("i", first.group)
+            square = symbols.overlap(first, i, first, i)
+            value = sp.sqrt(square / (square + _change(motion, (first, i), (first, i))))
+            yield Definition((_scale(motion, first, i),), value, "factor that brings a vector back to its norm")
 
 
 def values_of_memories(motion: "Motion") -> list[Schedule]:
     """Yield the values of training after the memories of a step: all except the noise, if there are memories."""
     if not motion.giant or not motion.declared.memories:
         return []
-    return [one for one in motion.schedules if one.name != "noise"]
+    return [schedule for schedule in motion.schedules if schedule.name != "noise"]
 
 
 def _settled(motion: "Motion") -> Iterator[Definition]:
     """The memories after a step, and the values of training at these."""
     new = {}
-    for one in memory_equations.rates(motion, _square) if motion.declared.memories else ():
-        new[one.target] = sp.Symbol(f"new_{one.target.name}")
-        yield Definition((new[one.target],), one.target + one.rate, "memory after the step")
+    for memory_equation in memory_equations.rates(motion, _square) if motion.declared.memories else ():
+        new[memory_equation.target] = sp.Symbol(f"new_{memory_equation.target.name}")
+        yield Definition(
+            (new[memory_equation.target],), memory_equation.target + memory_equation.rate, "memory after the step"
+        )
     for schedule in values_of_memories(motion):
-        for each in memory_equations.values(motion.algebra, schedule):
-            yield dataclasses.replace(each, value=each.value.xreplace(new))
+        for definition in memory_equations.values(motion.algebra, schedule):
+            yield dataclasses.replace(definition, value=definition.value.xreplace(new))
 
 
 def _square(motion: "Motion", name: str) -> Any:
     """The sum of the squared mean gradients of some vectors, with the noise of the batch."""
-    found = sp.Integer(0)
+    squares = sp.Integer(0)
     for number, slot in memory.vectors_of(motion.declared, name):
         unit = Vector(number, slot), motion.algebra.index("i", number)
-        found += sp.Sum(gradients(motion, unit, unit), unit[1])
-    return found
+        squares += sp.Sum(gradients(motion, unit, unit), unit[1])
+    return squares
 
 
-def _scale(motion: "Motion", one: Vector, i: Any) -> Any:
+def _scale(motion: "Motion", vector: Vector, i: Any) -> Any:
     """Return the factor that brings a vector back to its norm; 1 if the norm may change, or the vector is not
     trained.
     """
-    if motion.declared.weights != "sphere" or not motion.algebra.moves(one):
+    if motion.declared.weights != "sphere" or not motion.algebra.moves(vector):
         return sp.Integer(1)
-    return Base(f"scale_{motion.algebra.label(one, one)}")[i]
+    return Base(f"scale_{motion.algebra.label(vector, vector)}")[i]
 
 
-def _change(motion: "Motion", one: Unit, two: Unit) -> Any:
+def _change(motion: "Motion", first: Unit, second: Unit) -> Any:
     """The change of u_a . u_b before rows are scaled."""
-    x, y, here = moved(motion, *one), moved(motion, *two), {"u": sp.Integer(1)}
-    return total(motion, x, one, here, two) + total(motion, here, one, y, two) + total(motion, x, one, y, two)
+    x, y, unchanged = moved(motion, *first), moved(motion, *second), {"u": sp.Integer(1)}
+    return (
+        total(motion, x, first, unchanged, second)
+        + total(motion, unchanged, first, y, second)
+        + total(motion, x, first, y, second)
+    )
 
 
 def equations(motion: "Motion") -> Iterator[Equation]:
     """The change in a step of all overlaps, readouts and biases, velocities, and of the clock."""
     symbols = motion.algebra
     for first, second in symbols.moving():
-        one = first, symbols.index("i", first.group)
-        two = second, symbols.index("j", second.group)
-        scale = _scale(motion, *one) * _scale(motion, *two)
-        here = symbols.overlap(*one, *two)
-        change = scale * _change(motion, one, two) + (scale - 1) * here
+        left = first, symbols.index("i", first.group)
+        right = second, symbols.index("j", second.group)
+        scale = _scale(motion, *left) * _scale(motion, *right)
+        target = symbols.overlap(*left, *right)
+        change = scale * _change(motion, left, right) + (scale - 1) * target
         if change != 0:
-            yield Equation(here, change)
+            yield Equation(target, change)
     keep, damp = kept(motion)
     nesterov = motion.declared.momentum is not None and motion.declared.momentum.nesterov
     for number in symbols.students:
@@ -194,12 +200,12 @@ def equations(motion: "Motion") -> Iterator[Equation]:
                 slope = damp * motion.slope(number, word, i)
                 old = 0 if motion.declared.momentum is None else velocity_equations.push(symbols, number, word, i)
                 push = keep * old + slope
-                by = slope + keep * push if nesterov else push
-                yield Equation(symbols.number(number, word, i), -motion.rate(number, word) * by)
+                direction = slope + keep * push if nesterov else push
+                yield Equation(symbols.number(number, word, i), -motion.rate(number, word) * direction)
     yield from _velocities(motion)
     for memory_of in motion.declared.memories:
-        here = sp.Symbol(memory_of.name)
-        yield Equation(here, sp.Symbol(f"new_{memory_of.name}") - here)
+        target = sp.Symbol(memory_of.name)
+        yield Equation(target, sp.Symbol(f"new_{memory_of.name}") - target)
     if motion.declared.clocked:
         yield Equation(schedule_equations.CLOCK, sp.Integer(1))
 
@@ -209,15 +215,19 @@ def _velocities(motion: "Motion") -> Iterator[Equation]:
     symbols, (keep, damp) = motion.algebra, kept(motion)
     for block in symbols.rows.velocities:
         first, second = Vector(*block.first), Vector(*block.second)
-        one, two = (first, symbols.index("i", first.group)), (second, symbols.index("j", second.group))
-        x, v, u = pushed(motion, *one), {"v": sp.Integer(1)}, {"u": sp.Integer(1)}
+        left, right = (first, symbols.index("i", first.group)), (second, symbols.index("j", second.group))
+        x, v, u = pushed(motion, *left), {"v": sp.Integer(1)}, {"u": sp.Integer(1)}
         if block.letter == "VV":
-            y, here, other = pushed(motion, *two), velocity_equations.square(symbols, *one, *two), v
+            y, target, second_vector = pushed(motion, *right), velocity_equations.square(symbols, *left, *right), v
         else:
-            y, here, other = moved(motion, *two), velocity_equations.product(symbols, *one, *two), u
-        change = total(motion, x, one, other, two) + total(motion, v, one, y, two) + total(motion, x, one, y, two)
-        yield Equation(here, change)
+            y, target, second_vector = moved(motion, *right), velocity_equations.product(symbols, *left, *right), u
+        change = (
+            total(motion, x, left, second_vector, right)
+            + total(motion, v, left, y, right)
+            + total(motion, x, left, y, right)
+        )
+        yield Equation(target, change)
     for number, word, _ in velocity_blocks.pushes(symbols.rows):
         i = symbols.index("i", number)
-        here = velocity_equations.push(symbols, number, word, i)
-        yield Equation(here, (keep - 1) * here + damp * motion.slope(number, word, i))
+        target = velocity_equations.push(symbols, number, word, i)
+        yield Equation(target, (keep - 1) * target + damp * motion.slope(number, word, i))

@@ -105,11 +105,11 @@ class Tree:
         return [node for node in self.walk() if node.kind == "call" and node.word in words]
 
 
-def read(text: str, known: Collection[str] | None = None, entries: bool = False) -> Tree:
-    """The tree of an expression; with `known` every name must be one of these.
+def read(text: str, names: Collection[str] | None = None, entries: bool = False) -> Tree:
+    """The tree of an expression; with `names` every name must be one of these.
 
     With `entries` the text may contain entries and means of order parameters, whose names are their texts: `M_ww[1,2]`,
-    `a[1]`, `mean(Q_ww)`; they need not be in `known`.
+    `a[1]`, `mean(Q_ww)`; they need not be in `names`.
 
     Raises `UsageError` with the column, what was expected, and the nearest name.
 
@@ -124,8 +124,8 @@ def read(text: str, known: Collection[str] | None = None, entries: bool = False)
     tree = reader.total(0)
     reader.expect("the end")
     for name in tree.names():
-        if known is not None and name not in known and not entry(name):
-            raise UsageError(f"unknown name {name!r} in {text!r}; {_nearest(name, [*known, *FUNCTIONS])}")
+        if names is not None and name not in names and not entry(name):
+            raise UsageError(f"unknown name {name!r} in {text!r}; {_nearest(name, [*names, *FUNCTIONS])}")
     _degrees(tree, text)
     return tree
 
@@ -136,11 +136,11 @@ def entry(name: str) -> tuple[str, tuple[int, ...]] | None:
     >>> entry("M_ww[1,2]"), entry("mean(Q_ww)"), entry("kappa")
     (('M_ww', (1, 2)), ('Q_ww', ()), None)
     """
-    found = re.fullmatch(r"(\w+)\[([\d,]+)\]", name)
-    if found:
-        return found[1], tuple(int(index) for index in found[2].split(","))
-    found = re.fullmatch(r"mean\((\w+)\)", name)
-    return (found[1], ()) if found else None
+    match = re.fullmatch(r"(\w+)\[([\d,]+)\]", name)
+    if match:
+        return match[1], tuple(int(index) for index in match[2].split(","))
+    match = re.fullmatch(r"mean\((\w+)\)", name)
+    return (match[1], ()) if match else None
 
 
 def without_wick(tree: Tree, size: float = 1.0) -> Tree:
@@ -190,21 +190,21 @@ def number(tree: Tree, values: Mapping[str, float]) -> float:
         return operations[node.kind](value(node.parts[0]), value(node.parts[1]))
 
     try:
-        found = value(tree)
+        answer = value(tree)
     except (ArithmeticError, ValueError, TypeError) as error:
         if isinstance(error, UsageError):
             raise
         raise UsageError(f"a number cannot be computed: {error}") from None
-    if isinstance(found, complex) or not math.isfinite(found):
-        raise UsageError(f"a number must be finite, but its value is {found}")
-    return found
+    if isinstance(answer, complex) or not math.isfinite(answer):
+        raise UsageError(f"a number must be finite, but its value is {answer}")
+    return answer
 
 
 def _hermite(k: int, z: float) -> float:
-    below, here = 0.0, 1.0
+    previous, current = 0.0, 1.0
     for j in range(k):
-        below, here = here, z * here - j * below
-    return here
+        previous, current = current, z * current - j * previous
+    return current
 
 
 def foreign(name: str) -> str:
@@ -230,10 +230,10 @@ def _spelled(letter: str) -> str:
     return unicodedata.normalize("NFKD", letter)[0]
 
 
-def _nearest(name: str, known: list[str]) -> str:
-    meant = synonyms.meant(name, known)
-    found = [meant] if meant else difflib.get_close_matches(name, known, 1, 0.5)
-    return f"did you mean {found[0]!r}?" if found else f"known are {', '.join(sorted(known)) or 'none'}"
+def _nearest(name: str, names: list[str]) -> str:
+    meant = synonyms.meant(name, names)
+    matches = [meant] if meant else difflib.get_close_matches(name, names, 1, 0.5)
+    return f"did you mean {matches[0]!r}?" if matches else f"known are {', '.join(sorted(names)) or 'none'}"
 
 
 def _degrees(tree: Tree, text: str) -> None:
@@ -263,7 +263,7 @@ class _Reader:
 
     def __init__(self, text: str, entries: bool = False) -> None:
         self.text, self.entries = text, entries
-        self.tokens = [(found.group(), found.start() + 1) for found in TOKEN.finditer(text)]
+        self.tokens = [(match.group(), match.start() + 1) for match in TOKEN.finditer(text)]
         self.tokens.append(("the end", len(text) + 1))
         self.at = 0
 
@@ -273,14 +273,14 @@ class _Reader:
 
     def refuse(self, expected: str) -> UsageError:
         token, column = self.tokens[self.at]
-        shown = token if token == "the end" else repr(token if len(token) <= 40 else f"{token[:40]}..")
+        quoted = token if token == "the end" else repr(token if len(token) <= 40 else f"{token[:40]}..")
         text = self.text if len(self.text) <= 200 else f"{self.text[:200]}.."
         hint = ""
         if expected == "the end" and token != expected and re.match(r"[\w(]", token):
             hint = "; a product is written with *"
         elif expected == "the end" and token == ".":
             hint = "; functions are written without a module, as in tanh(w)"
-        return UsageError(f"column {column} of {text!r}: expected {expected}, found {shown}{hint}")
+        return UsageError(f"column {column} of {text!r}: expected {expected}, found {quoted}{hint}")
 
     def take(self) -> str:
         self.at += 1
@@ -291,10 +291,10 @@ class _Reader:
             raise self.refuse(token if token == "the end" else f"'{token}'")
         self.take() if token != "the end" else None
 
-    def chain(self, operators: str, below: Callable[[int], Tree], depth: int) -> Tree:
-        tree = below(depth)
+    def chain(self, operators: str, operand: Callable[[int], Tree], depth: int) -> Tree:
+        tree = operand(depth)
         while self.next in tuple(operators):
-            tree = Tree(self.take(), parts=(tree, below(depth)))
+            tree = Tree(self.take(), parts=(tree, operand(depth)))
         return tree
 
     def total(self, depth: int) -> Tree:

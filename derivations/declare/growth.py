@@ -44,8 +44,8 @@ class Growth:
         return Growth(self.down, self.up, self.away)
 
     def __add__(self, other: "Growth") -> "Growth":
-        same = NEVER in (max(self.down, other.down), max(self.up, other.up))
-        return Growth(max(self.up, other.up), max(self.down, other.down), same and (self.away or other.away))
+        one_sided = NEVER in (max(self.down, other.down), max(self.up, other.up))
+        return Growth(max(self.up, other.up), max(self.down, other.down), one_sided and (self.away or other.away))
 
     def __mul__(self, other: "Growth") -> "Growth":
         up = max(self.up + other.up, self.down + other.down)
@@ -60,7 +60,7 @@ FREE = Growth(0.0, 0.0)
 
 
 def require_finite(
-    tree: Tree, where: str, fields: Mapping[str, Growth], values: Mapping[str, float], degree: float = DEGREE
+    tree: Tree, location: str, fields: Mapping[str, Growth], values: Mapping[str, float], degree: float = DEGREE
 ) -> Growth:
     """Return the growth of an expression; `values` are those of the numbers, `fields` the growths of random quantities.
 
@@ -68,13 +68,13 @@ def require_finite(
     `degree`.
     """
     try:
-        found = of(tree, fields, values)
+        growth = of(tree, fields, values)
     except UsageError as error:
-        raise UsageError(f"{error}, in {where}") from None
-    if degree < found.most < EXPONENTIAL or found.most > degree * EXPONENTIAL:
-        size = f"{found.most:g}" if found.most < EXPONENTIAL else f"that of exp(w)^{found.most / EXPONENTIAL:g}"
-        raise UsageError(f"an expression has degree {degree:g} at most, {where} has {size}")
-    return found
+        raise UsageError(f"{error}, in {location}") from None
+    if degree < growth.most < EXPONENTIAL or growth.most > degree * EXPONENTIAL:
+        size = f"{growth.most:g}" if growth.most < EXPONENTIAL else f"that of exp(w)^{growth.most / EXPONENTIAL:g}"
+        raise UsageError(f"an expression has degree {degree:g} at most, {location} has {size}")
+    return growth
 
 
 def of(tree: Tree, fields: Mapping[str, Growth], values: Mapping[str, float]) -> Growth:
@@ -93,11 +93,11 @@ def of(tree: Tree, fields: Mapping[str, Growth], values: Mapping[str, float]) ->
     return left * right if tree.kind == "*" else left + right if tree.kind == "+" else left + -right
 
 
-def _quotient(left: Growth, right: Growth, drawn: bool) -> Growth:
-    """Return the growth of a quotient; `drawn` is True if the denominator depends on the input, and not only on
+def _quotient(left: Growth, right: Growth, is_random: bool) -> Growth:
+    """Return the growth of a quotient; `is_random` is True if the denominator depends on the input, and not only on
     numbers.
     """
-    if right == FREE and not drawn:
+    if right == FREE and not is_random:
         return Growth(left.most, left.most)
     if not right.away:
         raise UsageError("a quotient whose denominator can be 0 has no finite mean")
@@ -171,15 +171,18 @@ def _answers(declared: Declaration, values: Mapping[str, float], noise: float) -
         (declared.students, declared.predictions),
         (declared.teachers, declared.label_predictions),
     ):
-        each = [require_unit(g.unit, g.text, g.slots, values).most for g in groups]
-        most = max(each, default=0.0)
-        known = {g.name: Growth(own, own) for g, own in zip(groups, each, strict=True)}
-        known |= dict.fromkeys(("f", "y"), Growth(most, most))
-        for one in predicted:
-            most = max(
-                most, require_finite(one.tree, f"the prediction {one.text!r}", known, values, DEGREE * most).most
+        degrees = [require_unit(g.unit, g.text, g.slots, values).most for g in groups]
+        degree = max(degrees, default=0.0)
+        growths = {g.name: Growth(unit_degree, unit_degree) for g, unit_degree in zip(groups, degrees, strict=True)}
+        growths |= dict.fromkeys(("f", "y"), Growth(degree, degree))
+        for prediction in predicted:
+            degree = max(
+                degree,
+                require_finite(
+                    prediction.tree, f"the prediction {prediction.text!r}", growths, values, DEGREE * degree
+                ).most,
             )
-        sides.append(Growth(most, most))
+        sides.append(Growth(degree, degree))
     return sides[0], sides[1] + (LINEAR if noise > 0 else FREE)
 
 
@@ -208,27 +211,31 @@ def _by_head(declared: Declaration, f: Growth, y: Growth) -> dict[str, Growth]:
 def require_rules(declared: Declaration, values: Mapping[str, float], noise: float) -> None:
     """Raise `UsageError` for a rule that is not defined for all its arguments, or has no mean."""
     f, y = _answers(declared, values, noise)
-    both = f.most + y.most
-    error = {"squared": f + y, "correlation": y}.get(declared.loss, Growth(both, both) if declared.own_loss else FREE)
+    degree_sum = f.most + y.most
+    error = {"squared": f + y, "correlation": y}.get(
+        declared.loss, Growth(degree_sum, degree_sum) if declared.own_loss else FREE
+    )
     degree = 2 * DEGREE * max(f.most, y.most, 1.0)
-    loss = Growth(2 * both, 2 * both)
+    loss = Growth(2 * degree_sum, 2 * degree_sum)
     for group in declared.students:
-        own = require_unit(group.unit, group.text, group.slots, values)
-        df = Growth(own.most, own.most)
-        known = {"f": f, "y": y, "l": loss, "dl": error, "df": df, "dphi": df, "grad": error * df}
-        known |= dict.fromkeys(group.slots, LINEAR) | {"gnorm": Growth((error * df).most, NEVER)}
-        known |= {"R": FREE} if declared.episode is not None else {}  # bounded: a count of successes takes few values
+        unit_growth = require_unit(group.unit, group.text, group.slots, values)
+        df = Growth(unit_growth.most, unit_growth.most)
+        growths = {"f": f, "y": y, "l": loss, "dl": error, "df": df, "dphi": df, "grad": error * df}
+        growths |= dict.fromkeys(group.slots, LINEAR) | {"gnorm": Growth((error * df).most, NEVER)}
+        growths |= {"R": FREE} if declared.episode is not None else {}  # bounded: a count of successes takes few values
         for word in declared.ruled(group):
             rule = declared.rule(group, word)
             assert rule is not None
-            require_finite(rule.tree, f"the rule {rule.text!r}", known, values, degree)
+            require_finite(rule.tree, f"the rule {rule.text!r}", growths, values, degree)
 
 
 def of_step(declared: Declaration, values: Mapping[str, float], noise: float) -> float:
     """Return the degree in the fields of the motion of a vector by a sample, l'(f, y) phi'(w) x, without rules."""
     f, y = _answers(declared, values, noise)
-    both = f.most + y.most
-    error = {"squared": max(f.most, y.most), "correlation": y.most}.get(declared.loss, both if declared.own_loss else 0)
+    degree_sum = f.most + y.most
+    error = {"squared": max(f.most, y.most), "correlation": y.most}.get(
+        declared.loss, degree_sum if declared.own_loss else 0
+    )
     units = [require_unit(group.unit, group.text, group.slots, values).most for group in declared.students]
     return error + max(max(unit - 1.0, 0.0) for unit in units) + 1.0
 
@@ -240,11 +247,11 @@ HEAVY = Growth(1e12, 1e12)
 def bounded_in_label(declared: Declaration, values: Mapping[str, float]) -> bool:
     """Return True if everything that is trained has rules that are bounded in the label."""
     for group in declared.students:
-        known = dict.fromkeys((*group.slots, "f", "df", "dphi"), LINEAR)
-        known |= dict.fromkeys(("y", "dl", "grad", "l", "gnorm"), HEAVY)
+        growths = dict.fromkeys((*group.slots, "f", "df", "dphi"), LINEAR)
+        growths |= dict.fromkeys(("y", "dl", "grad", "l", "gnorm"), HEAVY)
         for word in (*group.slots, *group.own):
             rule = declared.rule(group, word) if declared.moves(group, word) else None
-            if declared.moves(group, word) and (rule is None or of(rule.tree, known, values).most > EXPONENTIAL):
+            if declared.moves(group, word) and (rule is None or of(rule.tree, growths, values).most > EXPONENTIAL):
                 return False
     return True
 

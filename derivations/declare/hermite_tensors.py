@@ -73,7 +73,9 @@ def total(parts: Sequence[tuple[float, Tensors]], order: int, directions: int) -
     arrays = [np.zeros((directions,) * n) for n in range(order + 1)]
     error, exact = 0.0, all(part.exact for _, part in parts)
     for weight, part in parts:
-        arrays = [np.asarray(array + weight * other) for array, other in zip(arrays, part.arrays, strict=True)]
+        arrays = [
+            np.asarray(array + weight * part_array) for array, part_array in zip(arrays, part.arrays, strict=True)
+        ]
         error += abs(weight) * part.error
     return Tensors(tuple(arrays), error, exact)
 
@@ -219,11 +221,11 @@ def _weighted_gauss(low: float, high: float, nodes: int) -> tuple[np.ndarray, np
     count = max(2, math.ceil((high - low) / 0.5))
     x, w = panels(np.linspace(low, high, count + 1).tolist(), 40)
     a, b = np.zeros(nodes), np.zeros(nodes)
-    below, here, size = np.zeros_like(x), np.ones_like(x), 1.0
+    previous, current, size = np.zeros_like(x), np.ones_like(x), 1.0
     for k in range(nodes):
-        norm = float(w @ here**2)
-        a[k], b[k] = float(w @ (x * here**2)) / norm, norm / size
-        below, here, size = here, (x - a[k]) * here - (b[k] if k else 0.0) * below, norm
+        norm = float(w @ current**2)
+        a[k], b[k] = float(w @ (x * current**2)) / norm, norm / size
+        previous, current, size = current, (x - a[k]) * current - (b[k] if k else 0.0) * previous, norm
     matrix = np.diag(a) + np.diag(np.sqrt(b[1:]), 1) + np.diag(np.sqrt(b[1:]), -1)
     points, vectors = np.linalg.eigh(matrix)
     return points, b[0] * vectors[0] ** 2

@@ -27,76 +27,76 @@ def enter(parameters: Any, previous: Mapping[str, np.ndarray] | None, rng: np.ra
     `rng`.
     """
     declared: Declaration = parameters.declaration
-    found = rows(parameters)
-    stated = {
+    layout = rows(parameters)
+    declared_arrays = {
         name: np.asarray(values, float)
         for name, values in declared.start.arrays
         if getattr(parameters, name, None) is None  # a number by -p replaces a list of readouts
     }
-    arrays = stated if previous is None else spread.with_given(declared, previous)
-    stating = any(block.name in arrays for block in found.moving)
+    arrays = declared_arrays if previous is None else spread.with_given(declared, previous)
+    stating = any(block.name in arrays for block in layout.moving)
     if previous is not None and weights(arrays) is not None:
         gram = _of_weights(parameters, arrays)
     elif stating:
         gram = _of_overlaps(parameters, arrays, rng)
     else:
         gram = draw(parameters, rng)
-    components = found.components(beginnings.with_copies(found, gram, arrays))
-    state = {block.name: components[block.name] for block in found.moving}
-    constants = {block.name: components[block.name] for block in found.fixed}
-    for number, word, count in found.scalars:
+    components = layout.components(beginnings.with_copies(layout, gram, arrays))
+    state = {block.name: components[block.name] for block in layout.moving}
+    constants = {block.name: components[block.name] for block in layout.fixed}
+    for number, word, count in layout.scalars:
         group = declared.students[number]
         name = group.named(word)
         trained = word in group.trained_readouts
         value = np.asarray(arrays.get(name, getattr(parameters, name if trained else word)), float)
         state[name] = _vector(name, value, count)
     values, of = dict(zip(declared.names, numbers(parameters), strict=True)), dict(copies.sources(declared))
-    for number, one in declared.fixed_readouts():
-        name = declared.readout_name(number, one.head)
+    for number, fixed_readout in declared.fixed_readouts():
+        name = declared.readout_name(number, fixed_readout.head)
         if name in arrays:
             value = arrays[name]
-        elif one.output == COPIED:
-            value = state[declared.groups[of[number]].named(one.word)]
+        elif fixed_readout.output == COPIED:
+            value = state[declared.groups[of[number]].named(fixed_readout.word)]
         else:
-            value = readout(one, found.sizes[number], values)
-        constants[name] = _vector(name, np.asarray(value, float), found.sizes[number])
+            value = readout(fixed_readout, layout.sizes[number], values)
+        constants[name] = _vector(name, np.asarray(value, float), layout.sizes[number])
     constants |= _numbers_of_rules(parameters, arrays)
-    state |= velocity_blocks.start(found, {} if previous is None else arrays)
-    state |= beginnings.with_velocities(found, state, arrays)
-    constants |= velocity_blocks.of_sgd(found, arrays)
+    state |= velocity_blocks.start(layout, {} if previous is None else arrays)
+    state |= beginnings.with_velocities(layout, state, arrays)
+    constants |= velocity_blocks.of_sgd(layout, arrays)
     for memory in declared.memories:
         state[memory.name] = np.asarray(arrays.get(memory.name, getattr(parameters, memory.name)), float).reshape(())
     if declared.clocked:
         state[TIME] = np.zeros(())
     exact = not weights(arrays) if stating or weights(arrays) else mixture.overlap(parameters) is not None
-    made = Initial(parameters, state, constants, parameters.d**-0.5, exact)
+    initial = Initial(parameters, state, constants, parameters.d**-0.5, exact)
     if any(schedule.seen for schedule in schedules.active(parameters)):
-        begun = {TIME: np.array(declared.begin)} if declared.begin else {}
-        schedules.now(dataclasses.replace(made, state={**state, **begun}))  # refuses values out of their domains
-    return made
+        clock = {TIME: np.array(declared.begin)} if declared.begin else {}
+        schedules.now(dataclasses.replace(initial, state={**state, **clock}))  # refuses values out of their domains
+    return initial
 
 
 def _numbers_of_rules(parameters: Any, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the scalars of each unit that only rules use: given, one for all units, or an expression in j."""
-    declared, found = parameters.declaration, {}
+    declared, scalars = parameters.declaration, {}
     formulas = {number.name: number.formula for number in declared.numbers}
     for group, size in zip(declared.students, rows(parameters).sizes, strict=False):
         for word in declared.constants(group):
             name, value = group.named(word), getattr(parameters, word)
             if value is None:
                 value = [value_of(formulas[word], {"j": j + 1.0}) for j in range(size)]
-            found[name] = _vector(name, np.asarray(arrays.get(name, value), float), size)
-    return found
+            scalars[name] = _vector(name, np.asarray(arrays.get(name, value), float), size)
+    return scalars
 
 
 def of_rules(initial: Initial) -> Labelled:
     """Return the scalars of each unit that only rules use, in the form that a run saves."""
-    at, found = rows(initial.parameters), {}
-    for number, group in enumerate(at.declaration.students):
-        for word in at.declaration.constants(group):
+    layout, variables = rows(initial.parameters), {}
+    for number, group in enumerate(layout.declaration.students):
+        for word in layout.declaration.constants(group):
             values = initial.constants[group.named(word)]
-            found[group.named(word)] = ((at.dimension(number),), values, f"number {word} of unit i")
-    return found
+            variables[group.named(word)] = ((layout.dimension(number),), values, f"number {word} of unit i")
+    return variables
 
 
 def _vector(name: str, value: np.ndarray, count: int) -> np.ndarray:
@@ -111,13 +111,13 @@ def teacher_gram(parameters: Any) -> np.ndarray:
 
     Raises `UsageError` for an invalid matrix: not symmetric, of another size, or with a negative eigenvalue.
     """
-    found, declared = rows(parameters), parameters.declaration
-    copied = sum(len(declared.groups[k].slots) * found.sizes[k] for k, _ in copies.sources(declared))
+    layout, declared = rows(parameters), parameters.declaration
+    copied = sum(len(declared.groups[k].slots) * layout.sizes[k] for k, _ in copies.sources(declared))
     if copied:
-        gram = np.eye(found.teachers)  # the rows of copies become those of students, whatever values are here
-        gram[:-copied, :-copied] = _stated_gram(parameters, found.teachers - copied)
+        gram = np.eye(layout.teachers)  # the rows of copies become those of students, whatever values are here
+        gram[:-copied, :-copied] = _stated_gram(parameters, layout.teachers - copied)
         return gram
-    return _stated_gram(parameters, found.teachers)
+    return _stated_gram(parameters, layout.teachers)
 
 
 def _stated_gram(parameters: Any, size: int) -> np.ndarray:
@@ -128,11 +128,11 @@ def _stated_gram(parameters: Any, size: int) -> np.ndarray:
     if hasattr(parameters, "gram"):
         gram = np.full((size, size), parameters.gram)
         np.fill_diagonal(gram, 1.0)
-        least = 1 + min((size - 1) * parameters.gram, -parameters.gram)
-        if size > 1 and least < -SYMMETRIC:
+        least_eigenvalue = 1 + min((size - 1) * parameters.gram, -parameters.gram)
+        if size > 1 and least_eigenvalue < -SYMMETRIC:
             raise UsageError(
                 f"gram = {parameters.gram:g} is impossible for {size} vectors: their Gram matrix has the least "
-                f"eigenvalue {least:.3g}; take at least {-1 / (size - 1):.3g}"
+                f"eigenvalue {least_eigenvalue:.3g}; take at least {-1 / (size - 1):.3g}"
             )
         return gram
     gram = np.asarray(declared.gram, float)
@@ -145,25 +145,25 @@ def _stated_gram(parameters: Any, size: int) -> np.ndarray:
     return gram
 
 
-def require_gram(gram: np.ndarray, what: str) -> None:
+def require_gram(gram: np.ndarray, name: str) -> None:
     """Raise `UsageError` unless a matrix is symmetric and positive semi-definite."""
     scale = max(float(np.abs(gram).max()), 1e-300)
     if not np.isfinite(gram).all() or np.abs(gram - gram.T).max() > SYMMETRIC * scale:
-        raise UsageError(f"{what} is not symmetric and finite")
-    least = float(np.linalg.eigvalsh(gram).min())
-    if least < -SYMMETRIC * scale:
-        raise UsageError(f"{what} does not belong to any vectors: its least eigenvalue is {least:.3g}")
+        raise UsageError(f"{name} is not symmetric and finite")
+    least_eigenvalue = float(np.linalg.eigvalsh(gram).min())
+    if least_eigenvalue < -SYMMETRIC * scale:
+        raise UsageError(f"{name} does not belong to any vectors: its least eigenvalue is {least_eigenvalue:.3g}")
 
 
 def teachers(parameters: Any, rng: np.random.Generator) -> np.ndarray:
     """Return the Gram matrix (n, n) of the rows of teachers and means, or those (L, n, n) of their parts in
     eigenspaces.
     """
-    gram, found = teacher_gram(parameters), rows(parameters)
-    if not found.stack and not found.means:
+    gram, layout = teacher_gram(parameters), rows(parameters)
+    if not layout.stack and not layout.means:
         return gram
     parts = spread.fixed_blocks(parameters, gram, rng)
-    return parts if found.stack else parts[0]
+    return parts if layout.stack else parts[0]
 
 
 def draw(parameters: Any, rng: np.random.Generator) -> np.ndarray:
@@ -173,27 +173,27 @@ def draw(parameters: Any, rng: np.random.Generator) -> np.ndarray:
     Bartlett's factor outside of it. With `overlap` every row has this cosine with the teacher of its number and slot,
     and the rest of the row is orthogonal to all other vectors.
     """
-    found = rows(parameters)
-    if found.stack or found.means or not found.teachers:
-        given = teachers(parameters, rng)
+    layout = rows(parameters)
+    if layout.stack or layout.means or not layout.teachers:
+        fixed = teachers(parameters, rng)
         parts = spread.draw(
-            parameters, given if found.stack else given[None], beginnings.norms(parameters), partners(found), rng
+            parameters, fixed if layout.stack else fixed[None], beginnings.norms(parameters), partners(layout), rng
         )
-        return parts if found.stack else parts[0]
-    taught, s = teacher_gram(parameters), found.students
+        return parts if layout.stack else parts[0]
+    taught, s = teacher_gram(parameters), layout.students
     frame = root(taught)
     t = taught.shape[0]
     if parameters.overlap is None:
         coordinates = np.zeros((s, t + s))
         coordinates[:, :t] = rng.normal(size=(s, t))
-        below = np.tril_indices(s, -1)
-        coordinates[:, t:][below] = rng.normal(size=len(below[0]))
+        lower = np.tril_indices(s, -1)
+        coordinates[:, t:][lower] = rng.normal(size=len(lower[0]))
         coordinates[:, t:][np.diag_indices(s)] = np.sqrt(rng.chisquare(parameters.d - t - np.arange(s)))
     else:
         coordinates = np.zeros((s, t + s))
-        partner = partners(found)
-        along = frame / np.sqrt(np.diag(taught))[:, None]
-        coordinates[:, :t] = parameters.overlap * along[partner]
+        partner = partners(layout)
+        unit_teachers = frame / np.sqrt(np.diag(taught))[:, None]
+        coordinates[:, :t] = parameters.overlap * unit_teachers[partner]
         coordinates[:, t:] = np.sqrt(1 - parameters.overlap**2) * np.eye(s)
     size = np.linalg.norm(coordinates, axis=1)
     coordinates *= (beginnings.norms(parameters) / size)[:, None]
@@ -206,12 +206,12 @@ def draw(parameters: Any, rng: np.random.Generator) -> np.ndarray:
     return gram
 
 
-def partners(found: Rows) -> np.ndarray:
+def partners(layout: Rows) -> np.ndarray:
     """Return the teacher's row, counted among the teachers', of every student row: same slot (else the first), its
     number.
     """
-    declared = found.declaration
-    students, partner = len(declared.students), np.zeros(found.students, int)
+    declared = layout.declaration
+    students, partner = len(declared.students), np.zeros(layout.students, int)
     if not declared.teachers:
         return partner
     for number, group in enumerate(declared.students):
@@ -221,19 +221,19 @@ def partners(found: Rows) -> np.ndarray:
         )
         teacher = declared.teachers[matched]
         for slot in group.slots:
-            same = slot if slot in teacher.slots else teacher.slots[0]
-            start = found.of(students + matched, same).start - found.students
-            size = found.sizes[students + matched]
-            partner[found.of(number, slot)] = start + np.arange(found.sizes[number]) % size
+            teacher_slot = slot if slot in teacher.slots else teacher.slots[0]
+            start = layout.of(students + matched, teacher_slot).start - layout.students
+            size = layout.sizes[students + matched]
+            partner[layout.of(number, slot)] = start + np.arange(layout.sizes[number]) % size
     return partner
 
 
-def weight_names(found: Rows) -> list[tuple[str, int, str]]:
+def weight_names(layout: Rows) -> list[tuple[str, int, str]]:
     """The arrays of a file of weights: (name, group, slot); a teacher's end in `_star`."""
     names = []
-    for number, group in enumerate(found.declaration.kinds):
+    for number, group in enumerate(layout.declaration.kinds):
         for slot in group.slots:
-            names.append((group.named(slot if found.is_student(number) else f"{slot}_star"), number, slot))
+            names.append((group.named(slot if layout.is_student(number) else f"{slot}_star"), number, slot))
     return names
 
 
@@ -242,42 +242,42 @@ def weights(arrays: Mapping[str, np.ndarray]) -> bool | None:
     return True if any(n.endswith("_star") and not n.endswith("a_star") for n in arrays) else None
 
 
-def stack(found: Rows, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+def stack(layout: Rows, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     """The rows (n, d) of weights by name, in the eigenbasis of the inputs."""
-    arrays = beginnings.with_weights(found, arrays)
-    rows = np.vstack([np.asarray(arrays[name], float) for name, _, _ in weight_names(found)])
-    return data.rotated(found.declaration.inputs, rows)
+    arrays = beginnings.with_weights(layout, arrays)
+    rows = np.vstack([np.asarray(arrays[name], float) for name, _, _ in weight_names(layout)])
+    return data.rotated(layout.declaration.inputs, rows)
 
 
 def _of_weights(parameters: Any, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    every = stack(rows(parameters), arrays)
+    all_rows = stack(rows(parameters), arrays)
     with np.errstate(over="ignore", invalid="ignore"):  # too large values and NaN raise an error
         blocks = spectra.blocks(parameters) if rows(parameters).stack else None
-        return every @ every.T if blocks is None else grams_by_block(every, blocks.dimension)
+        return all_rows @ all_rows.T if blocks is None else grams_by_block(all_rows, blocks.dimension)
 
 
 def _of_overlaps(parameters: Any, arrays: Mapping[str, np.ndarray], rng: np.random.Generator) -> np.ndarray:
-    found = rows(parameters)
-    given = dict(arrays)
-    made = beginnings.implied(found, arrays)
-    needed = {block.name for block in found.moving} | beginnings.stated(found)
-    missing = [block.name for block in found.blocks if block.name in needed - made - given.keys()]
+    layout = rows(parameters)
+    values = dict(arrays)
+    implied_names = beginnings.implied(layout, arrays)
+    required = {block.name for block in layout.moving} | beginnings.stated(layout)
+    missing = [block.name for block in layout.blocks if block.name in required - implied_names - values.keys()]
     if missing:
         raise UsageError(
             f"the start lacks {', '.join(missing)}: give all overlaps of the students with each other and with "
             "the teachers"
         )
-    s = found.students
-    full = np.zeros((*found.stack, found.total, found.total))
+    s = layout.students
+    full = np.zeros((*layout.stack, layout.total, layout.total))
     full[..., s:, s:] = teachers(parameters, rng)
-    given = {**found.components(full), **given}
-    for block in found.blocks:
-        if np.shape(given[block.name]) != block.shape:
-            raise UsageError(f"{block.name} must have shape {block.shape}, but has {np.shape(given[block.name])}")
-    gram = found.gram(given)
-    for number, one in enumerate(gram if found.stack else [gram], 1):
-        where = f", block {number} of the inputs" if found.stack else ""
-        require_gram(one, f"the Gram matrix of the start{where}")
+    values = {**layout.components(full), **values}
+    for block in layout.blocks:
+        if np.shape(values[block.name]) != block.shape:
+            raise UsageError(f"{block.name} must have shape {block.shape}, but has {np.shape(values[block.name])}")
+    gram = layout.gram(values)
+    for number, matrix in enumerate(gram if layout.stack else [gram], 1):
+        location = f", block {number} of the inputs" if layout.stack else ""
+        require_gram(matrix, f"the Gram matrix of the start{location}")
     return gram
 
 
@@ -286,21 +286,23 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
 
     Raises `UsageError` for arrays that are missing, unknown, zero, not finite, or of inconsistent shapes.
     """
-    found, declared = rows(parameters), parameters.declaration
+    layout, declared = rows(parameters), parameters.declaration
     arrays = spread.with_given(declared, arrays)
     if declared.clocked:  # the end of a run has a clock, but the new run begins at 0
         arrays = {name: values for name, values in arrays.items() if name != TIME}
-    scalars = [declared.students[number].named(word) for number, word, _ in found.scalars]
-    scalars += [declared.readout_name(k, one.head) for k, one in declared.fixed_readouts()]
-    scalars += [name for name, *_ in velocity_blocks.described(found)]
+    scalars = [declared.students[number].named(word) for number, word, _ in layout.scalars]
+    scalars += [declared.readout_name(k, fixed_readout.head) for k, fixed_readout in declared.fixed_readouts()]
+    scalars += [name for name, *_ in velocity_blocks.described(layout)]
     for name, values in arrays.items():
         if not np.isfinite(np.asarray(values, float)).all():
             raise UsageError(f"{name} of the initial file is not finite")
-    if weights(arrays) or any(name in arrays for name, _, _ in weight_names(found)):
-        expected = {name: (number, slot) for name, number, slot in weight_names(found)}
+    if weights(arrays) or any(name in arrays for name, _, _ in weight_names(layout)):
+        expected = {name: (number, slot) for name, number, slot in weight_names(layout)}
     else:
-        expected = {block.name: None for block in found.blocks}
-    optional = {block.name for block in found.fixed} | beginnings.implied(found, arrays) | beginnings.weights(declared)
+        expected = {block.name: None for block in layout.blocks}
+    optional = (
+        {block.name for block in layout.fixed} | beginnings.implied(layout, arrays) | beginnings.weights(declared)
+    )
     missing = [name for name in expected if name not in arrays and name not in optional]
     extra = [name for name in arrays if name not in expected and name not in scalars]
     if missing or extra:
@@ -310,18 +312,18 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
             f"{', '.join(dict.fromkeys(scalars))}"
         )
     if weights(arrays):
-        _require_means(found, arrays)
+        _require_means(layout, arrays)
     resized = dataclasses.replace(parameters, **_sizes(parameters, arrays, explicit))
-    given = enter(resized, arrays, np.random.default_rng(0))
-    velocity_blocks.require(rows(resized), given)
-    for name, values in {**given.state, **given.constants}.items():
+    start = enter(resized, arrays, np.random.default_rng(0))
+    velocity_blocks.require(rows(resized), start)
+    for name, values in {**start.state, **start.constants}.items():
         block = next((b for b in rows(resized).blocks if b.name == name), None)
         if block is not None and block.symmetric:
             squares = np.diag(values.sum(0) if block.stack else values)
             if (squares <= 0).any():
                 raise UsageError(f"row {int(np.argmin(squares))} of {name}: a weight vector is zero")
     if resized.d < rows(resized).total and not rows(resized).stack:
-        values = np.linalg.eigvalsh(rows(resized).gram({**given.state, **given.constants}))
+        values = np.linalg.eigvalsh(rows(resized).gram({**start.state, **start.constants}))
         rank = int((values > SYMMETRIC * values[-1]).sum())
         if rank > resized.d:
             raise UsageError(
@@ -331,23 +333,23 @@ def read(arrays: Mapping[str, np.ndarray], parameters: Any, explicit: frozenset[
 
 
 def _sizes(parameters: Any, arrays: Mapping[str, np.ndarray], explicit: frozenset[str]) -> dict[str, int]:
-    found, declared = rows(parameters), parameters.declaration
+    layout, declared = rows(parameters), parameters.declaration
     sizes: dict[str, int] = {}
     for number, group in enumerate(declared.groups):
-        student, word = found.is_student(number), copies.size_name(declared, number)
+        student, word = layout.is_student(number), copies.size_name(declared, number)
         shapes = {}
         for slot in group.slots:
             name = group.named(slot if student else f"{slot}_star")
             if weights(arrays):
                 shapes |= {name: np.shape(arrays[name])} if name in arrays or not group.copied else {}
             else:
-                block = next(b for b in found.blocks if b.symmetric and b.rows == found.of(number, slot))
+                block = next(b for b in layout.blocks if b.symmetric and b.rows == layout.of(number, slot))
                 if block.name in arrays:
                     shapes[block.name] = np.shape(arrays[block.name])
         for name, shape in shapes.items():
-            if len(shape) != 2 + (bool(found.stack) and not weights(arrays)):
-                each = " for every block of the inputs" if found.stack and not weights(arrays) else ""
-                raise UsageError(f"{name} must be a matrix{each}, but has shape {shape}")
+            if len(shape) != 2 + (bool(layout.stack) and not weights(arrays)):
+                suffix = " for every block of the inputs" if layout.stack and not weights(arrays) else ""
+                raise UsageError(f"{name} must be a matrix{suffix}, but has shape {shape}")
             if sizes.setdefault(word, shape[-2]) != shape[-2]:
                 raise UsageError(f"{name} has {shape[-2]} rows, but other arrays say {word} = {sizes[word]}")
             if not all(shape):
@@ -364,10 +366,10 @@ def _sizes(parameters: Any, arrays: Mapping[str, np.ndarray], explicit: frozense
     return sizes
 
 
-def _require_means(found: Rows, arrays: Mapping[str, np.ndarray]) -> None:
+def _require_means(layout: Rows, arrays: Mapping[str, np.ndarray]) -> None:
     """Raise `UsageError` unless a file of weights has a vector for every named mean."""
-    for name, number, _ in weight_names(found):
-        if number >= len(found.declaration.groups) and len(np.shape(arrays[name])) != 2:
+    for name, number, _ in weight_names(layout):
+        if number >= len(layout.declaration.groups) and len(np.shape(arrays[name])) != 2:
             raise UsageError(f"{name} must be a matrix, but has shape {np.shape(arrays[name])}")
-        if number >= len(found.declaration.groups) and len(arrays[name]) != found.means:
-            raise UsageError(f"{name} has {len(arrays[name])} rows, but the inputs have {found.means} named means")
+        if number >= len(layout.declaration.groups) and len(arrays[name]) != layout.means:
+            raise UsageError(f"{name} has {len(arrays[name])} rows, but the inputs have {layout.means} named means")

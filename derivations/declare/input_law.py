@@ -87,5 +87,5 @@ class Inputs:
     @property
     def varied(self) -> bool:
         """True if clusters differ in their covariances."""
-        own = any(cluster.eigenvalues or cluster.scale is not None for cluster in self.clusters)
-        return own or len(self.classes) > 1
+        explicit = any(cluster.eigenvalues or cluster.scale is not None for cluster in self.clusters)
+        return explicit or len(self.classes) > 1

@@ -25,8 +25,8 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path 
     teacher = fields.table(tables, "teacher")
     if "inputs" not in tables:
         if "spread" in teacher:
-            said = "spread distributes the teacher over the blocks of [inputs], but there is no table [inputs]"
-            raise fields.Mistake(said, "teacher", "spread")
+            message = "spread distributes the teacher over the blocks of [inputs], but there is no table [inputs]"
+            raise fields.Mistake(message, "teacher", "spread")
         return None
     table = fields.table(tables, "inputs")
     fields.require_known(table, KEYS, "inputs")
@@ -51,8 +51,10 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path 
         if key in table and "data" not in table:
             raise fields.Mistake(f"{key} is only for your own samples: give them with data = 'X.npy'", "inputs", key)
     if "means" in table and _is_array(teacher.get("spread")):
-        said = "a teacher from a file cannot be combined with means of clusters, because their overlaps are not known"
-        raise fields.Mistake(said, "inputs", "means")
+        message = (
+            "a teacher from a file cannot be combined with means of clusters, because their overlaps are not known"
+        )
+        raise fields.Mistake(message, "inputs", "means")
     if "bins" in table and "blocks" in table:
         raise fields.Mistake("bins is the number of blocks for a spectrum, but the blocks are given", "inputs", "bins")
     if table.get("bins") == 1:
@@ -62,7 +64,7 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path 
     spectrum = table.get("spectrum")
     eigenvalues = data.of_entry(spectrum, "inputs", "spectrum", folder) if _is_array(spectrum) else None
     means = clusters.means(table, names)
-    found = Inputs(
+    declared_inputs = Inputs(
         blocks=_blocks(table.get("blocks", WHOLE), names) if sources in (["blocks"], []) else (),
         spectrum=_spectrum(spectrum, names) if spectrum is not None and eigenvalues is None else None,
         bins=fields.whole(table, "bins", "inputs", 128, MOST_BLOCKS),
@@ -74,12 +76,12 @@ def inputs(tables: Mapping[str, Any], numbers: tuple[Number, ...], folder: Path 
         means=means,
         clusters=clusters.clusters(table, means, names),
     )
-    return found if found.data is None else _of_samples(found, table, folder)
+    return declared_inputs if declared_inputs.data is None else _of_samples(declared_inputs, table, folder)
 
 
-def _of_samples(found: Inputs, table: Mapping[str, Any], folder: Path | None) -> Inputs:
+def _of_samples(declared_inputs: Inputs, table: Mapping[str, Any], folder: Path | None) -> Inputs:
     """Return inputs with the classes of their samples, and their means."""
-    assert found.data is not None
+    assert declared_inputs.data is not None
     label, counts = None, ()
     if "label" in table:
         if not _is_array(table["label"]):
@@ -87,55 +89,57 @@ def _of_samples(found: Inputs, table: Mapping[str, Any], folder: Path | None) ->
                 f"label is a file with a number for every sample {data.FILES}, or in Python an array, but "
                 f"{fields.shown(table['label'])} was given", "inputs", "label",
             )  # fmt: skip
-        label, counts = classes.of_entry(table["label"], found.data, folder)
+        label, counts = classes.of_entry(table["label"], declared_inputs.data, folder)
     centre = fields.flag(table, "centre", "inputs") if "centre" in table else True
-    means, made = classes.nouns(counts, centre)
-    return dataclasses.replace(found, label=label, classes=counts, centre=centre, means=means, clusters=made)
+    means, class_clusters = classes.nouns(counts, centre)
+    return dataclasses.replace(
+        declared_inputs, label=label, classes=counts, centre=centre, means=means, clusters=class_clusters
+    )
 
 
-def _is_array(given: Any) -> bool:
+def _is_array(entry: Any) -> bool:
     """Return True for the name of a file of numbers, or for its replacement in a stored declaration."""
-    return array_files.is_file_name(given) or isinstance(given, Mapping)
+    return array_files.is_file_name(entry) or isinstance(entry, Mapping)
 
 
-def _spectrum(given: Any, names: Collection[str]) -> Tree:
+def _spectrum(entry: Any, names: Collection[str]) -> Tree:
     """The eigenvalue of coordinate j."""
-    if not isinstance(given, str | int | float):
+    if not isinstance(entry, str | int | float):
         raise fields.Mistake(
             "spectrum is an expression in j such as 'j^(-1.5)', or a file of d eigenvalues (.npy, .txt), but "
-            f"{fields.shown(given)} was given", "inputs", "spectrum",
+            f"{fields.shown(entry)} was given", "inputs", "spectrum",
         )  # fmt: skip
-    return fields.formula(given, "inputs", "spectrum", ("j", *names))
+    return fields.formula(entry, "inputs", "spectrum", ("j", *names))
 
 
-def _file(table: Mapping[str, Any], key: str, what: str, folder: Path | None) -> ArrayFile | None:
+def _file(table: Mapping[str, Any], key: str, description: str, folder: Path | None) -> ArrayFile | None:
     """Return the file of an entry; None without one."""
     if key not in table:
         return None
     if not _is_array(table[key]):
         raise fields.Mistake(
-            f"{key} is {what}, or in Python an array, but {fields.shown(table[key])} was given", "inputs", key
+            f"{key} is {description}, or in Python an array, but {fields.shown(table[key])} was given", "inputs", key
         )
     return data.of_entry(table[key], "inputs", key, folder)
 
 
-def _blocks(given: Any, names: Collection[str]) -> tuple[tuple[Tree, Tree | None], ...]:
+def _blocks(pairs: Any, names: Collection[str]) -> tuple[tuple[Tree, Tree | None], ...]:
     """Pairs of an eigenvalue and a share, of which one may be "rest"."""
-    if not isinstance(given, list) or not given or not all(isinstance(b, list) and len(b) == 2 for b in given):
+    if not isinstance(pairs, list) or not pairs or not all(isinstance(b, list) and len(b) == 2 for b in pairs):
         raise fields.Mistake(
-            f"blocks is a list of [eigenvalue, share] such as [[2.0, 0.1], [0.5, \"rest\"]], but {fields.shown(given)} "
+            f"blocks is a list of [eigenvalue, share] such as [[2.0, 0.1], [0.5, \"rest\"]], but {fields.shown(pairs)} "
             "was given", "inputs", "blocks",
         )  # fmt: skip
-    if len(given) > MOST_BLOCKS:
-        raise fields.Mistake(f"at most {MOST_BLOCKS} blocks, but {len(given)} are given", "inputs", "blocks")
-    if sum(share == "rest" for _, share in given) > 1:
+    if len(pairs) > MOST_BLOCKS:
+        raise fields.Mistake(f"at most {MOST_BLOCKS} blocks, but {len(pairs)} are given", "inputs", "blocks")
+    if sum(share == "rest" for _, share in pairs) > 1:
         raise fields.Mistake('only one block may have the share "rest"', "inputs", "blocks")
     return tuple(
         (
             fields.formula(value, "inputs", "blocks", names),
             None if share == "rest" else fields.formula(share, "inputs", "blocks", names),
         )
-        for value, share in given
+        for value, share in pairs
     )
 
 
@@ -143,14 +147,14 @@ def _spread(
     teacher: Mapping[str, Any], names: Collection[str], folder: Path | None
 ) -> str | tuple[float, ...] | Tree | ArrayFile:
     """Return the distribution of the squared norms of the teacher over the blocks."""
-    given = teacher.get("spread", "even")
-    if _is_array(given):
-        return data.of_entry(given, "teacher", "spread", folder)
-    if isinstance(given, list):
-        return clusters.shares(given, "spread", "teacher", "spread")
-    if not isinstance(given, str):
+    entry = teacher.get("spread", "even")
+    if _is_array(entry):
+        return data.of_entry(entry, "teacher", "spread", folder)
+    if isinstance(entry, list):
+        return clusters.shares(entry, "spread", "teacher", "spread")
+    if not isinstance(entry, str):
         raise fields.Mistake(
             f"spread is one of {', '.join(SPREADS)}, a list with a share for every block, an expression in j such as "
-            f"'j^(-0.5)', or a file of vectors, but {fields.shown(given)} was given", "teacher", "spread",
+            f"'j^(-0.5)', or a file of vectors, but {fields.shown(entry)} was given", "teacher", "spread",
         )  # fmt: skip
-    return given if given in SPREADS else fields.formula(given, "teacher", "spread", ("j", *names))
+    return entry if entry in SPREADS else fields.formula(entry, "teacher", "spread", ("j", *names))

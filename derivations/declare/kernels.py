@@ -64,7 +64,9 @@ def _derived(declared: Declaration, numbers: Sequence[float]) -> Kernels:
             require_second(declared, shapes)
         except Open as reason:
             second = str(reason)
-    pairs = tuple(tuple((*plain_gate(one, a), *plain_gate(two, b)) for one, a, two, b in t.pairs) for t in maker.tables)
+    pairs = tuple(
+        tuple((*plain_gate(left, a), *plain_gate(right, b)) for left, a, right, b in t.pairs) for t in maker.tables
+    )
     means = tuple(tuple(plain_gate(gate, a) for gate, a in t.means) for t in maker.tables)
     places = tuple((t.pairs[0][0].slot, t.pairs[0][2].slot) if t.pairs else () for t in maker.tables)
     return Kernels(tuple(texts), pairs, means, places, "", second, tilts)
@@ -76,13 +78,13 @@ def shapes_of(declared: Declaration, numbers: Sequence[float]) -> tuple[Shape, .
     Raises `Open` with the reason if this is not the case.
     """
     require_closed(declared)
-    normalised, known = declared.weights == "normalised", values(declared, numbers)
-    students = [shape(group, known, normalised, _rules(declared, group, known)) for group in declared.students]
-    teachers = [shape(group, known, False) for group in declared.teachers]
-    if any(rule.rewarded is not None for each in students for rule in each.rules):
-        teachers = [episode_rules.with_sign(each) for each in teachers]
+    normalised, namespace = declared.weights == "normalised", values(declared, numbers)
+    students = [shape(group, namespace, normalised, _rules(declared, group, namespace)) for group in declared.students]
+    teachers = [shape(group, namespace, False) for group in declared.teachers]
+    if any(rule.rewarded is not None for unit_shape in students for rule in unit_shape.rules):
+        teachers = [episode_rules.with_sign(unit_shape) for unit_shape in teachers]
     shapes = (*students, *teachers)
-    if declared.inputs is not None and any(gate.kind in SERIES for each in shapes for gate in each.gates):
+    if declared.inputs is not None and any(gate.kind in SERIES for unit_shape in shapes for gate in unit_shape.gates):
         raise Open(
             "the means of a gate are series for unit variance, but the variances depend on the eigenvalues "
             "of the inputs"
@@ -128,8 +130,8 @@ def require_closed(declared: Declaration) -> None:
     if reason := looks.reason(declared):
         raise Open(reason)
     if declared.loss not in ("squared", "correlation"):
-        what = "the user's loss" if declared.loss == "own" else f"the {declared.loss} loss"
-        raise Open(f"{what} is not a polynomial in the units, so its mean is not a sum over pairs of units")
+        loss_text = "the user's loss" if declared.loss == "own" else f"the {declared.loss} loss"
+        raise Open(f"{loss_text} is not a polynomial in the units, so its mean is not a sum over pairs of units")
     if declared.predicted:
         raise Open(f"the prediction {declared.predicted[0].text!r} is not a sum of units")
     _require_products(declared)
@@ -154,24 +156,24 @@ def _require_products(declared: Declaration) -> None:
 
 
 def _rules(
-    declared: Declaration, group: Group, known: Mapping[str, float]
+    declared: Declaration, group: Group, namespace: Mapping[str, float]
 ) -> list[tuple[str, Product | episode_rules.Rewarded]]:
     """Return the rules of the slots of a group of students as products. Raises `Open` for other rules."""
-    found: list[tuple[str, Product | episode_rules.Rewarded]] = []
+    products: list[tuple[str, Product | episode_rules.Rewarded]] = []
     for slot in declared.ruled(group):
         rule = declared.rule(group, slot)
         if slot not in group.slots or rule is None:
             continue
         if declared.episode is not None and episodes.REWARD in rule.tree.names():
-            found.append((slot, episode_rules.rewarded(declared, group, slot, known)))
+            products.append((slot, episode_rules.rewarded(declared, group, slot, namespace)))
         else:
-            found.append((slot, product(declared, group, slot)))
-    return found
+            products.append((slot, product(declared, group, slot)))
+    return products
 
 
 def _require_series(declared: Declaration, shapes: Sequence[Shape]) -> None:
-    for group, found in zip(declared.groups, shapes, strict=True):
-        kinds = [gate for gate in found.gates if gate.kind in SERIES]
+    for group, unit_shape in zip(declared.groups, shapes, strict=True):
+        kinds = [gate for gate in unit_shape.gates if gate.kind in SERIES]
         if kinds and declared.weights == "free":
             raise Open(
                 f"the means of {kinds[0].kind} in {group.text!r} are series that need fields of variance 1, but free "
@@ -189,24 +191,26 @@ class Maker:
         self.students = len(declared.students)
         self.tables: list[Tables] = []
 
-    def _program(self, name: str, kinds: Sequence[int], outputs: Sequence, same: bool = False) -> tuple[str, str]:
+    def _program(self, name: str, kinds: Sequence[int], outputs: Sequence, same_field: bool = False) -> tuple[str, str]:
         """Write the name and the text of one function; its tables get the next number."""
         self.tables.append(Tables())
-        own = [self.declared.groups[k].scalars for k in kinds]
-        program = Program([self.shapes[k] for k in kinds], own, self.tables[-1], same, self.declared.moved)
+        scalar_names = [self.declared.groups[k].scalars for k in kinds]
+        program = Program(
+            [self.shapes[k] for k in kinds], scalar_names, self.tables[-1], same_field, self.declared.moved
+        )
         return name, program.write(name, program.arguments(self.declared.names), outputs)
 
     def _drift_outputs(self, g: int, h: int) -> list:
-        one, two = self.shapes[g], self.shapes[h]
-        own = {slot: one.own(slot) for slot in one.slots}
-        first = [(slope, bends, own[s]) for s, slope, bends in zip(one.slots, one.slopes, one.bends, strict=True)]
+        left, right = self.shapes[g], self.shapes[h]
+        rules = {slot: left.own(slot) for slot in left.slots}
+        first = [(slope, bends, rules[s]) for s, slope, bends in zip(left.slots, left.slopes, left.bends, strict=True)]
         first = [(slope, bends, rule) for slope, bends, rule in first if rule is None or rule.rewarded is None]
         # A rule replaces the derivative of its slot.
-        outputs = [(a if rule is None else rule.value, b) for a, _, rule in first for b in two.slopes]
-        outputs += [(bend, two.value) for _, row, rule in first for bend in (row if rule is None else rule.bends)]
+        outputs = [(a if rule is None else rule.value, b) for a, _, rule in first for b in right.slopes]
+        outputs += [(bend, right.value) for _, row, rule in first for bend in (row if rule is None else rule.bends)]
         if self.declared.groups[g].trained_readouts:
-            outputs.append((one.value, two.value))
-        return outputs + [(part, two.value) for part in one.scalars]
+            outputs.append((left.value, right.value))
+        return outputs + [(part, right.value) for part in left.scalars]
 
     def drift(self) -> Iterator[tuple[str, str]]:
         """pair_g_h and self_g."""
@@ -215,7 +219,7 @@ class Maker:
                 outputs = self._drift_outputs(g, h)
                 yield self._program(f"pair_{g}_{h}", (g, h), outputs)
                 if g == h:
-                    yield self._program(f"self_{g}", (g, g), outputs, same=True)
+                    yield self._program(f"self_{g}", (g, g), outputs, same_field=True)
 
     def loss(self) -> Iterator[tuple[str, str]]:
         """mean_g_h and mean_self_g."""
@@ -224,4 +228,4 @@ class Maker:
                 values = [(self.shapes[g].value, self.shapes[h].value)]
                 yield self._program(f"mean_{g}_{h}", (g, h), values)
                 if g == h:
-                    yield self._program(f"mean_self_{g}", (g, g), values, same=True)
+                    yield self._program(f"mean_self_{g}", (g, g), values, same_field=True)

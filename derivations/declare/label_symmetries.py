@@ -36,11 +36,13 @@ def symmetries(label: Label) -> list[np.ndarray]:
     vectors = label.frame @ label.basis.T
     n, r = vectors.shape
     z = np.random.default_rng(0).normal(size=(POINTS, r))
-    at = _values(label, z)
+    label_values = _values(label, z)
     maps = (
         _permutations(vectors) if n == r <= VECTORS else [np.diag(s) for s in itertools.product((1.0, -1.0), repeat=r)]
     )
-    return [g for g in maps if np.abs(_values(label, z @ g.T) - at).max() <= SAME * np.abs(at).max()]
+    return [
+        g for g in maps if np.abs(_values(label, z @ g.T) - label_values).max() <= SAME * np.abs(label_values).max()
+    ]
 
 
 def _permutations(vectors: np.ndarray) -> list[np.ndarray]:
@@ -70,29 +72,33 @@ def least_orders(label: Label, steps: Sequence[np.ndarray]) -> list[int]:
     (24, [2])
     """
     group = symmetries(label)
-    least, known = [], np.zeros((0, label.directions))
+    orders, known_directions = [], np.zeros((0, label.directions))
     for basis in steps:
-        rest = np.linalg.svd(known)[2][len(known) :] if len(known) else np.eye(label.directions)
-        least.append(1 if _has_invariant(group, known, rest) else 2)
-        known = np.vstack([known, basis])
-    return least
+        complement = (
+            np.linalg.svd(known_directions)[2][len(known_directions) :]
+            if len(known_directions)
+            else np.eye(label.directions)
+        )
+        orders.append(1 if _has_invariant(group, known_directions, complement) else 2)
+        known_directions = np.vstack([known_directions, basis])
+    return orders
 
 
-def _has_invariant(group: Sequence[np.ndarray], known: np.ndarray, rest: np.ndarray) -> bool:
+def _has_invariant(group: Sequence[np.ndarray], U: np.ndarray, perp: np.ndarray) -> bool:
     """Return True if Sym^a(U) x perp has an invariant vector for some a, under the symmetries that keep U."""
-    kept = [g for g in group if np.abs(rest @ g @ known.T).max(initial=0.0) < 1e-7]
-    counts = np.zeros(len(kept) + 1)
-    for g in kept:
-        counts += np.trace(rest @ g @ rest.T) * _symmetric_characters(known @ g @ known.T, len(kept))
-    return bool((counts > 0.5 * len(kept)).any())
+    stabiliser = [g for g in group if np.abs(perp @ g @ U.T).max(initial=0.0) < 1e-7]
+    counts = np.zeros(len(stabiliser) + 1)
+    for g in stabiliser:
+        counts += np.trace(perp @ g @ perp.T) * _symmetric_characters(U @ g @ U.T, len(stabiliser))
+    return bool((counts > 0.5 * len(stabiliser)).any())
 
 
 def _symmetric_characters(g: np.ndarray, highest: int) -> np.ndarray:
     """The traces of Sym^a(g), a = 0 .. highest: the power series of 1/det(1 - t g)."""
-    below = np.poly(g) if len(g) else np.ones(1)  # det(s - g) in decreasing powers is det(1 - t g) in increasing ones
+    det = np.poly(g) if len(g) else np.ones(1)  # det(s - g) in decreasing powers is det(1 - t g) in increasing ones
     series = np.zeros(highest + 1)
     series[0] = 1.0
     for a in range(1, highest + 1):
-        terms = min(a, len(below) - 1)
-        series[a] = -sum(below[i] * series[a - i] for i in range(1, terms + 1))
+        terms = min(a, len(det) - 1)
+        series[a] = -sum(det[i] * series[a - i] for i in range(1, terms + 1))
     return series

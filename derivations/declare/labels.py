@@ -31,32 +31,32 @@ def labelling(training: Mapping[str, Any], teachers: tuple[Group, ...]) -> tuple
     """
     if "teacher" not in training:
         return ()
-    given, known = training["teacher"], [group.name for group in teachers if group.name]
-    if not isinstance(given, list) or not given or not all(isinstance(name, str) for name in given):
-        said = (
-            f"teacher is a list of the groups that make the label, such as ['one'], but {fields.shown(given)} was given"
+    entry, names = training["teacher"], [group.name for group in teachers if group.name]
+    if not isinstance(entry, list) or not entry or not all(isinstance(name, str) for name in entry):
+        text = (
+            f"teacher is a list of the groups that make the label, such as ['one'], but {fields.shown(entry)} was given"
         )
-        raise fields.Mistake(said, "training", "teacher")
-    if not known:
-        said = "teacher names groups of the teacher that make the label, but [teacher] has no groups with names"
-        raise fields.Mistake(said, "training", "teacher")
-    for name in given:
-        if name not in known:
-            said = f"no teacher is called {fields.shown(name)}; {fields.near(name, known)}"
-            raise fields.Mistake(said, "training", "teacher")
-    if len(set(given)) < len(given):
+        raise fields.Mistake(text, "training", "teacher")
+    if not names:
+        text = "teacher names groups of the teacher that make the label, but [teacher] has no groups with names"
+        raise fields.Mistake(text, "training", "teacher")
+    for name in entry:
+        if name not in names:
+            text = f"no teacher is called {fields.shown(name)}; {fields.near(name, names)}"
+            raise fields.Mistake(text, "training", "teacher")
+    if len(set(entry)) < len(entry):
         raise fields.Mistake("teacher names a group twice", "training", "teacher")
-    return () if len(given) == len(known) else tuple(name for name in known if name in given)
+    return () if len(entry) == len(names) else tuple(name for name in names if name in entry)
 
 
 def errors(declared: Declaration) -> list[tuple[Component, tuple[str, ...] | None]]:
     """Return the observed mean squared errors, and their answers: of those in use (None), then of `watched` ones."""
-    found: list[tuple[Component, tuple[str, ...] | None]] = [(ERROR, None)]
+    observed: list[tuple[Component, tuple[str, ...] | None]] = [(ERROR, None)]
     for head in declared.heads if declared.several else ():
         name, symbol = word_of(head, ERROR.name), f"E[(f_{head} - f*_{head})^2]"
-        found.append((Component(name, (), (0.0, np.inf), symbol, f"mean squared error of head {head}"), (head,)))
-    found += [(component(stage), (f"{LABEL}{stage}",)) for stage, _ in declared.labels]
-    return found
+        observed.append((Component(name, (), (0.0, np.inf), symbol, f"mean squared error of head {head}"), (head,)))
+    observed += [(component(stage), (f"{LABEL}{stage}",)) for stage, _ in declared.labels]
+    return observed
 
 
 def said(declared: Declaration) -> list[str]:

@@ -50,7 +50,7 @@ LEVEL = 0.5
 """Overlap up to which times are predicted, unless an event has another level."""
 
 
-def derivative_means(group: Group, known: Mapping[str, float], highest: int = HIGHEST) -> np.ndarray:
+def derivative_means(group: Group, namespace: Mapping[str, float], highest: int = HIGHEST) -> np.ndarray:
     """c_0 .. c_highest of a unit of one slot at unit variance, E[phi(z) He_k(z)], by Gauss-Hermite on both half lines.
 
     Raises `UsageError` for a unit with several slots or a share.
@@ -64,12 +64,12 @@ def derivative_means(group: Group, known: Mapping[str, float], highest: int = HI
     w = np.concatenate([(b - a) / 2 * weights for a, b in itertools.pairwise(edges)])
     x, w = np.concatenate([-x[::-1], x]), np.concatenate([w[::-1], w]) * np.exp(-(np.r_[-x[::-1], x] ** 2) / 2)
     tree, slot = without_wick(group.unit), group.slots[0]
-    phi = np.array([number(tree, {**known, slot: float(value)}) for value in x]) * w / math.sqrt(2 * math.pi)
-    below, current, found = np.ones_like(x), x, [phi.sum(), (phi * x).sum()]
+    phi = np.array([number(tree, {**namespace, slot: float(value)}) for value in x]) * w / math.sqrt(2 * math.pi)
+    previous, current, means = np.ones_like(x), x, [phi.sum(), (phi * x).sum()]
     for k in range(1, highest):
-        below, current = current, x * current - k * below
-        found.append((phi * current).sum())
-    return np.array(found[: highest + 1])
+        previous, current = current, x * current - k * previous
+        means.append((phi * current).sum())
+    return np.array(means[: highest + 1])
 
 
 def growth(parameters: Any) -> tuple[int, float]:
@@ -119,10 +119,10 @@ def shared_degree(parameters: Any) -> tuple[int, float]:
 
 
 @functools.lru_cache(maxsize=64)
-def _shared(declared: Declaration, given: tuple[float, ...]) -> tuple[int, float]:
+def _shared(declared: Declaration, number_values: tuple[float, ...]) -> tuple[int, float]:
     (student,), (teacher,) = declared.students, declared.teachers
-    known = values(declared, given)
-    product = derivative_means(student, known) * derivative_means(teacher, known)
+    namespace = values(declared, number_values)
+    product = derivative_means(student, namespace) * derivative_means(teacher, namespace)
     scale = max(float(np.abs(product).max()), 1e-300)
     k = next((k for k in range(1, len(product)) if abs(product[k]) > ZERO * scale), 0)
     if k == 0:
@@ -150,8 +150,8 @@ def time_of(k: int, rate: float, start: float, level: float) -> float:
 def equations(parameters: Any) -> Equations:
     """Return the flow of the lowest order. Raises `UsageError` if there is none."""
     k, gain = growth(parameters)
-    at = rows(parameters)
-    (block,) = [b for b in at.moving if b.columns.start >= at.students]
+    layout = rows(parameters)
+    (block,) = [b for b in layout.moving if b.columns.start >= layout.students]
     return Equations(
         about=Tier(
             name="leading",
@@ -170,7 +170,7 @@ def equations(parameters: Any) -> Equations:
         layout=Layout((Dense(block.name, block.shape),)),
         arguments=functools.partial(arguments, k, gain),
         crossings=(
-            *(c for c in population.crossings(parameters.declaration, at) if c.component == block.name),
+            *(c for c in population.crossings(parameters.declaration, layout) if c.component == block.name),
             Crossing("T_end", block.name, 1.0, absolute=True, terminal=True, reason=END, meaning="end of the tier"),
         ),
         observables=Observables(constants=population.constants, summary=functools.partial(told, k, gain, block.name)),
@@ -189,12 +189,12 @@ def build(xp: Any, functions: Mapping[str, Any]) -> dict[str, Callable[..., Any]
 
 def arguments(k: int, gain: float, initial: Initial) -> tuple[Any, ...]:
     """The run-time arguments of the flow."""
-    at = rows(initial.parameters)
-    (fixed,) = at.fixed
-    known = {**initial.constants, **initial.state}
+    layout = rows(initial.parameters)
+    (fixed,) = layout.fixed
+    arrays = {**initial.constants, **initial.state}
     declared = initial.parameters.declaration
-    a, b = known[declared.students[0].named("a")], known[declared.teachers[0].named("a_star")]
-    return k, np.asarray(a, float), np.asarray(b, float), np.array(gain), np.asarray(known[fixed.name], float)
+    a, b = arrays[declared.students[0].named("a")], arrays[declared.teachers[0].named("a_star")]
+    return k, np.asarray(a, float), np.asarray(b, float), np.array(gain), np.asarray(arrays[fixed.name], float)
 
 
 def scaling(k: int) -> str:
@@ -269,11 +269,11 @@ def told(k: int, gain: float, name: str, initial: Initial, run: Mapping[str, np.
     declared = initial.parameters.declaration
     level = next((e.threshold for e in declared.events if e.of == name), LEVEL)
     _, a, b, _, gram = arguments(k, gain, initial)
-    alone = np.allclose(gram, np.eye(len(gram)))
+    orthonormal = np.allclose(gram, np.eye(len(gram)))
     m = np.asarray(initial.state[name])
     times = [
         min(time_of(k, a[i] * b[j] * gain, float(m[i, j]), level) for i in range(len(a))) for j in range(len(b))
-    ] if alone else []  # fmt: skip
+    ] if orthonormal else []  # fmt: skip
     grows = "" if k == 1 else " m" if k == 2 else f" m^{k - 1}"
     sentence = f"dm/dt = {gain:.6g} a b{grows}: from a random start the time to escape is {scaling(k)}"
     return {

@@ -79,10 +79,10 @@ def exponent(values: np.ndarray) -> int:
 def _of_levels(f: Function, pieces: Sequence[Piece], order: int) -> np.ndarray:
     """Return the part of v_k from levels that are not atoms: a mean over z of E[He_k | f(z)]^2/k!."""
     z, share = panels(np.arange(-FARTHEST, FARTHEST + 0.25, 0.5).tolist(), 16)
-    inside = np.zeros_like(z, bool)
+    covered = np.zeros_like(z, bool)
     for p in pieces:
-        inside |= (z > p.low) & (z < p.high)
-    z, share = z[inside], share[inside]
+        covered |= (z > p.low) & (z < p.high)
+    z, share = z[covered], share[covered]
     y = f(z)
     weight, sums, usable = np.zeros_like(z), np.zeros((order, len(z))), np.ones_like(z, bool)
     for p in pieces:
@@ -102,14 +102,14 @@ def _roots(f: Function, p: Piece, y: np.ndarray) -> tuple[np.ndarray, np.ndarray
     """Return the root of f = y on a monotone piece for every level, by bisection, and True if there is one."""
     # One-sided values at the ends, because at a jump f itself may belong to the other piece.
     ends = _nudged(p)
-    at = f(ends)
-    crossed = (at[0] - y) * (at[1] - y) < 0
+    end_values = f(ends)
+    crossed = (end_values[0] - y) * (end_values[1] - y) < 0
     low, high = np.full_like(y, ends[0]), np.full_like(y, ends[1])
-    rises = at[1] > at[0]
+    rises = end_values[1] > end_values[0]
     for _ in range(70):
         middle = (low + high) / 2
-        above = (f(middle) > y) == rises
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
+        root_is_right = (f(middle) > y) == rises
+        low, high = np.where(root_is_right, low, middle), np.where(root_is_right, middle, high)
     return (low + high) / 2, crossed
 
 
@@ -155,13 +155,13 @@ def _turning_points(f: Function, z: np.ndarray, y: np.ndarray) -> list[float]:
     """The turning points of f on the grid z, as zeros of f' between three grid points around a local extreme."""
     rise = np.sign(np.diff(y))
     turns, last = [], 0
-    whole = Piece(float(z[0]), float(z[-1]), False)
+    full_range = Piece(float(z[0]), float(z[-1]), False)
     for i, sign in enumerate(rise):
         if sign == 0:
             continue
         if last and sign != last:
             low, high = z[max(i - 1, 0)], z[min(i + 1, len(z) - 1)]
-            places = zeros(lambda t, low=low, high=high: _slope(f, _between(t, low, high), whole), 1.0, 9)
+            places = zeros(lambda t, low=low, high=high: _slope(f, _between(t, low, high), full_range), 1.0, 9)
             turns.append(float(_between(np.array(places), low, high)[0]) if places else float(z[i]))
         last = sign
     return turns

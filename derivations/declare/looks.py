@@ -41,18 +41,18 @@ def look(training: Mapping[str, Any]) -> Look | None:
     """
     if "look" not in training:
         return None
-    given, place = training["look"], "training.look"
-    if not isinstance(given, Mapping):
-        said = f"look is a table such as {{size = 0.5, use = 'last'}}, but {fields.shown(given)} was given"
-        raise fields.Mistake(said, "training", "look")
-    fields.require_known(given, KEYS, place)
-    if "size" not in given:
+    table, place = training["look"], "training.look"
+    if not isinstance(table, Mapping):
+        message = f"look is a table such as {{size = 0.5, use = 'last'}}, but {fields.shown(table)} was given"
+        raise fields.Mistake(message, "training", "look")
+    fields.require_known(table, KEYS, place)
+    if "size" not in table:
         raise fields.Mistake("look needs the size of its virtual step: look = {size = 0.5}", "training",
                              "look")  # fmt: skip
-    if isinstance(given["size"], str | list):
+    if isinstance(table["size"], str | list):
         raise fields.Mistake("the size of a look must be a constant number such as 0.5", place, "size")
-    size, use = fields.real(given, "size", place), fields.choice(given, "use", USES, "last", place)
-    return Look(size, use, fields.whole(given, "times", place, 1, MOST_TIMES))
+    size, use = fields.real(table, "size", place), fields.choice(table, "use", USES, "last", place)
+    return Look(size, use, fields.whole(table, "times", place, 1, MOST_TIMES))
 
 
 def measured(declared: Any) -> bool:
@@ -71,8 +71,8 @@ def require(declared: Any) -> None:
     if not measured(declared):
         return
 
-    def refuse(other: str, why: str) -> None:
-        raise fields.Mistake(f"{word} and {other} cannot be combined: {why}", "training", key)
+    def refuse(feature: str, cause: str) -> None:
+        raise fields.Mistake(f"{word} and {feature} cannot be combined: {cause}", "training", key)
 
     if declared.inputs is not None:
         refuse("[inputs]", "looks are derived only for x ~ N(0, I)")
@@ -94,16 +94,20 @@ def require(declared: Any) -> None:
 def _require_look(declared: Any, refuse: Callable[[str, str], None]) -> None:
     """Raise an error for looks that have no effect, no mean, or a size that is not known in time."""
     if not any(declared.moves(group, slot) for group in declared.students for slot in group.slots):
-        said = "look has no effect, because no vector is trained and a virtual step does not move readouts and numbers"
-        raise fields.Mistake(said, "training", "look")
-    trees = [(group.unit, group.text) for group in declared.groups] + [(one.tree, one.text) for one in declared.rules]
+        message = (
+            "look has no effect, because no vector is trained and a virtual step does not move readouts and numbers"
+        )
+        raise fields.Mistake(message, "training", "look")
+    trees = [(group.unit, group.text) for group in declared.groups] + [
+        (rule.tree, rule.text) for rule in declared.rules
+    ]
     trees += [] if declared.own_loss is None else [(declared.own_loss, "a user's loss")]
     for tree, text in trees:
         if tree.calls("exp"):
             refuse(f"{text!r}", "exp of a field has no mean after a virtual step")
-    seen = declared.memories or any(schedule.seen for schedule in declared.schedules)
+    state_dependent = declared.memories or any(schedule.seen for schedule in declared.schedules)
     rates = [schedule.name for schedule in declared.schedules if schedule.name.startswith("rate_")]
-    if seen and rates:
+    if state_dependent and rates:
         refuse(
             f"{rates[0]}, which changes,",
             "with memories or values of the state it is known only after the virtual steps",
@@ -124,13 +128,13 @@ def constants(parameters: Any) -> tuple[np.ndarray, ...]:
 
 def convention(parameters: Any) -> dict[str, str]:
     """Return the convention of looks that a run states."""
-    stated: Look | None = parameters.declaration.look
-    if stated is None:
+    declared_look: Look | None = parameters.declaration.look
+    if declared_look is None:
         return {}
-    steps = "a virtual step" if stated.times == 1 else f"{stated.times} virtual steps"
-    what = "c after" if stated.use == "last" else "the sum of c before and after"
+    steps = "a virtual step" if declared_look.times == 1 else f"{declared_look.times} virtual steps"
+    coefficient_text = "c after" if declared_look.use == "last" else "the sum of c before and after"
     size = f"rho = {parameters.look_size:g}, r = |x|^2/d"
-    return {"look": f"{what} {steps} z - rho rate r c on the same sample, {size}"}
+    return {"look": f"{coefficient_text} {steps} z - rho rate r c on the same sample, {size}"}
 
 
 def reason(declared: Any) -> str:

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from derivations.declare.declaration import Declaration
 
 
-def coefficients(declared: Declaration, body: list[str], given: str) -> str:
+def coefficients(declared: Declaration, body: list[str], parameter_text: str) -> str:
     """The functions of `coefficients(fields, labels, lengths, vv, scalars, ..)` with the lines of one look.
 
     `lengths` are |x|^2/d, one row. With looks the lines are a separate function, and every look changes the fields of
     the trained vectors, the first rows.
     """
-    arguments = f"(fields, labels, lengths, vv, scalars, {given})"
+    arguments = f"(fields, labels, lengths, vv, scalars, {parameter_text})"
     look = declared.look
     if look is None:
         return _function("coefficients", arguments, body)
@@ -29,8 +29,8 @@ def coefficients(declared: Declaration, body: list[str], given: str) -> str:
         ]
         lines += ["total = total + rows"] if look.use == "sum" else []
     lines.append(f"return {'total' if look.use == 'sum' else 'rows'}")
-    seen = _function("coefficients_seen", arguments, body)
-    return f"{seen}\n\n{_function('coefficients', arguments, lines)}"
+    look_function = _function("coefficients_seen", arguments, body)
+    return f"{look_function}\n\n{_function('coefficients', arguments, lines)}"
 
 
 def _function(name: str, arguments: str, lines: list[str]) -> str:

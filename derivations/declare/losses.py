@@ -9,23 +9,23 @@ from derivations.statement import HALF, Watched, sp
 
 def error(motion: Motion, heads: Sequence[str] | None = None) -> Any:
     """Return E[(f - f*)^2], summed over heads (None: those in use)."""
-    found = sp.Integer(0)
+    total = sp.Integer(0)
     for g in motion.algebra.groups:
         for h in motion.algebra.groups[g:]:
             if motion.algebra.meet(g, h, heads):
-                found += (1 if g == h else 2) * products(motion, g, h, heads)
+                total += (1 if g == h else 2) * products(motion, g, h, heads)
     if motion.algebra.labels is not None:
-        found += motion.algebra.labels**2 - 2 * motion.algebra.labels * _mean_output(motion)
-    return motion.algebra.over_clusters(found)
+        total += motion.algebra.labels**2 - 2 * motion.algebra.labels * _mean_output(motion)
+    return motion.algebra.over_clusters(total)
 
 
 def _mean_output(motion: Motion) -> Any:
     """Return E[f] in a cluster, if clusters have labels."""
-    found = sp.Integer(0)
+    total = sp.Integer(0)
     for g in motion.algebra.students:
         i = motion.algebra.index("i", g)
-        found += sp.Sum(motion.algebra.weight(g, i) * motion.entry(f"Klabel_{motion.named('K', g, g, '')}", i), i)
-    return found
+        total += sp.Sum(motion.algebra.weight(g, i) * motion.entry(f"Klabel_{motion.named('K', g, g, '')}", i), i)
+    return total
 
 
 def products(motion: Motion, g: int, h: int, heads: Sequence[str] | None = None) -> Any:
@@ -41,10 +41,10 @@ def loss(motion: Motion) -> Any:
         return HALF * (error(motion) + len(motion.declared.force) * NOISE**2)
     teachers = motion.algebra.answering[len(motion.algebra.students) :]
     pairs = [(g, h) for g in motion.algebra.students for h in teachers if motion.algebra.meet(g, h)]
-    found = sp.Add(*(products(motion, g, h) for g, h in pairs))
+    total = sp.Add(*(products(motion, g, h) for g, h in pairs))
     if motion.algebra.labels is not None:
-        found -= motion.algebra.labels * _mean_output(motion)
-    return motion.algebra.over_clusters(found)
+        total -= motion.algebra.labels * _mean_output(motion)
+    return motion.algebra.over_clusters(total)
 
 
 def watched(motion: Motion, component: Any, heads: Sequence[str] | None = None) -> Watched:

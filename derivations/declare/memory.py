@@ -38,39 +38,41 @@ def memories(
 ) -> tuple[Memory, ...]:
     """Return the memories in [memory]. Raises `fields.Mistake` for a reserved name, and for an invalid rate."""
     shared = {number.name: number.default for number in numbers if not number.per_unit}
-    known = (*names_of(table), *squares(students, trained))
-    found = []
-    for name, given in table.items():
+    names = (*names_of(table), *squares(students, trained))
+    declared_memories = []
+    for name, spec in table.items():
         place = f"memory.{name}"
         _require_name(name, [number.name for number in numbers], students)
-        if not isinstance(given, Mapping):
-            said = (
-                f"a memory is a table such as {{start = 0.1, rate = '{SQUARE}'}}, but {fields.shown(given)} was given"
+        if not isinstance(spec, Mapping):
+            message = (
+                f"a memory is a table such as {{start = 0.1, rate = '{SQUARE}'}}, but {fields.shown(spec)} was given"
             )
-            raise fields.Mistake(said, "memory", name)
-        fields.require_known(given, KEYS, place)
-        if "rate" not in given:
+            raise fields.Mistake(message, "memory", name)
+        fields.require_known(spec, KEYS, place)
+        if "rate" not in spec:
             raise fields.Mistake(f"memory {name} has no rate", "memory", name)
-        entry = given if isinstance(given["rate"], str) else {**given, "rate": str(fields.real(given, "rate", place))}
-        rate = schedule_reading.value(entry, "rate", place, Names(shared, known), named=name)
+        entry = spec if isinstance(spec["rate"], str) else {**spec, "rate": str(fields.real(spec, "rate", place))}
+        rate = schedule_reading.value(entry, "rate", place, Names(shared, names), named=name)
         assert not isinstance(rate, float)
         if rate.switches:
-            said = "the rate of a memory cannot have jumps or kinks in time: step, sign, relu and abs are for values"
-            raise fields.Mistake(said, place, "rate")
-        found.append(Memory(name, fields.real(given, "start", place, 0.0), rate.text, rate.pieces[0], rate.seen))
-    return tuple(found)
+            message = "the rate of a memory cannot have jumps or kinks in time: step, sign, relu and abs are for values"
+            raise fields.Mistake(message, place, "rate")
+        declared_memories.append(
+            Memory(name, fields.real(spec, "start", place, 0.0), rate.text, rate.pieces[0], rate.seen)
+        )
+    return tuple(declared_memories)
 
 
 def _require_name(name: str, numbers: list[str], students: tuple[Group, ...]) -> None:
     """Raise an error for a name with another meaning."""
     slots = [slot for group in students for slot in group.slots]
-    ours = (*named.RESERVED, *named.OPTIONS, TIME, SQUARE, *numbers, *slots)
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{0,19}", name) or name in ours or named.WRITTEN.fullmatch(name):
-        said = (
+    reserved = (*named.RESERVED, *named.OPTIONS, TIME, SQUARE, *numbers, *slots)
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{0,19}", name) or name in reserved or named.WRITTEN.fullmatch(name):
+        message = (
             f"{fields.shown(name)} cannot be the name of a memory: the name already has a meaning, or is not made of "
             "2 to 20 letters and digits"
         )
-        raise fields.Mistake(said, "memory", name)
+        raise fields.Mistake(message, "memory", name)
 
 
 def of_squares(declared: Declaration) -> list[str]:
@@ -81,7 +83,7 @@ def of_squares(declared: Declaration) -> list[str]:
 
 def vectors_of(declared: Declaration, square: str) -> list[tuple[int, str]]:
     """Return the trained vectors (number of the group, slot) in the sum of a squared gradient."""
-    every = [(k, s) for k, g in enumerate(declared.students) for s in g.slots if declared.moves(g, s)]
+    vectors = [(k, s) for k, g in enumerate(declared.students) for s in g.slots if declared.moves(g, s)]
     if square == SQUARE:
-        return every
-    return [(k, s) for k, s in every if square == f"{SQUARE}_{declared.students[k].named(s)}"]
+        return vectors
+    return [(k, s) for k, s in vectors if square == f"{SQUARE}_{declared.students[k].named(s)}"]

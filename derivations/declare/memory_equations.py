@@ -18,9 +18,9 @@ def seen(symbols: Algebra, expression: Any) -> Any:
     """Replace the names of entries and means of order parameters in an expression."""
     places = {}
     for symbol in expression.free_symbols:
-        found = entry(symbol.name)
-        if found is not None:
-            places[symbol] = _entry(symbols, *found)
+        parsed = entry(symbol.name)
+        if parsed is not None:
+            places[symbol] = _entry(symbols, *parsed)
     return expression.xreplace(places)
 
 
@@ -35,24 +35,24 @@ def values(symbols: Algebra, schedule: Schedule) -> Iterator[Definition]:
     """
     value = seen(symbols, schedule_equations.expression(schedule))
     if schedule.seen:
-        given = sp.Symbol(f"unchecked_{schedule.name}")
-        yield Definition((given,), value, schedule.text)
-        value = sp.Piecewise((given, given >= 0), (UNDEFINED, True))
+        unchecked = sp.Symbol(f"unchecked_{schedule.name}")
+        yield Definition((unchecked,), value, schedule.text)
+        value = sp.Piecewise((unchecked, unchecked >= 0), (UNDEFINED, True))
     yield Definition((sp.Symbol(schedule.name),), value, schedule.text)
 
 
 def _entry(symbols: Algebra, name: str, indices: tuple[int, ...]) -> Any:
     """An entry (indices from 1) or the mean of an order parameter, over all eigenspaces if none is named."""
-    for one, two in symbols.moving():
-        if symbols.label(one, two) == name:
+    for first, second in symbols.moving():
+        if symbols.label(first, second) == name:
             *block, i, j = [sp.Integer(k - 1) for k in indices] or [None, None]
             if block:
                 return Base(name)[(*block, i, j)]
             if indices:
-                return symbols.product(one, i, two, j)
-            i, j = symbols.index("k", one.group), symbols.index("l", two.group)
-            total = sp.Sum(symbols.product(one, i, two, j), i, j)
-            return total / symbols.size(one.group) / symbols.size(two.group)
+                return symbols.product(first, i, second, j)
+            i, j = symbols.index("k", first.group), symbols.index("l", second.group)
+            total = sp.Sum(symbols.product(first, i, second, j), i, j)
+            return total / symbols.size(first.group) / symbols.size(second.group)
     for number, word, _ in symbols.rows.scalars:
         if symbols.declared.students[number].named(word) == name:
             if indices:
@@ -74,27 +74,27 @@ def equations(motion: "Motion") -> Iterator[Equation]:
 def rates(motion: "Motion", square: Callable[["Motion", str], Any]) -> Iterator[Equation]:
     """The rates of memories, with the squared gradients that `square` gives by name."""
     gradients = memory.of_squares(motion.declared)
-    for one in motion.declared.memories:
-        rate = seen(motion.algebra, schedule_equations.symbolic(one.rate))
-        places = {sp.Symbol(name): square(motion, name) for name in one.seen if name in gradients}
-        yield Equation(sp.Symbol(one.name), rate.xreplace(places))
+    for memory_variable in motion.declared.memories:
+        rate = seen(motion.algebra, schedule_equations.symbolic(memory_variable.rate))
+        places = {sp.Symbol(name): square(motion, name) for name in memory_variable.seen if name in gradients}
+        yield Equation(sp.Symbol(memory_variable.name), rate.xreplace(places))
 
 
 def square(motion: "Motion", name: str) -> Any:
     """The sum of squared gradients of some vectors: sum_i E[c_i^2]/B in an online limit, else sum_i |E[c_i x]|^2."""
-    symbols, found = motion.algebra, sp.Integer(0)
+    symbols, total = motion.algebra, sp.Integer(0)
     for number, slot in memory.vectors_of(motion.declared, name):
-        one = Vector(number, slot)
+        first = Vector(number, slot)
         i = symbols.index("i", number)
         if motion.declared.limit == "online":
-            square = symbols.eigenvalue * second_order.entry(symbols, one, i, one, i)
-            value = symbols.share * symbols.over_clusters(square) / symbols.norm(one, i) ** 2
-            found += sp.Sum(symbols.over_spaces(value), i) / (
+            square = symbols.eigenvalue * second_order.entry(symbols, first, i, first, i)
+            value = symbols.share * symbols.over_clusters(square) / symbols.norm(first, i) ** 2
+            total += sp.Sum(symbols.over_spaces(value), i) / (
                 sp.Symbol("batch") * episode_motion.step(symbols.declared)
             )
             continue
-        for two in symbols.vectors:
-            j = symbols.index("r", two.group)
-            if motion.pulled(one, i, two, j) != 0:
-                found += sp.Sum(motion.gradient(one, i, two, j) * motion.drift(one, i, two, j), i, j)
-    return found
+        for second in symbols.vectors:
+            j = symbols.index("r", second.group)
+            if motion.pulled(first, i, second, j) != 0:
+                total += sp.Sum(motion.gradient(first, i, second, j) * motion.drift(first, i, second, j), i, j)
+    return total

@@ -52,22 +52,24 @@ def mixture(parameters: Any) -> Mixture | None:
 
 @functools.lru_cache(maxsize=64)
 def _mixture(inputs: Inputs, values: tuple[tuple[str, float], ...], d: int, blocks: spectra.Blocks) -> Mixture:
-    known = {**dict(values), "d": float(d)}
-    norms = _norms(inputs, known)
+    namespace = {**dict(values), "d": float(d)}
+    norms = _norms(inputs, namespace)
     if not inputs.clusters:
         return Mixture(np.ones(1), np.zeros((1, 0)), blocks.eigenvalue[None], None, norms)
-    probability = np.array([_positive("p", cluster.probability, known) for cluster in inputs.clusters])
+    probability = np.array([_positive("p", cluster.probability, namespace) for cluster in inputs.clusters])
     if abs(probability.sum() - 1) > UNEQUAL:
         raise UsageError(f"the probabilities of the clusters sum to {probability.sum():.10g}, not to 1")
-    names = [one.name for one in inputs.means]
-    mean = np.array([_linear(cluster.mean, names, known) for cluster in inputs.clusters])
+    names = [named_mean.name for named_mean in inputs.means]
+    mean = np.array([_linear(cluster.mean, names, namespace) for cluster in inputs.clusters])
     if inputs.data is not None:
         mean = np.sqrt(blocks.scale) * mean
     label = (
-        np.array([number(c.label, known) for c in inputs.clusters if c.label is not None]) if inputs.labels else None
+        np.array([number(c.label, namespace) for c in inputs.clusters if c.label is not None])
+        if inputs.labels
+        else None
     )
     return Mixture(
-        probability, mean.reshape(len(probability), len(names)), _eigenvalues(inputs, known, blocks), label, norms
+        probability, mean.reshape(len(probability), len(names)), _eigenvalues(inputs, namespace, blocks), label, norms
     )
 
 
@@ -76,29 +78,29 @@ def overlap(parameters: Any) -> float | None:
     return getattr(parameters, "overlap", None)
 
 
-def _norms(inputs: Inputs, known: Mapping[str, float]) -> np.ndarray:
+def _norms(inputs: Inputs, namespace: Mapping[str, float]) -> np.ndarray:
     """The Euclidean norms of the named means."""
-    given = classes.named_means(inputs)
-    if given is not None:
-        return np.linalg.norm(given, axis=1)
-    stated = [(one.name, one.norm) for one in inputs.means if one.norm is not None]
-    return np.array([_positive(f"the norm of the mean {name}", norm, known) for name, norm in stated])
+    vectors = classes.named_means(inputs)
+    if vectors is not None:
+        return np.linalg.norm(vectors, axis=1)
+    norms = [(mean.name, mean.norm) for mean in inputs.means if mean.norm is not None]
+    return np.array([_positive(f"the norm of the mean {name}", norm, namespace) for name, norm in norms])
 
 
-def _positive(what: str, given: Tree, known: Mapping[str, float]) -> float:
-    value = number(given, known)
+def _positive(quantity: str, tree: Tree, namespace: Mapping[str, float]) -> float:
+    value = number(tree, namespace)
     if not value > 0:
-        raise UsageError(f"{what} must be above 0, but is {value:g}")
+        raise UsageError(f"{quantity} must be above 0, but is {value:g}")
     return value
 
 
-def _linear(mean: Tree | None, names: list[str], known: Mapping[str, float]) -> np.ndarray:
+def _linear(mean: Tree | None, names: list[str], namespace: Mapping[str, float]) -> np.ndarray:
     """The weights of the named means in the mean of a cluster. Raises `UsageError` if it is not linear in them."""
     if mean is None:
         return np.zeros(len(names))
 
     def at(point: np.ndarray) -> float:
-        return number(mean, {**known, **dict(zip(names, point.tolist(), strict=True))})
+        return number(mean, {**namespace, **dict(zip(names, point.tolist(), strict=True))})
 
     weights = np.array([at(row) for row in np.eye(len(names))])
     generic = np.sqrt(np.arange(2.0, 2 + len(names)))
@@ -110,7 +112,7 @@ def _linear(mean: Tree | None, names: list[str], known: Mapping[str, float]) -> 
     return weights
 
 
-def _eigenvalues(inputs: Inputs, known: Mapping[str, float], blocks: spectra.Blocks) -> np.ndarray:
+def _eigenvalues(inputs: Inputs, namespace: Mapping[str, float], blocks: spectra.Blocks) -> np.ndarray:
     """Return the eigenvalues (C, L) of the clusters; a given trace has multiplied all of them by one factor."""
     if inputs.classes:
         return classes.by_blocks(inputs, blocks.eigenvalue, blocks.dimension)
@@ -121,8 +123,8 @@ def _eigenvalues(inputs: Inputs, known: Mapping[str, float], blocks: spectra.Blo
                 f"cluster {place} has {len(cluster.eigenvalues)} eigenvalues, but the inputs have {len(blocks.share)} "
                 "blocks"
             )
-        own = [blocks.scale * number(value, known) for value in cluster.eigenvalues]
-        row = np.array(own) if own else number(cluster.scale or ONE, known) * blocks.eigenvalue
+        scaled = [blocks.scale * number(value, namespace) for value in cluster.eigenvalues]
+        row = np.array(scaled) if scaled else number(cluster.scale or ONE, namespace) * blocks.eigenvalue
         if (row < 0).any() or not (row > 0).any():
             raise UsageError(
                 f"the eigenvalues of cluster {place} are at least 0, and not all 0; the least is {row.min():g}"
@@ -133,32 +135,32 @@ def _eigenvalues(inputs: Inputs, known: Mapping[str, float], blocks: spectra.Blo
 
 def labelled(parameters: Any) -> Labelled:
     """Return the saved variables of the clusters; none if there are no clusters."""
-    found, declared = mixture(parameters), parameters.declaration
-    if found is None or not declared.inputs.clusters:
+    law, declared = mixture(parameters), parameters.declaration
+    if law is None or not declared.inputs.clusters:
         return {}
-    told: dict[str, Any] = {"probability": ((CLUSTER,), found.probability, "probability of a cluster of the inputs")}
+    variables: dict[str, Any] = {"probability": ((CLUSTER,), law.probability, "probability of a cluster of the inputs")}
     if declared.inputs.varied:
         text = "eigenvalue of a block of the inputs in a cluster"
-        told["eigenvalue"] = ((CLUSTER, SPACE), found.eigenvalue, text)
+        variables["eigenvalue"] = ((CLUSTER, SPACE), law.eigenvalue, text)
     if declared.inputs.means:
-        told["mean_weights"] = ((CLUSTER, MEAN), found.mean, "weight of a named mean in the mean of a cluster")
-    if found.label is not None:
-        told["label"] = ((CLUSTER,), found.label, "label of the samples of a cluster")
-    return told
+        variables["mean_weights"] = ((CLUSTER, MEAN), law.mean, "weight of a named mean in the mean of a cluster")
+    if law.label is not None:
+        variables["label"] = ((CLUSTER,), law.label, "label of the samples of a cluster")
+    return variables
 
 
 def variances(parameters: Any) -> np.ndarray:
     """Return the variance (C, d) of every coordinate of the inputs in every cluster, in the order of the blocks."""
-    blocks, found = spectra.blocks(parameters), mixture(parameters)
-    assert blocks is not None and found is not None
+    blocks, law = spectra.blocks(parameters), mixture(parameters)
+    assert blocks is not None and law is not None
     base = spectra.variances(parameters)
     if not parameters.declaration.inputs.varied:
-        return np.broadcast_to(base, (len(found.probability), len(base)))
+        return np.broadcast_to(base, (len(law.probability), len(base)))
     if parameters.declaration.inputs.classes:
         return blocks.scale * classes.statistics(parameters.declaration.inputs).variance
     if parameters.declaration.inputs.blocks:
-        return np.repeat(found.eigenvalue, blocks.dimension, axis=1)
-    return (found.eigenvalue[:, :1] / blocks.eigenvalue[0]) * base  # a spectrum has a factor in each cluster
+        return np.repeat(law.eigenvalue, blocks.dimension, axis=1)
+    return (law.eigenvalue[:, :1] / blocks.eigenvalue[0]) * base  # a spectrum has a factor in each cluster
 
 
 def require_small_means(parameters: Any) -> None:
@@ -167,8 +169,8 @@ def require_small_means(parameters: Any) -> None:
     if blocks is None or law is None or parameters.declaration.limit != "online" or not len(law.norm):
         return
     variance = parameters.d * float(law.probability @ law.eigenvalue @ blocks.share)
-    given = classes.named_means(parameters.declaration.inputs)
-    longest = float((law.norm if given is None else np.linalg.norm(law.mean @ given, axis=1)).max())
+    mean_vectors = classes.named_means(parameters.declaration.inputs)
+    longest = float((law.norm if mean_vectors is None else np.linalg.norm(law.mean @ mean_vectors, axis=1)).max())
     if longest**2 > variance:
         raise UsageError(
             f"a mean of norm {longest:g} is longer than the deviations of the inputs from it, "

@@ -60,7 +60,7 @@ def of_declaration(declared: Declaration, changing: tuple[Schedule, ...] = ()) -
         place=place,
         weights=functools.partial(weights, declared),
         observe=observe,
-        constants=tuple(declared.readout_name(k, one.head) for k, one in declared.fixed_readouts())
+        constants=tuple(declared.readout_name(k, readout.head) for k, readout in declared.fixed_readouts())
         + tuple(group.named(word) for group in declared.students for word in declared.constants(group)),
         scalars=scalars,
         further=further,
@@ -107,17 +107,27 @@ def _moves(declared: Declaration) -> Callable[..., Any] | None:
 def signature(declared: Declaration, changing: tuple[Schedule, ...] = ()) -> str:
     """12 hexadecimal characters of all that the written functions depend on: expressions, loss, constraint."""
     groups = [(group.unit, group.slots, group.scalars, group.output == "trained") for group in declared.groups]
-    said = (len(declared.students), groups, declared.loss, declared.own_loss, declared.weights, declared.names)
-    said = (*said, declared.limit, declared.rates, changing) if changing else said
-    said = (*said, declared.rules, [declared.ruled(group) for group in declared.students]) if declared.rules else said
-    said = (*said, declared.law) if declared.law is not None else said
-    said = (*said, declared.memories, declared.limit, declared.rates) if declared.memories else said
-    said = (*said, declared.answers) if declared.several or declared.labelling or declared.predicted else said
-    said = (*said, declared.momentum.timed, declared.momentum.nesterov, declared.limit) if declared.momentum else said
-    said = (*said, *resting) if declared.momentum and (resting := momentum.resting(declared)) else said
-    said = (*said, declared.look.use, declared.look.times) if declared.look is not None else said
-    said = (*said, declared.episode) if declared.episode is not None else said
-    return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
+    contents = (len(declared.students), groups, declared.loss, declared.own_loss, declared.weights, declared.names)
+    contents = (*contents, declared.limit, declared.rates, changing) if changing else contents
+    contents = (
+        (*contents, declared.rules, [declared.ruled(group) for group in declared.students])
+        if declared.rules
+        else contents
+    )
+    contents = (*contents, declared.law) if declared.law is not None else contents
+    contents = (*contents, declared.memories, declared.limit, declared.rates) if declared.memories else contents
+    contents = (
+        (*contents, declared.answers) if declared.several or declared.labelling or declared.predicted else contents
+    )
+    contents = (
+        (*contents, declared.momentum.timed, declared.momentum.nesterov, declared.limit)
+        if declared.momentum
+        else contents
+    )
+    contents = (*contents, *resting) if declared.momentum and (resting := momentum.resting(declared)) else contents
+    contents = (*contents, declared.look.use, declared.look.times) if declared.look is not None else contents
+    contents = (*contents, declared.episode) if declared.episode is not None else contents
+    return hashlib.sha256(repr(contents).encode()).hexdigest()[:12]
 
 
 def sizes(parameters: Any) -> tuple[int, int]:
@@ -129,22 +139,22 @@ def sizes(parameters: Any) -> tuple[int, int]:
 def further(parameters: Any) -> int:
     """Return the rows of norms, one for each vector if the loss depends on norms, and one for each scalar."""
     rows = parameter_class.rows(parameters)
-    counted = sum(count for _, _, count in rows.scalars)
-    counted += len(parameters.declaration.memories)
-    return counted + (rows.students if written.norms(parameters.declaration) else 0)
+    row_count = sum(count for _, _, count in rows.scalars)
+    row_count += len(parameters.declaration.memories)
+    return row_count + (rows.students if written.norms(parameters.declaration) else 0)
 
 
 def numbers(parameters: Any, gram: np.ndarray) -> tuple[Any, ...]:
     """Return the arguments in `written.arguments` up to the constant readouts."""
     rows = parameter_class.rows(parameters)
     counts = np.array([count for _, _, count in rows.scalars], int)
-    square, now = np.diag(rows.whole(gram)), schedules.begun(parameters)
+    square, start_parameters = np.diag(rows.whole(gram)), schedules.begun(parameters)
     return (
         *rows.units,
         *(np.array([value]) for value in parameter_class.numbers(parameters)),
         square[rows.students :].copy(),
         np.array([noise.scale(parameters)]),
-        np.array([float(now.decay)]),
+        np.array([float(start_parameters.decay)]),
         np.sqrt(square[: rows.students]),
         speeds.of_steps(parameters),
         np.append(
@@ -165,11 +175,11 @@ def _clock(parameters: Any) -> tuple[np.ndarray, ...]:
     if not schedules.active(parameters) and not parameters.declaration.memories:
         return ()
     turns = [(turn.time, turn.before, turn.after) for turn in schedules.turns(parameters)]
-    times, before, after = np.array(turns, float).reshape(-1, 3).T.copy()
+    times, values_before, values_after = np.array(turns, float).reshape(-1, 3).T.copy()
     steps = 1.0 if parameters.declaration.limit == "batch" else float(parameters.d)
     if parameters.declaration.limit != "flow":
         times = np.ceil(times * steps - schedules.BEFORE)
-    return np.array([steps]), times, before, after
+    return np.array([steps]), times, values_before, values_after
 
 
 def scalars(initial: Initial) -> np.ndarray:
@@ -190,7 +200,7 @@ def spaces(parameters: Any) -> Eigenspaces | None:
     if blocks is None or law is None:
         return None
     inputs = parameters.declaration.inputs
-    held = inputs.data is not None
+    has_samples = inputs.data is not None
     return Eigenspaces(
         law.eigenvalue,
         blocks.dimension,
@@ -198,8 +208,8 @@ def spaces(parameters: Any) -> Eigenspaces | None:
         law.probability,
         law.mean,
         law.label,
-        samples=functools.partial(spectra.samples, parameters) if held else None,
-        count=inputs.data.shape[0] if held else 0,
+        samples=functools.partial(spectra.samples, parameters) if has_samples else None,
+        count=inputs.data.shape[0] if has_samples else 0,
         targets=functools.partial(data.labels, inputs.label) if inputs.label is not None else None,
         frame=functools.partial(frame, inputs),
     )
@@ -208,8 +218,8 @@ def spaces(parameters: Any) -> Eigenspaces | None:
 def frame(inputs: Inputs) -> np.ndarray | None:
     """Return the fixed vectors (fixed, d) with given coordinates, which come last; None if there are none."""
     taught, means = data.teacher(inputs), classes.named_means(inputs)
-    given = [rows for rows in (taught, means) if rows is not None]
-    return np.vstack(given) if given else None
+    vectors = [rows for rows in (taught, means) if rows is not None]
+    return np.vstack(vectors) if vectors else None
 
 
 def place(initial: Initial) -> np.ndarray:
@@ -219,8 +229,8 @@ def place(initial: Initial) -> np.ndarray:
 
 def weights(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """The rows (n, d) of a file of weights; None for overlaps."""
-    given = spread.with_given(declared, arrays)
-    return stack(Rows(declared, ()), given) if holds_weights(given) else None
+    weight_arrays = spread.with_given(declared, arrays)
+    return stack(Rows(declared, ()), weight_arrays) if holds_weights(weight_arrays) else None
 
 
 def observe(parameters: Any, saved: np.ndarray) -> Labelled:
@@ -229,24 +239,26 @@ def observe(parameters: Any, saved: np.ndarray) -> Labelled:
     count = rows.students if rows.declaration.momentum is not None else 0  # rows of velocities
     gram, values = unpacked(saved, rows.total + count, rows.stack)
     components = rows.components(gram)
-    found: dict[str, Any] = {b.name: (b.dims, components[b.name], b.meaning) for b in rows.moving}
-    at = 0
+    variables: dict[str, Any] = {b.name: (b.dims, components[b.name], b.meaning) for b in rows.moving}
+    position = 0
     for (k, word, count), name in zip(rows.scalars, scalar_names(rows), strict=True):
-        heads = {one.word: one.head for one in rows.declaration.students[k].readouts}
+        heads = {readout.word: readout.head for readout in rows.declaration.students[k].readouts}
         meaning = f"{word} of unit i" if word not in heads else "readout of unit i"
         meaning += f" for head {heads[word]}" if heads.get(word) else ""
-        found[name] = ((rows.dimension(k),), values[..., at : at + count], meaning)
-        at += count
+        variables[name] = ((rows.dimension(k),), values[..., position : position + count], meaning)
+        position += count
     for memory in rows.declaration.memories:
-        found[memory.name] = ((), values[..., at], f"memory, with the rate {memory.text}")
-        at += 1
-    return found | _observed_velocities(rows, gram, values[..., at:])
+        variables[memory.name] = ((), values[..., position], f"memory, with the rate {memory.text}")
+        position += 1
+    return variables | _observed_velocities(rows, gram, values[..., position:])
 
 
 def _observed_velocities(rows: Rows, gram: np.ndarray, values: np.ndarray) -> Labelled:
     """Return the velocities, if they are order parameters."""
     blocks, trained = velocity_blocks.components(rows, gram), velocity_blocks.pushes(rows)
-    starts = dict(zip([one[:2] for one in rows.scalars], np.cumsum([0, *(n for *_, n in rows.scalars)]), strict=False))
+    starts = dict(
+        zip([scalar[:2] for scalar in rows.scalars], np.cumsum([0, *(n for *_, n in rows.scalars)]), strict=False)
+    )
     blocks |= {
         velocity_blocks.push_name(rows, g, word): values[..., starts[g, word] : starts[g, word] + count]
         for g, word, count in trained
@@ -261,13 +273,17 @@ def kept(parameters: Any, saved: np.ndarray) -> Labelled:
     rows = parameter_class.rows(parameters)
     gram, values = unpacked(saved, rows.total + rows.students, rows.stack)
     blocks = velocity_blocks.hidden(rows)
-    found = velocity_blocks.components(rows, gram, blocks)
-    labelled = {block.name: (block.dims, found[block.name], block.meaning) for block in blocks}
-    at = values.shape[-1] // 2
+    components = velocity_blocks.components(rows, gram, blocks)
+    labelled = {block.name: (block.dims, components[block.name], block.meaning) for block in blocks}
+    position = values.shape[-1] // 2
     for number, word, count in rows.scalars:
         name = velocity_blocks.push_name(rows, number, word)
-        labelled[name] = ((rows.dimension(number),), values[..., at : at + count], f"velocity of {word} of unit i")
-        at += count
+        labelled[name] = (
+            (rows.dimension(number),),
+            values[..., position : position + count],
+            f"velocity of {word} of unit i",
+        )
+        position += count
     return labelled
 
 
@@ -275,24 +291,24 @@ def velocities(initial: Initial) -> tuple[np.ndarray, np.ndarray]:
     """Return the Gram matrix (.., n + S, n + S) with the velocities of vectors after all rows, and those (s,) of
     numbers.
     """
-    rows, known = parameter_class.rows(initial.parameters), {**initial.constants, **initial.state}
-    found = []
+    rows, values = parameter_class.rows(initial.parameters), {**initial.constants, **initial.state}
+    scalar_velocities = []
     for number, word, count in rows.scalars:
         name = velocity_blocks.push_name(rows, number, word)
-        found.append(np.asarray(known.get(name, np.zeros(count)), float))
-    found.append(np.zeros(len(rows.declaration.memories)))
-    return velocity_blocks.extended(rows, place(initial), known), np.concatenate(found)
+        scalar_velocities.append(np.asarray(values.get(name, np.zeros(count)), float))
+    scalar_velocities.append(np.zeros(len(rows.declaration.memories)))
+    return velocity_blocks.extended(rows, place(initial), values), np.concatenate(scalar_velocities)
 
 
 def fixed(initial: Initial) -> Labelled:
     """The overlaps among the teachers, the readouts that do not move, and the blocks of the inputs."""
     rows = parameter_class.rows(initial.parameters)
-    found: dict[str, Any] = {b.name: (b.dims, initial.constants[b.name], b.meaning) for b in rows.fixed}
-    for k, one in rows.declaration.fixed_readouts():
-        name = rows.declaration.readout_name(k, one.head)
-        found[name] = ((rows.dimension(k),), initial.constants[name], f"readout of {rows.dimension(k)} i")
+    variables: dict[str, Any] = {b.name: (b.dims, initial.constants[b.name], b.meaning) for b in rows.fixed}
+    for k, readout in rows.declaration.fixed_readouts():
+        name = rows.declaration.readout_name(k, readout.head)
+        variables[name] = ((rows.dimension(k),), initial.constants[name], f"readout of {rows.dimension(k)} i")
     return {
-        **found,
+        **variables,
         **of_rules(initial),
         **spectra.labelled(initial.parameters),
         **mixture.labelled(initial.parameters),

@@ -59,14 +59,14 @@ def encoding_of(raw: bytes, place: int) -> str:
         return "is text in UTF-16: save it in UTF-8"
     if not re.search(rb"[\x00-\x08\x0e-\x1f\x7f]", raw):
         line = raw.count(b"\n", 0, place) + 1
-        said = f"has {raw[place : place + 1].decode('latin-1')!r} in line {line} as text in Latin-1"
-        return f"{said}, or another encoding of one byte a letter: save it in UTF-8"
+        description = f"has {raw[place : place + 1].decode('latin-1')!r} in line {line} as text in Latin-1"
+        return f"{description}, or another encoding of one byte a letter: save it in UTF-8"
     return "is not a text file: a model is declared in TOML"
 
 
-def _unquoted(text: str, said: str) -> str:
+def _unquoted(text: str, error_text: str) -> str:
     """Return a hint for a text without quotes, or an empty text for another mistake."""
-    place = re.search(r"\(at line (\d+)", said)
+    place = re.search(r"\(at line (\d+)", error_text)
     line = text.splitlines()[int(place[1]) - 1] if place and int(place[1]) <= len(text.splitlines()) else ""
     words = re.fullmatch(r"""\s*([\w.-]+)\s*=\s*([A-Za-z][^"'#]*?)\s*(#.*)?""", line)
     return f'; write an expression or a word in quotes, {words[1]} = "{words[2][:60]}"' if words else ""

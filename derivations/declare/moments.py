@@ -29,9 +29,9 @@ class Tables:
 
     def pair(self, entry: tuple[Gate, int, Gate, int]) -> int:
         """Return the column of S_ab, which is S_ba if the two gates are equal."""
-        one, a, two, b = entry
-        if one == two and a > b:
-            entry = (one, b, two, a)
+        first, a, second, b = entry
+        if first == second and a > b:
+            entry = (first, b, second, a)
         if entry not in self.pairs:
             self.pairs.append(entry)
         return self.pairs.index(entry)
@@ -80,10 +80,10 @@ class Program:
 
     def expressions(self, outputs: Sequence[Sequence[Part]]) -> list[Any]:
         """Return one expression for each output, in the arguments only."""
-        results, known = self.results(outputs), {}
+        results, solved = self.results(outputs), {}
         for symbol, value in (*self.closed, *self.lines):
-            known[symbol] = value.xreplace(known)
-        return [result.xreplace(known) for result in results]
+            solved[symbol] = value.xreplace(solved)
+        return [result.xreplace(solved) for result in results]
 
     def steps(self) -> list[tuple[Any, Any]]:
         """(symbol, value) of all moments in the order of use, common parts of closed forms shared."""
@@ -149,8 +149,10 @@ class Program:
         """
         import sympy
 
-        at = self.offsets[k]
-        places = {symbols.square(s): self.entry(at + i, at + i) for i, s in enumerate(self.shapes[k].slots)}
+        first_field = self.offsets[k]
+        places = {
+            symbols.square(s): self.entry(first_field + i, first_field + i) for i, s in enumerate(self.shapes[k].slots)
+        }
         places |= {sympy.Symbol(n, real=True): sympy.Symbol(f"b{k}_{n}", real=True) for n in self.own[k]}
         return sympy.sympify(value).subs(places, simultaneous=True)
 
@@ -169,15 +171,15 @@ class Program:
             return self.known[key]
         i = next(k for k, p in enumerate(powers) if p)
         low = _lowered(powers, i)
-        found = [low[j] * self.entry(i, j) * self._cell(orders, _lowered(low, j)) for j in range(len(low)) if low[j]]
+        terms = [low[j] * self.entry(i, j) * self._cell(orders, _lowered(low, j)) for j in range(len(low)) if low[j]]
         if self.moved:
-            found.append(self.centre(i) * self._cell(orders, low))
+            terms.append(self.centre(i) * self._cell(orders, low))
         for k, (gate, order) in enumerate(orders):
             if gate >= 0:
-                at = self.offsets[k] + self.shapes[k].gates[gate].slot
-                raised = (*orders[:k], (gate, order + 1), *orders[k + 1 :])
-                found.append(self.entry(i, at) * self._cell(raised, low))
-        total = sympy.Add(*found)
+                field = self.offsets[k] + self.shapes[k].gates[gate].slot
+                next_orders = (*orders[:k], (gate, order + 1), *orders[k + 1 :])
+                terms.append(self.entry(i, field) * self._cell(next_orders, low))
+        total = sympy.Add(*terms)
         self.known[key] = total if total.is_number else self._named("t", self.lines, total)
         return self.known[key]
 
@@ -213,20 +215,20 @@ class Program:
             return sympy.Integer(1)
         if len(gated) > 2:
             raise Open("a mean of more than two functions that are not polynomials has no closed form here")
-        at = [self.offsets[k] + gate.slot for k, gate, _ in gated]
+        fields = [self.offsets[k] + gate.slot for k, gate, _ in gated]
         kinds = {gate.kind in SERIES for _, gate, _ in gated}
         if len(gated) == 1:
             ((_, gate, r),) = gated
             if gate.kind in SERIES:
                 return sympy.Symbol(f"m[{self.tables.mean((gate, r))}]", real=True)
-            return self._closed_form(bases.single(gate, r, self.entry(at[0], at[0])))
-        (_, one, a), (_, two, b) = gated
+            return self._closed_form(bases.single(gate, r, self.entry(fields[0], fields[0])))
+        (_, left, a), (_, right, b) = gated
         if kinds == {True}:
-            return sympy.Symbol(f"S[{self.tables.pair((one, a, two, b))}]", real=True)
+            return sympy.Symbol(f"S[{self.tables.pair((left, a, right, b))}]", real=True)
         x, y, t = bases.covariance(False)
-        places = {x: self.entry(at[0], at[0]), y: self.entry(at[1], at[1]), t: self.entry(*at)}
-        same = self.same and gated[0][0] == 0 and gated[1][0] == 1 and one.slot == two.slot
-        return self._closed_form(bases.pair(one, a, two, b, same).subs(places, simultaneous=True))
+        places = {x: self.entry(fields[0], fields[0]), y: self.entry(fields[1], fields[1]), t: self.entry(*fields)}
+        same_field = self.same and gated[0][0] == 0 and gated[1][0] == 1 and left.slot == right.slot
+        return self._closed_form(bases.pair(left, a, right, b, same_field).subs(places, simultaneous=True))
 
     def _closed_form(self, form: Any) -> Any:
         return form if form.is_number else self._named("s", self.closed, form)

@@ -50,28 +50,30 @@ def momentum(training: Mapping[str, Any], weights: str, inputs: Any) -> Momentum
         if "nesterov" in training:
             raise fields.Mistake("nesterov is a form of momentum: write momentum = 0.9 too", "training", "nesterov")
         return None
-    given, timed = training["momentum"], isinstance(training["momentum"], Mapping)
+    entry, timed = training["momentum"], isinstance(training["momentum"], Mapping)
     if timed:
-        fields.require_known(given, KEYS, "training.momentum")
-        if "time" not in given:
+        fields.require_known(entry, KEYS, "training.momentum")
+        if "time" not in entry:
             raise fields.Mistake("momentum needs its time: momentum = {time = 2.0}", "training", "momentum")
-        value = fields.real(given, "time", "training.momentum", above=0.0)
-    elif isinstance(given, str | list):
-        said = "momentum must be a constant number such as 0.9, or {time = 2.0}"
-        raise fields.Mistake(said, "training", "momentum")
+        value = fields.real(entry, "time", "training.momentum", above=0.0)
+    elif isinstance(entry, str | list):
+        message = "momentum must be a constant number such as 0.9, or {time = 2.0}"
+        raise fields.Mistake(message, "training", "momentum")
     else:
         value = fields.real(training, "momentum", "training")
         _require(value)
     if weights != "free":
-        where = "momentum on the sphere" if weights == "sphere" else "momentum of normalised weights"
+        setting = "momentum on the sphere" if weights == "sphere" else "momentum of normalised weights"
         raise fields.Mistake(
-            f"{where} would need a transport of velocities, which odesim does not have: use free",
+            f"{setting} would need a transport of velocities, which odesim does not have: use free",
             "training",
             "momentum",
         )
     if timed and inputs is not None:
-        said = "momentum = {time = ..} is only for inputs x ~ N(0, I), but [inputs] declares others: use momentum = 0.9"
-        raise fields.Mistake(said, "training", "momentum")
+        message = (
+            "momentum = {time = ..} is only for inputs x ~ N(0, I), but [inputs] declares others: use momentum = 0.9"
+        )
+        raise fields.Mistake(message, "training", "momentum")
     return Momentum(value, timed, nesterov)
 
 
@@ -83,13 +85,17 @@ def _require(value: float) -> None:
 
 def add_number(declared: Any, add_parameter: Callable[..., None]) -> None:
     """Add the number of the declared momentum to the parameters."""
-    stated: Momentum | None = declared.momentum
-    if stated is None:
+    declared_momentum: Momentum | None = declared.momentum
+    if declared_momentum is None:
         return
-    if stated.timed:
-        add_parameter("momentum_time", float, stated.value, "time tau over which velocities forget", above=0.0)
+    if declared_momentum.timed:
+        add_parameter(
+            "momentum_time", float, declared_momentum.value, "time tau over which velocities forget", above=0.0
+        )
     else:
-        add_parameter("momentum", float, stated.value, "part beta of the velocity that a step keeps", minimum=0.0)
+        add_parameter(
+            "momentum", float, declared_momentum.value, "part beta of the velocity that a step keeps", minimum=0.0
+        )
 
 
 def check_number(parameters: Any) -> None:
@@ -122,44 +128,44 @@ def _require_time(time: float, tick: float) -> None:
 
 def acceleration(parameters: Any) -> float:
     """Return the factor 1/(1 - beta) of all speeds in flow and online limit; 1 without a fixed momentum."""
-    stated: Momentum | None = parameters.declaration.momentum
-    fixed = stated is not None and not parameters.declaration.inertial
+    declared_momentum: Momentum | None = parameters.declaration.momentum
+    fixed = declared_momentum is not None and not parameters.declaration.inertial
     return 1.0 / (1.0 - parameters.momentum) if fixed else 1.0
 
 
 def constants(parameters: Any) -> tuple[np.ndarray, ...]:
     """The run-time argument of SGD's `accelerate`: beta or tau, and the time of a step of an online limit."""
-    stated: Momentum | None = parameters.declaration.momentum
+    declared_momentum: Momentum | None = parameters.declaration.momentum
     tick = 1.0 if parameters.declaration.limit == "batch" else 1.0 / parameters.d
-    return () if stated is None else (np.array([getattr(parameters, stated.parameter), tick]),)
+    return () if declared_momentum is None else (np.array([getattr(parameters, declared_momentum.parameter), tick]),)
 
 
 def convention(parameters: Any) -> dict[str, str]:
     """Return the convention of momentum that a run states."""
-    stated: Momentum | None = parameters.declaration.momentum
-    if stated is None:
+    declared_momentum: Momentum | None = parameters.declaration.momentum
+    if declared_momentum is None:
         return {}
-    value = f"{getattr(parameters, stated.parameter):g}"
-    if stated.timed:
-        step = "((1 - beta) g + beta v)" if stated.nesterov else "v"
-        said = f"v <- beta v + (1 - beta) g, u <- u - h {step}, beta = 1 - (time of a step)/{value}"
+    value = f"{getattr(parameters, declared_momentum.parameter):g}"
+    if declared_momentum.timed:
+        step = "((1 - beta) g + beta v)" if declared_momentum.nesterov else "v"
+        rule_text = f"v <- beta v + (1 - beta) g, u <- u - h {step}, beta = 1 - (time of a step)/{value}"
     else:
-        said = f"v <- {value} v + g, u <- u - h {f'(g + {value} v)' if stated.nesterov else 'v'}"
-    return {"momentum": said}
+        rule_text = f"v <- {value} v + g, u <- u - h {f'(g + {value} v)' if declared_momentum.nesterov else 'v'}"
+    return {"momentum": rule_text}
 
 
 def resting(declared: Any) -> list[str]:
     """Return lines that keep the velocities of untrained parameters for a later stage; empty if all are trained."""
-    every = [(k, group, word) for k, group in enumerate(declared.students) for word in group.slots]
+    vectors = [(k, group, word) for k, group in enumerate(declared.students) for word in group.slots]
     numbers = [(k, group, word) for k, group in enumerate(declared.students) for word in group.own]
 
-    def masks(words: list[tuple[int, Any, str]], more: str = "") -> str:
+    def masks(words: list[tuple[int, Any, str]], extra: str = "") -> str:
         parts = [f"np.{'ones' if declared.moves(group, word) else 'zeros'}(K_{k})" for k, group, word in words]
-        return f"np.concatenate(({', '.join([*parts, *([more] if more else [])])},))"
+        return f"np.concatenate(({', '.join([*parts, *([extra] if extra else [])])},))"
 
     lines = []
-    if not all(declared.moves(group, word) for _, group, word in every):
-        lines.append(f"train = {masks(every)}")
+    if not all(declared.moves(group, word) for _, group, word in vectors):
+        lines.append(f"train = {masks(vectors)}")
         lines.append("vectors = (1.0 + train * (keep - 1.0), train * pull, train * damp)")
     if not all(declared.moves(group, word) for _, group, word in numbers):
         lines.append(f"learn = {masks(numbers, f'np.zeros({len(declared.memories)})' if declared.memories else '')}")
@@ -167,15 +173,15 @@ def resting(declared: Any) -> list[str]:
     return lines
 
 
-def accelerate(declared: Any, given: str, norms: bool) -> str:
+def accelerate(declared: Any, parameter_text: str, norms: bool) -> str:
     """Return the text of `accelerate`, which replaces `update` in SGD with momentum.
 
     It returns, for all vectors (S,), the parts of v, u and the gradient in the new v and in the new u, then the new
     numbers and their velocities. With `norms` the first of the means are the parts of gradients along their vectors.
     """
-    stated: Momentum = declared.momentum
+    declared_momentum: Momentum = declared.momentum
     tick = "step_size" if declared.limit == "flow" else "push[1]"
-    if stated.timed:
+    if declared_momentum.timed:
         lines = [f"damp = {tick} / push[0]", "keep = 1.0 - damp"]
     else:
         lines = ["damp = 1.0", "keep = push[0]"]
@@ -187,12 +193,12 @@ def accelerate(declared: Any, given: str, norms: bool) -> str:
         "vectors = (keep + 0.0 * moving, pull, damp + 0.0 * moving)",
         *resting(declared),
     ]
-    if stated.nesterov:
+    if declared_momentum.nesterov:
         lines.append("weights = (-h * keep * keep, 1.0 - h * (1.0 + keep) * pull, -h * (1.0 + keep) * damp)")
         lines.append("by = slope + keep * pushed")
     else:
         lines.append("weights = (-h * keep, 1.0 - h * pull, -h * damp)")
         lines.append("by = pushed")
     lines.append("return vectors, weights, scalars - step_size * learning * by, pushed")
-    head = f"def accelerate(means, scalars, pushes, step_size, {given}):\n"
+    head = f"def accelerate(means, scalars, pushes, step_size, {parameter_text}):\n"
     return head + "".join(f"    {line}\n" for line in lines)

@@ -44,23 +44,23 @@ def numbers(table: Mapping[str, Any], begin: float = 0.0) -> tuple[Number, ...]:
 
     The default of a time-dependent number is its value at the time `begin`.
     """
-    found = []
-    moving = {one.name: one for one in changing(table)}
+    declared_numbers = []
+    moving = {schedule.name: schedule for schedule in changing(table)}
     constant = _constants(table)
-    for name, given in table.items():
-        entry = given if isinstance(given, Mapping) else {"default": given}
+    for name, raw_value in table.items():
+        entry = raw_value if isinstance(raw_value, Mapping) else {"default": raw_value}
         word = re.fullmatch(r"[A-Za-z]\w{0,39}", name, re.ASCII) and not keyword.iskeyword(name)
-        ours = name in (*RESERVED, *FUNCTIONS, *OPTIONS) or MADE.fullmatch(name)
-        ours = ours or ("per" not in entry and WRITTEN.fullmatch(name))
+        reserved = name in (*RESERVED, *FUNCTIONS, *OPTIONS) or MADE.fullmatch(name)
+        reserved = reserved or ("per" not in entry and WRITTEN.fullmatch(name))
         if not name.isascii() and name.isidentifier():
             raise fields.Mistake(foreign(name), "parameters", name)
         if keyword.iskeyword(name):
-            said = (
+            message = (
                 f"{name!r} cannot be the name of a parameter, because it is a word of Python; choose another such "
                 f"as {name[:3]}"
             )
-            raise fields.Mistake(said, "parameters", name)
-        if not word or ours or re.match("[qxz]_", name):
+            raise fields.Mistake(message, "parameters", name)
+        if not word or reserved or re.match("[qxz]_", name):
             raise fields.Mistake(
                 f"{fields.shown(name)} cannot be the name of a parameter: it "
                 + (
@@ -80,12 +80,12 @@ def numbers(table: Mapping[str, Any], begin: float = 0.0) -> tuple[Number, ...]:
             raise fields.Mistake(f"parameter {name} has no default", "parameters", name)
         bounds: Any = {"minimum": limits.get("minimum"), "maximum": limits.get("maximum"), "above": limits.get("above")}
         formula = _formula(entry, place) if isinstance(entry["default"], str) and "per" in entry else None
-        given = entry["default"] if formula is None else number(formula, {"j": 1.0})
-        given = schedules.first(moving[name], constant, begin) if name in moving else given
-        default = fields.real({name: given}, name, "parameters", **bounds)
+        raw_value = entry["default"] if formula is None else number(formula, {"j": 1.0})
+        raw_value = schedules.first(moving[name], constant, begin) if name in moving else raw_value
+        default = fields.real({name: raw_value}, name, "parameters", **bounds)
         meaning = fields.text(entry, "meaning", place, "")
-        found.append(Number(name, default, meaning, per_unit="per" in entry, formula=formula, **limits))
-    return tuple(found)
+        declared_numbers.append(Number(name, default, meaning, per_unit="per" in entry, formula=formula, **limits))
+    return tuple(declared_numbers)
 
 
 def _formula(entry: Mapping[str, Any], place: str) -> Tree:
@@ -109,32 +109,34 @@ def changing(table: Mapping[str, Any]) -> tuple[schedules.Schedule, ...]:
     They may contain constant numbers. Raises `fields.Mistake` for one that depends on the state, because labels and
     units cannot.
     """
-    found = []
+    timed_numbers = []
     constant = _constants(table)
     for name, entry in table.items():
-        given, per_unit = _default(entry), isinstance(entry, Mapping) and "per" in entry
-        if per_unit or not isinstance(given, str | list):
+        default, per_unit = _default(entry), isinstance(entry, Mapping) and "per" in entry
+        if per_unit or not isinstance(default, str | list):
             continue
         place, key = (f"parameters.{name}", "default") if isinstance(entry, Mapping) else ("parameters", name)
         limits = {key: fields.real(entry, key, place) for key in LIMITS if isinstance(entry, Mapping) and key in entry}
-        made = schedule_reading.value({key: given}, key, place, schedules.Names(constant), named=name)
-        assert isinstance(made, schedules.Schedule)
-        if made.seen:
-            raise fields.Mistake(f"parameter {name} can depend only on time, but contains {made.seen[0]}", place, key)
-        found.append(dataclasses.replace(made, domain=schedules.Domain(**limits)))
-    return tuple(found)
+        schedule = schedule_reading.value({key: default}, key, place, schedules.Names(constant), named=name)
+        assert isinstance(schedule, schedules.Schedule)
+        if schedule.seen:
+            raise fields.Mistake(
+                f"parameter {name} can depend only on time, but contains {schedule.seen[0]}", place, key
+            )
+        timed_numbers.append(dataclasses.replace(schedule, domain=schedules.Domain(**limits)))
+    return tuple(timed_numbers)
 
 
 def require_constant(tables: Mapping[str, Any], changing: tuple[schedules.Schedule, ...]) -> None:
     """Raise `fields.Mistake` if a constant entry contains a time-dependent number."""
-    for name in (one.name for one in changing):
+    for name in (schedule.name for schedule in changing):
         for table, key, text in _texts(tables):
             if re.search(rf"\b{name}\b", text):
-                where = f"[{table}] {key}" if table else key
-                said = (
-                    f"parameter {name} is time-dependent, but {where} takes constant numbers only: {fields.shown(text)}"
+                place = f"[{table}] {key}" if table else key
+                message = (
+                    f"parameter {name} is time-dependent, but {place} takes constant numbers only: {fields.shown(text)}"
                 )
-                raise fields.Mistake(said, table, key)
+                raise fields.Mistake(message, table, key)
 
 
 def _texts(entries: Any, table: str = "", key: str = "") -> Iterator[tuple[str, str, str]]:

@@ -30,32 +30,32 @@ CENTRED = 1e-9
 """Largest mean of a noise, relative to its mean size."""
 
 
-def law(teacher: Mapping[str, Any], known: Mapping[str, float]) -> Law | None:
+def law(teacher: Mapping[str, Any], namespace: Mapping[str, float]) -> Law | None:
     """Return the distribution in [teacher] noise; None for a number or values in time.
 
-    `known` are the defaults of the user's numbers. Raises `fields.Mistake` if its mean is not 0.
+    `namespace` are the defaults of the user's numbers. Raises `fields.Mistake` if its mean is not 0.
     """
-    given = teacher.get("noise")
-    if not isinstance(given, str) or XI not in fields.expression(given, "teacher", "noise", entries=True).names():
+    law_text = teacher.get("noise")
+    if not isinstance(law_text, str) or XI not in fields.expression(law_text, "teacher", "noise", entries=True).names():
         return None
-    tree = fields.expression(given, "teacher", "noise")
-    if "t" in tree.names() and "t" not in known:
-        said = (
+    tree = fields.expression(law_text, "teacher", "noise")
+    if "t" in tree.names() and "t" not in namespace:
+        message = (
             "noise is either a distribution (an expression in xi) or a time-dependent standard deviation (an "
             "expression in t), but not both"
         )
-        raise fields.Mistake(said, "teacher", "noise")
-    tree = fields.expression(given, "teacher", "noise", (XI, *known))
+        raise fields.Mistake(message, "teacher", "noise")
+    tree = fields.expression(law_text, "teacher", "noise", (XI, *namespace))
     wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in OF_SAMPLES]
     if wrong:
-        said = f"{wrong[0]} has no meaning in a law of noise; its functions are {', '.join(OF_SAMPLES)}"
-        raise fields.Mistake(said, "teacher", "noise")
-    found = Law(given.strip(), tree)
+        message = f"{wrong[0]} has no meaning in a law of noise; its functions are {', '.join(OF_SAMPLES)}"
+        raise fields.Mistake(message, "teacher", "noise")
+    noise_law = Law(law_text.strip(), tree)
     try:
-        require(found, known)
+        require(noise_law, namespace)
     except UsageError as error:
         raise fields.Mistake(str(error), "teacher", "noise") from None
-    return found
+    return noise_law
 
 
 @functools.lru_cache(maxsize=64)
@@ -73,24 +73,24 @@ def in_force(parameters: Any) -> Declaration:
     return dataclasses.replace(declared, law=dataclasses.replace(declared.law, heavy=heavy))
 
 
-def require(given: Law, known: Mapping[str, float]) -> None:
+def require(noise_law: Law, namespace: Mapping[str, float]) -> None:
     """Raise `UsageError` for noise that is not defined somewhere, or has another mean than 0."""
-    values, weights, x = _values(given, known)
+    values, weights, x = _values(noise_law, namespace)
     wrong = ~np.isfinite(values)
     if wrong.any():
-        raise UsageError(f"the noise {given.text!r} is not a number at xi = {x[wrong][0]:.3g}")
+        raise UsageError(f"the noise {noise_law.text!r} is not a number at xi = {x[wrong][0]:.3g}")
     size, mean = float(np.abs(values) @ weights), float(values @ weights)
     if abs(mean) > CENTRED * size:
         raise UsageError(
-            f"the noise {given.text!r} has the mean {mean:.4g}: subtract it, because noise must have mean 0"
+            f"the noise {noise_law.text!r} has the mean {mean:.4g}: subtract it, because noise must have mean 0"
         )
 
 
-def moment(given: Law, known: Mapping[str, float], power: int) -> float:
+def moment(noise_law: Law, namespace: Mapping[str, float], power: int) -> float:
     """Return E|n|^power; infinite if it grows with the bound of xi."""
-    values, weights, x = _values(given, known)
+    values, weights, x = _values(noise_law, namespace)
     parts = [float((np.abs(values) ** power * weights)[np.abs(x) <= reach].sum()) for reach in REACHES]
-    grows = all(two > (1 + GROWTH) * one for one, two in itertools.pairwise(parts))
+    grows = all(current > (1 + GROWTH) * previous for previous, current in itertools.pairwise(parts))
     return float("inf") if grows else parts[-1]
 
 
@@ -102,13 +102,13 @@ def check(parameters: Any) -> None:
     law = in_force(parameters).law
     if law is None:
         return
-    known, declared = schedules.shared(parameters), parameters.declaration
-    require(law, known)
+    namespace, declared = schedules.shared(parameters), parameters.declaration
+    require(law, namespace)
     power = 2 if declared.noisy else 1
-    if np.isfinite(moment(law, known, power)) or growth.bounded_in_label(declared, known):
+    if np.isfinite(moment(law, namespace, power)) or growth.bounded_in_label(declared, namespace):
         return
-    what = "variance" if power == 2 else "mean size"
-    raise UsageError(f"the label noise {law.text!r} has no {what}: clip the error, as in rule = 'clip(dl, 1)*df'")
+    missing = "variance" if power == 2 else "mean size"
+    raise UsageError(f"the label noise {law.text!r} has no {missing}: clip the error, as in rule = 'clip(dl, 1)*df'")
 
 
 def deviation(parameters: Any) -> float:
@@ -126,22 +126,22 @@ def scale(parameters: Any) -> float:
     return 1.0 if in_force(parameters).law is not None else deviation(parameters)
 
 
-def _values(given: Law, known: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _values(noise_law: Law, namespace: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the noise at xi from -12 to 12, weights of the normal distribution, and xi."""
     x = np.linspace(-REACHES[-1], REACHES[-1], NODES)
     weights = np.exp(-0.5 * x**2)
-    return _curve(given, tuple(known.items())), weights / weights.sum(), x
+    return _curve(noise_law, tuple(namespace.items())), weights / weights.sum(), x
 
 
 @functools.lru_cache(maxsize=32)
-def _curve(given: Law, known: tuple[tuple[str, float], ...]) -> np.ndarray:
-    found = np.empty(NODES)
+def _curve(noise_law: Law, namespace: tuple[tuple[str, float], ...]) -> np.ndarray:
+    values = np.empty(NODES)
     for k, xi in enumerate(np.linspace(-REACHES[-1], REACHES[-1], NODES).tolist()):
         try:
-            found[k] = number(given.tree, {**dict(known), XI: xi})
+            values[k] = number(noise_law.tree, {**dict(namespace), XI: xi})
         except UsageError:
-            found[k] = np.nan
-    return found
+            values[k] = np.nan
+    return values
 
 
 def text(declared: Declaration) -> str:
@@ -149,7 +149,7 @@ def text(declared: Declaration) -> str:
     import sympy
 
     assert declared.law is not None
-    made = symbols.build(declared.law.tree, ())
-    made = made.replace(symbols.own()["probit"], sympy.Function("below"))  # accurate far out
-    given = [sympy.Symbol(name, real=True) for name in (XI, *declared.names)]
-    return symbols.function("noise_of", given, [made])
+    expression = symbols.build(declared.law.tree, ())
+    expression = expression.replace(symbols.own()["probit"], sympy.Function("below"))  # accurate far out
+    arguments = [sympy.Symbol(name, real=True) for name in (XI, *declared.names)]
+    return symbols.function("noise_of", arguments, [expression])

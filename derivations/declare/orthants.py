@@ -20,9 +20,9 @@ def orthant(u, v, X, Y, T, r):
     total = 0.25 * (2.0 + erf(u / np.sqrt(2.0 * X)) + erf(v / np.sqrt(2.0 * Y))) - 0.5 * ((u < 0.0) != (v < 0.0))
     for h, p, V in ((u / np.sqrt(X), v * X - T * u, X), (v / np.sqrt(Y), u * Y - T * v, Y)):
         q, m = h * r * np.sqrt(V), np.abs(p) / (r * np.sqrt(V))
-        far = 1.0 * (np.abs(p) > np.abs(q))
-        a = (far * q + (1.0 - far) * p) / (far * p + (1.0 - far) * q)
-        g = 0.5 * (far * m * m + (1.0 - far) * h * h)
+        inverted = 1.0 * (np.abs(p) > np.abs(q))
+        a = (inverted * q + (1.0 - inverted) * p) / (inverted * p + (1.0 - inverted) * q)
+        g = 0.5 * (inverted * m * m + (1.0 - inverted) * h * h)
         part = 0.0 * a
         for x, c in (
             (0.005299532504175031, 0.002160724066241367),
@@ -44,9 +44,9 @@ def orthant(u, v, X, Y, T, r):
         ):
             y = 1.0 + (x * a) * (x * a)
             part = part + c * np.exp(-g * y) / y
-        near, apart = 0.5 + 0.5 * erf(np.abs(h) / np.sqrt(2.0)), 0.5 + 0.5 * erf(m / np.sqrt(2.0))
+        phi_h, phi_m = 0.5 + 0.5 * erf(np.abs(h) / np.sqrt(2.0)), 0.5 + 0.5 * erf(m / np.sqrt(2.0))
         part = np.abs(a) * part
-        total = total - np.sign(a) * (part + far * (0.5 * near + 0.5 * apart - near * apart - 2.0 * part))
+        total = total - np.sign(a) * (part + inverted * (0.5 * phi_h + 0.5 * phi_m - phi_h * phi_m - 2.0 * part))
     return total
 
 
@@ -81,9 +81,9 @@ class Orthant(Special):
 def _by_threshold(u: Any, v: Any, X: Any, T: Any, r: Any, twice: bool) -> Any:
     """The derivative by the threshold u of variance X, or half of the second."""
     density = sp.exp(-(u**2) / (2 * X)) / sp.sqrt(2 * sp.pi * X)
-    at = (v * X - T * u) / (r * sp.sqrt(X))
-    below = HALF + sp.erf(at / sp.sqrt(2)) / 2
+    bound = (v * X - T * u) / (r * sp.sqrt(X))
+    probability = HALF + sp.erf(bound / sp.sqrt(2)) / 2
     if not twice:
-        return density * below
-    slope = sp.exp(-(at**2) / 2) / sp.sqrt(2 * sp.pi)
-    return -HALF * density * (u / X * below + slope * T / (r * sp.sqrt(X)))
+        return density * probability
+    slope = sp.exp(-(bound**2) / 2) / sp.sqrt(2 * sp.pi)
+    return -HALF * density * (u / X * probability + slope * T / (r * sp.sqrt(X)))

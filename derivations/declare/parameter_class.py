@@ -34,8 +34,8 @@ def parameters_of(declared: Declaration) -> type:
 @functools.lru_cache(maxsize=256)
 def _parameters_of(declared: Declaration, text: str) -> type:
     """Return the class; `text` is part of the key because comparisons of declarations ignore claims."""
-    found = fields_of(declared, _fields) if declared.stages else _fields(declared)
-    return _class(declared, found)
+    model_fields = fields_of(declared, _fields) if declared.stages else _fields(declared)
+    return _class(declared, model_fields)
 
 
 def _fields(declared: Declaration) -> list[tuple[str, Any, Any]]:
@@ -43,7 +43,7 @@ def _fields(declared: Declaration) -> list[tuple[str, Any, Any]]:
     fields: list[tuple[str, Any, Any]] = []
 
     def add(name: str, kind: Any, default: Any, meaning: str, **domain: Any) -> None:
-        if any(name == other for other, *_ in fields):
+        if any(name == existing for existing, *_ in fields):
             raise UsageError(f"two parameters of {declared.name} are called {name}: rename the parameter or the group")
         fields.append((name, kind, parameter(default, meaning, **domain)))
 
@@ -55,9 +55,9 @@ def _fields(declared: Declaration) -> list[tuple[str, Any, Any]]:
 
 def _class(declared: Declaration, fields: list[tuple[str, Any, Any]]) -> type:
     namespace = {"declaration": declared, "__reduce__": _pickled}
-    made = dataclasses.make_dataclass("Parameters", fields, frozen=True, namespace=namespace)
-    made.__module__ = __name__
-    return made
+    parameter_class = dataclasses.make_dataclass("Parameters", fields, frozen=True, namespace=namespace)
+    parameter_class.__module__ = __name__
+    return parameter_class
 
 
 def between(declared: Declaration, stage: Declaration) -> Between:
@@ -74,11 +74,11 @@ def _between(declared: Declaration, stage: Declaration, text: str) -> Between:
 def _add_training(declared: Declaration, add: Callable[..., None]) -> None:
     """Add the sizes and the numbers of training."""
     for group in declared.students:
-        what = f"units {group.text!r}"
-        add(group.named("units"), int, group.units, f"number of student {what}", minimum=1, maximum=100_000)
+        unit_text = f"units {group.text!r}"
+        add(group.named("units"), int, group.units, f"number of student {unit_text}", minimum=1, maximum=100_000)
     for group in copies.stated(declared):
-        what = f"units {group.text!r}"
-        add(group.named("teachers"), int, group.units, f"number of teacher {what}", minimum=1, maximum=100_000)
+        unit_text = f"units {group.text!r}"
+        add(group.named("teachers"), int, group.units, f"number of teacher {unit_text}", minimum=1, maximum=100_000)
     d = data.dimension(declared.inputs) or 1000
     add("d", int, d, "input dimension", minimum=1, maximum=10**15)
     meaning = "eta of the online limit: SGD steps by eta / d" if declared.limit == "online" else "step size of SGD"
@@ -115,8 +115,8 @@ def _add_value(
 def _add_start(declared: Declaration, add: Callable[..., None]) -> None:
     """Add the parameters that only the start of a run depends on."""
     for name, value in declared.start.norms:
-        which = name.rpartition("norm")[2].strip("_")
-        text = f"norm of the student vectors {which} at the start".replace("  ", " ")
+        slot_text = name.rpartition("norm")[2].strip("_")
+        text = f"norm of the student vectors {slot_text} at the start".replace("  ", " ")
         add(name, float, value, text, above=0.0, start=True)
     if declared.teachers:
         add(
@@ -126,7 +126,7 @@ def _add_start(declared: Declaration, add: Callable[..., None]) -> None:
         )  # fmt: skip
     for group in declared.students:
         for name in map(group.named, group.trained_readouts):
-            if any(name == other for other, _ in declared.start.arrays):
+            if any(name == array_name for array_name, _ in declared.start.arrays):
                 add(name, float | None, None, "readouts at the start (none: the list that is declared)", start=True)
             else:
                 value = dict(declared.start.readouts).get(name, declared.start.readout)
@@ -143,7 +143,7 @@ def _add_numbers(declared: Declaration, add: Callable[..., None]) -> None:
         if number.formula is not None:
             add(number.name, float | None, None, f"{text} (none: its expression in j, as declared)", **domain)
             continue
-        schedule: Any = next((one for one in declared.schedules if one.name == number.name), None)
+        schedule: Any = next((candidate for candidate in declared.schedules if candidate.name == number.name), None)
         if schedule is not None:
             add(number.name, float | None, None, f"{text} (none: {schedule.text}, as declared)", **domain)
             continue
@@ -181,8 +181,8 @@ def _unpickled(text: str, values: dict[str, Any], stage: str = "") -> Any:
     """
     # By name: the reader of declarations imports this module to check their parameters.
     declared = load("derivations.declare.written_systems:stated")(text)
-    own = next((one for one in declared.stages if one.stage == stage), None)
-    return (parameters_of(declared) if own is None else between(declared, own).own)(**values)
+    declared_stage = next((candidate for candidate in declared.stages if candidate.stage == stage), None)
+    return (parameters_of(declared) if declared_stage is None else between(declared, declared_stage).own)(**values)
 
 
 def sizes(parameters: Any) -> tuple[int, ...]:
@@ -196,8 +196,8 @@ def sizes(parameters: Any) -> tuple[int, ...]:
 
 def rows(parameters: Any) -> Rows:
     """The rows of the Gram matrix at the parameters' sizes."""
-    found = spectra.blocks(parameters)
-    return _rows(parameters.declaration, sizes(parameters), 1 if found is None else len(found.share))
+    blocks = spectra.blocks(parameters)
+    return _rows(parameters.declaration, sizes(parameters), 1 if blocks is None else len(blocks.share))
 
 
 @functools.lru_cache(maxsize=64)

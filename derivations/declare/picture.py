@@ -42,10 +42,10 @@ def draw(run: Any) -> dict[str, Any]:
         return {}
     _, limit, decades = _stated(run)
     decades = decades or bool(power_law.references(run))  # of the parts by block, which whole vectors do not have
-    found = {"order_parameters": order_parameters(whole(run), decades)}
+    figures = {"order_parameters": order_parameters(whole(run), decades)}
     if spectrum_picture.is_drawn(run):
-        found["blocks"] = spectrum_picture.by_eigenvalue(run, decades, limit == "online")
-    return found
+        figures["blocks"] = spectrum_picture.by_eigenvalue(run, decades, limit == "online")
+    return figures
 
 
 def whole(run: Any) -> Any:
@@ -91,8 +91,8 @@ def _stated(run: Any) -> tuple[str, str, bool]:
     """Return loss and limit of the model, and True if it has `decades`, as far as the run has these data."""
     tables = tomllib.loads(run.attrs.get("declaration", ""))
     training = tables.get("training", {})
-    own = (stage for stage in tables.get("stage", []) if stage["name"] == run.attrs.get("stage"))
-    training = training | next(own, {})
+    stage_training = (stage for stage in tables.get("stage", []) if stage["name"] == run.attrs.get("stage"))
+    training = training | next(stage_training, {})
     return str(training.get("loss", "squared")), str(training.get("limit", "flow")), bool(training.get("decades"))
 
 
@@ -107,27 +107,27 @@ def _panels(run: Any, loss: str) -> list[str]:
     units = [n for n in run.data_vars if _is_norm(run, n) or _is_number(run, n)]
     ways = {n: moved(_lines(run, n)) for n in (*overlaps, *units)}
     largest = max(ways.values(), default=0.0)
-    found: list[str] = []
+    panels: list[str] = []
     for name in (*overlaps, *units):
         if not is_still(_lines(run, name), largest / 2):
-            found.append(name)
+            panels.append(name)
         if name in overlaps and at_plateau(_matched(run, name)):
-            found.append(GAP + name)
+            panels.append(GAP + name)
     # With a loss of labels f need not be near f*: f grows as long as training continues.
     signed = loss in ("logistic", "hinge", "softmax")
     scalars = [n for n in ("error", "classification_error") if n in run and not (signed and n == "error")]
     if "loss" in run and (loss in ("logistic", "hinge", "softmax", "own") or "error" not in run):
         scalars.append("loss")
-    scalars = [n for n in scalars if not all(is_still(run[one].values) for one in [n, *_of_parts(run, n)])]
-    found = [*found[: MOST - len(scalars)], *scalars]
-    return found or [max(ways, key=lambda name: ways[name])] if ways else found or ["loss"]
+    scalars = [n for n in scalars if not all(is_still(run[variable].values) for variable in [n, *_of_parts(run, n)])]
+    panels = [*panels[: MOST - len(scalars)], *scalars]
+    return panels or [max(ways, key=lambda name: ways[name])] if ways else panels or ["loss"]
 
 
 def _is_norm(run: Any, name: str) -> bool:
     """Return True for overlaps of one slot of one group with itself, whose diagonal has the squared norms."""
     words, dims = name.split("_"), run[name].dims
-    own = len(dims) > 1 and dims[-1] == f"{dims[-2]}_" and words[-2:-1] == ["Q"]
-    return own and "time" in dims and words[-1][: len(words[-1]) // 2] * 2 == words[-1]
+    is_self_overlap = len(dims) > 1 and dims[-1] == f"{dims[-2]}_" and words[-2:-1] == ["Q"]
+    return is_self_overlap and "time" in dims and words[-1][: len(words[-1]) // 2] * 2 == words[-1]
 
 
 def _is_number(run: Any, name: str) -> bool:
@@ -156,10 +156,10 @@ def _matched(run: Any, name: str) -> list[np.ndarray]:
 def _shades(run: Any) -> Mapping[str, tuple[str, ...]]:
     """The colours of the teachers by the name of their dimension."""
     dims = list(dict.fromkeys(run[n].dims[-1] for n in run.data_vars if _is_overlap(n)))
-    every, found = colours(sum(run.sizes[dim] for dim in dims)), {}
+    palette, shades = colours(sum(run.sizes[dim] for dim in dims)), {}
     for dim in dims:
-        found[dim], every = every[: run.sizes[dim]], every[run.sizes[dim] :]
-    return found
+        shades[dim], palette = palette[: run.sizes[dim]], palette[run.sizes[dim] :]
+    return shades
 
 
 def _overlaps(axis: Any, run: Any, name: str, shades: Mapping[str, tuple[str, ...]]) -> None:
@@ -183,8 +183,8 @@ def _product(run: Any, name: str) -> str:
     letters, group = name.split("_")[-1], "_".join(name.split("_")[:-2])
     if run[name].dims[-1] == MEAN:
         return rf"{letters[0]}_i\cdot {letters[-1]}_j"
-    below = rf",\mathrm{{{group.replace('_', ' ')}}}" if group else ""
-    return rf"{letters[0]}_{{i}}\cdot {letters[-1]}^*_{{j{below}}}"
+    subscript = rf",\mathrm{{{group.replace('_', ' ')}}}" if group else ""
+    return rf"{letters[0]}_{{i}}\cdot {letters[-1]}^*_{{j{subscript}}}"
 
 
 def _gap(axis: Any, run: Any, name: str, shades: Mapping[str, tuple[str, ...]]) -> None:
@@ -197,10 +197,10 @@ def _units(axis: Any, run: Any, name: str, shades: Mapping[str, tuple[str, ...]]
     """Norms or numbers of units, in the colour of the teacher that a unit ends nearest to."""
     lines, time, dim = _lines(run, name), run["time"].values, run[name].dims[1]
     owner: dict[int, str] = {}
-    for other in run.data_vars:
-        if _is_overlap(other) and run[other].dims[1] == dim:
-            for j, i in enumerate(_best(run, other)):
-                owner.setdefault(int(i), shades[run[other].dims[-1]][j])
+    for variable in run.data_vars:
+        if _is_overlap(variable) and run[variable].dims[1] == dim:
+            for j, i in enumerate(_best(run, variable)):
+                owner.setdefault(int(i), shades[run[variable].dims[-1]][j])
     for i in range(lines.shape[-1]):
         style = {"color": owner[i]} if i in owner else THIN
         axis.plot(time, lines[:, i], **style)
@@ -211,28 +211,28 @@ def _units(axis: Any, run: Any, name: str, shades: Mapping[str, tuple[str, ...]]
 
 def _of_parts(run: Any, name: str) -> list[str]:
     """Return the errors of heads, or of the labels of stages, which share one panel."""
-    return [other for other in run.data_vars if other.startswith("error_")] if name == "error" else []
+    return [variable for variable in run.data_vars if variable.startswith("error_")] if name == "error" else []
 
 
 def _of_unit(name: str, norm: bool) -> str:
     """A squared norm, or a number of a unit, in mathematics."""
     words = name.split("_")
     if words[-1] != "a" and "a" in words and not norm:  # the readout of a head: a_one, fast_a_one
-        below = [rf"\mathrm{{{word}}}" for word in words if word != "a"]
-        return rf"a_{{{','.join(['i', *below])}}}"
+        subscript = [rf"\mathrm{{{word}}}" for word in words if word != "a"]
+        return rf"a_{{{','.join(['i', *subscript])}}}"
     letter, group = words[-1], " ".join(words[: -2 if norm else -1])
-    below = rf",\mathrm{{{group}}}" if group else ""
+    subscript = rf",\mathrm{{{group}}}" if group else ""
     if norm:
-        return rf"\|{letter[0]}_{{i{below}}}\|^2"
+        return rf"\|{letter[0]}_{{i{subscript}}}\|^2"
     letter = letter if len(letter) == 1 else rf"\mathrm{{{letter}}}"
-    return rf"{letter}_{{i{below}}}"
+    return rf"{letter}_{{i{subscript}}}"
 
 
 def _scalar(axis: Any, run: Any, name: str, loss: str) -> None:
     """Draw error, share of wrong labels or loss; on a logarithmic axis if positive over a decade."""
     words = {"error": r"error $E(f-f^*)^2$", "classification_error": "share of wrong labels"}
     parts = _of_parts(run, name)
-    curves = [run[one].values for one in parts] or [run[name].values]
+    curves = [run[variable].values for variable in parts] or [run[name].values]
     if any(map(spans_decade, curves)):
         axis.set_yscale("log")
         curves = [until_rounding(values) for values in curves]

@@ -26,10 +26,10 @@ MOST_KEPT = 16_000_000
 
 def degree(variables: int, count: int) -> int:
     """Return the largest total degree whose moments can be exact with `count` points."""
-    found = 1
-    while found < LARGEST_DEGREE and math.comb(variables + found + 1, found + 1) <= min(MOST_MOMENTS, count // 16):
-        found += 1
-    return found
+    total = 1
+    while total < LARGEST_DEGREE and math.comb(variables + total + 1, total + 1) <= min(MOST_MOMENTS, count // 16):
+        total += 1
+    return total
 
 
 @functools.lru_cache(maxsize=16)
@@ -45,18 +45,18 @@ def points(variables: int, count: int, seed: int, total: int | None = None) -> t
     """
     total = degree(variables, count) if total is None else total
     path = cache.folder() / f"points_{variables}_{count}_{total}_{seed}.npz"
-    kept = _kept(path, variables, count)
-    if kept is not None:
-        return kept
+    stored = _kept(path, variables, count)
+    if stored is not None:
+        return stored
     from scipy.special import ndtri
     from scipy.stats import qmc
 
     uniform = qmc.Sobol(variables, rng=np.random.default_rng(seed)).random_base2(round(math.log2(count)))
     x = np.ascontiguousarray(ndtri(np.clip(uniform, 1e-16, 1 - 1e-16)).T)
-    made = hermite_rows(x, total)
-    mean = made.mean(1)
+    polynomials = hermite_rows(x, total)
+    mean = polynomials.mean(1)
     mean[0] = 0.0
-    weights = (1 - np.linalg.solve(made @ made.T / count, mean) @ made) / count
+    weights = (1 - np.linalg.solve(polynomials @ polynomials.T / count, mean) @ polynomials) / count
     _keep(path, x, weights)
     return x, weights
 
@@ -74,43 +74,43 @@ def grid(variables: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]
     True
     """
     if variables == 1:
-        each = count
+        per_axis = count
     else:
-        each = int(np.sqrt(count * 4 / np.pi))
-        while _inside(each).sum() > count:
-            each -= 1
-    spacing = 2 * REACH / each
-    middles = spacing * (np.arange(each) + 0.5) - REACH
+        per_axis = int(np.sqrt(count * 4 / np.pi))
+        while _inside(per_axis).sum() > count:
+            per_axis -= 1
+    spacing = 2 * REACH / per_axis
+    middles = spacing * (np.arange(per_axis) + 0.5) - REACH
     shift = spacing * (np.random.default_rng(seed).random(variables) - 0.5)
-    axes = np.meshgrid(*(middles + one for one in shift), indexing="ij")
-    inside = np.ones(each, bool) if variables == 1 else _inside(each)
-    x = np.array([axis[inside] for axis in axes])
+    axes = np.meshgrid(*(middles + offset for offset in shift), indexing="ij")
+    in_circle = np.ones(per_axis, bool) if variables == 1 else _inside(per_axis)
+    x = np.array([axis[in_circle] for axis in axes])
     weights = np.exp(-0.5 * (x**2).sum(0))
     return x, weights / weights.sum()
 
 
-def _inside(each: int) -> np.ndarray:
+def _inside(per_axis: int) -> np.ndarray:
     """True for the middles of a square grid (each, each) in the circle that touches its sides."""
-    place = (np.arange(each) + 0.5) * 2 / each - 1
+    place = (np.arange(per_axis) + 0.5) * 2 / per_axis - 1
     return place[:, None] ** 2 + place**2 < 1
 
 
 def hermite_rows(x: np.ndarray, total: int) -> np.ndarray:
     """All products of orthonormal Hermite polynomials of the rows of x up to a total degree, the constant first."""
-    each = [np.ones_like(x), x]
+    by_degree = [np.ones_like(x), x]
     for k in range(1, total):
-        each.append((x * each[k] - math.sqrt(k) * each[k - 1]) / math.sqrt(k + 1))
-    found: list[np.ndarray] = []
+        by_degree.append((x * by_degree[k] - math.sqrt(k) * by_degree[k - 1]) / math.sqrt(k + 1))
+    products: list[np.ndarray] = []
 
     def grow(i: int, left: int, value: np.ndarray) -> None:
         if i == len(x):
-            found.append(value)
+            products.append(value)
             return
         for k in range(left + 1):
-            grow(i + 1, left - k, value * each[k][i] if k else value)
+            grow(i + 1, left - k, value * by_degree[k][i] if k else value)
 
     grow(0, total, np.ones(x.shape[1]))
-    return np.array(found)
+    return np.array(products)
 
 
 def _kept(path: Path, variables: int, count: int) -> tuple[np.ndarray, np.ndarray] | None:

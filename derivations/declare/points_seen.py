@@ -50,6 +50,6 @@ def placed(z: Any, centre: Any, rows: slice) -> Any:
 def shares(xp: Any, word: str, logits: Any) -> Any:
     """softmax or top-1 over the units, the first axis."""
     if word == "softmax":
-        raised = xp.exp(logits - logits.max(0))
-        return raised / raised.sum(0)
+        powers = xp.exp(logits - logits.max(0))
+        return powers / powers.sum(0)
     return 1.0 * (xp.arange(logits.shape[0])[:, None] == xp.argmax(logits, axis=0))

@@ -28,7 +28,7 @@ from derivations.declare.schedules import TIME
 CLOCK = "time on the clock of the run"
 
 
-def coupled(declared: Declaration, known: tuple[float, ...]) -> Callable[[Initial], Any] | None:
+def coupled(declared: Declaration, number_values: tuple[float, ...]) -> Callable[[Initial], Any] | None:
     """Return the coupled entries of a gradient flow.
 
     On inputs with eigenvalues these are the overlaps in each eigenspace; otherwise None in the online limit, and if
@@ -38,7 +38,7 @@ def coupled(declared: Declaration, known: tuple[float, ...]) -> Callable[[Initia
         return None
     if declared.inputs is not None:
         return coupling.by_spaces
-    return None if declared.limit != "flow" or coupling.dense(declared, known) else coupling.labels
+    return None if declared.limit != "flow" or coupling.dense(declared, number_values) else coupling.labels
 
 
 def clock(parameters: Any) -> dict[str, Any]:
@@ -66,14 +66,14 @@ def neglected(declared: Declaration) -> str:
 
 def state(parameters: Any) -> tuple[Component, ...]:
     """Return overlaps that change, then readouts and scalars."""
-    declared, found = parameters.declaration, rows(parameters)
+    declared, layout = parameters.declaration, rows(parameters)
     unbounded = (-np.inf, np.inf)
-    blocks = [Component(b.name, b.dims, unbounded, b.name, b.meaning) for b in found.moving]
-    for number, word, _ in found.scalars:
+    blocks = [Component(b.name, b.dims, unbounded, b.name, b.meaning) for b in layout.moving]
+    for number, word, _ in layout.scalars:
         group = declared.students[number]
         text = f"readout {word}_i" if word in group.trained_readouts else f"number {word} of unit i"
         blocks.append(Component(group.named(word), (group.named("unit"),), unbounded, word, f"{text}, of the student"))
-    for name, dims, text in velocity_blocks.described(found):
+    for name, dims, text in velocity_blocks.described(layout):
         blocks.append(Component(name, dims, unbounded, name, text))
     for memory in declared.memories:
         blocks.append(Component(memory.name, (), unbounded, memory.name, f"memory, with the rate {memory.text}"))
@@ -84,12 +84,12 @@ def state(parameters: Any) -> tuple[Component, ...]:
 
 def require_unit(parameters: Any) -> None:
     """Raise `UsageError` for a series at unit variance if vectors have other norms."""
-    declared, found = parameters.declaration, rows(parameters)
+    declared, layout = parameters.declaration, rows(parameters)
     sizes = [getattr(parameters, name) for name, _ in declared.start.norms] if declared.weights == "sphere" else []
     if any(abs(size - 1) > 1e-9 for size in sizes) or (abs(np.diag(teacher_gram(parameters)) - 1) > 1e-9).any():
         raise UsageError(
             "tier exact: the means of a gate are series for unit variance, but student norms or the diagonal "
-            f"of the teacher's Gram matrix ({found.teachers} vectors) are not 1; use -p tier=sampled"
+            f"of the teacher's Gram matrix ({layout.teachers} vectors) are not 1; use -p tier=sampled"
         )
 
 
@@ -113,7 +113,7 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     p = initial.parameters
     declared: Declaration = p.declaration
     switches = list(schedules.switched(p, float(initial.state[TIME])).values()) if declared.clocked else []
-    at = rows(p)
+    layout = rows(p)
     constant, places = known_places(initial)
     stepped = declared.limit != "flow"
     count = 1.0 if batches.changing(p) else p.batch if declared.limit == "online" else 1.0
@@ -128,43 +128,46 @@ def arguments(initial: Initial) -> tuple[Any, ...]:
     )  # fmt: skip
     return (
         constant, places["gram"], places["outs"], places["biases"], places["entries"], places["moves"],
-        places["moving"], rates, *_law(p), np.array(numbers(p), float), np.array(switches, float), *at.units,
+        places["moving"], rates, *_law(p), np.array(numbers(p), float), np.array(switches, float), *layout.units,
     )  # fmt: skip
 
 
 def _law(parameters: Any) -> tuple[np.ndarray, ...]:
     """Return the part of `arrays.Arguments` on the inputs: eigenvalues, shares, probabilities, means, labels."""
-    blocks, found = spectra.blocks(parameters), mixture.mixture(parameters)
+    blocks, law = spectra.blocks(parameters), mixture.mixture(parameters)
     none = np.zeros(0)
-    if blocks is None or found is None:
+    if blocks is None or law is None:
         return np.ones((1, 1, 1)), np.array(1.0), np.ones(1), np.zeros((1, 0)), none
-    label = none if found.label is None else found.label
+    label = none if law.label is None else law.label
     if len(blocks.share) == 1:
-        return found.eigenvalue[:, :, None], np.array(1.0), found.probability, found.mean, label
-    return found.eigenvalue[:, :, None, None], blocks.share[:, None, None], found.probability, found.mean, label
+        return law.eigenvalue[:, :, None], np.array(1.0), law.probability, law.mean, label
+    return law.eigenvalue[:, :, None, None], blocks.share[:, None, None], law.probability, law.mean, label
 
 
 def constants(initial: Initial) -> Labelled:
     """Return teacher overlaps and constant readouts."""
     p = initial.parameters
-    found = rows(p)
-    labelled: dict[str, Any] = {b.name: (b.dims, initial.constants[b.name], b.meaning) for b in found.fixed}
-    for number, one in p.declaration.fixed_readouts():
-        name, who = p.declaration.readout_name(number, one.head), "student" if found.is_student(number) else "teacher"
-        labelled[name] = ((found.dimension(number),), initial.constants[name], f"readout of {who} unit i")
+    layout = rows(p)
+    labelled: dict[str, Any] = {b.name: (b.dims, initial.constants[b.name], b.meaning) for b in layout.fixed}
+    for number, readout in p.declaration.fixed_readouts():
+        name, side = (
+            p.declaration.readout_name(number, readout.head),
+            "student" if layout.is_student(number) else "teacher",
+        )
+        labelled[name] = ((layout.dimension(number),), initial.constants[name], f"readout of {side} unit i")
     return {**labelled, **of_rules(initial), **spectra.labelled(p), **mixture.labelled(p)}
 
 
-def crossings(declared: Declaration, found: Rows) -> tuple[Crossing, ...]:
+def crossings(declared: Declaration, layout: Rows) -> tuple[Crossing, ...]:
     """Return the declared events. Raises `UsageError` for an event of an unknown order parameter."""
-    known = [b.name for b in found.moving] + [declared.students[g].named(word) for g, word, _ in found.scalars]
-    known += [name for name, *_ in velocity_blocks.described(found)]
+    names = [b.name for b in layout.moving] + [declared.students[g].named(word) for g, word, _ in layout.scalars]
+    names += [name for name, *_ in velocity_blocks.described(layout)]
     for event in declared.events:
-        if event.of not in known:
+        if event.of not in names:
             raise UsageError(
-                f"event {event.name} watches {event.of!r}; the order parameters that change are {', '.join(known)}"
+                f"event {event.name} watches {event.of!r}; the order parameters that change are {', '.join(names)}"
             )
-    stacked = {b.name for b in found.moving if b.stack}
+    stacked = {b.name for b in layout.moving if b.stack}
     return tuple(
         Crossing(e.name, e.of, e.threshold, e.direction, e.absolute, summed=-3 if e.of in stacked else None,
                  meaning=f"first time {f'|{e.of}|' if e.absolute else e.of} passes {e.threshold:g}")
@@ -177,11 +180,13 @@ def invariants(initial: Initial, state: Mapping[str, np.ndarray]) -> dict[str, f
     decay.
     """
     p = initial.parameters
-    found = rows(p)
-    gram = found.gram({**{b.name: initial.constants[b.name] for b in found.fixed}, **state})
-    kept = {"gram_min_eigenvalue": float(np.linalg.eigvalsh(gram).min()) if np.isfinite(gram).all() else float("nan")}
+    layout = rows(p)
+    gram = layout.gram({**{b.name: initial.constants[b.name] for b in layout.fixed}, **state})
+    extremes = {
+        "gram_min_eigenvalue": float(np.linalg.eigvalsh(gram).min()) if np.isfinite(gram).all() else float("nan")
+    }
     downhill = p.declaration.limit == "flow" and p.decay == 0 and not schedules.active(p) and not p.declaration.rules
     downhill = downhill and not p.declaration.timed and p.declaration.look is None  # with changing values it may rise
     if "loss" in state and downhill:
-        kept["loss_increase"] = float(np.diff(state["loss"]).max(initial=0.0))
-    return kept
+        extremes["loss_increase"] = float(np.diff(state["loss"]).max(initial=0.0))
+    return extremes

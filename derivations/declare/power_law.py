@@ -59,8 +59,8 @@ def power_law(eigenvalue: np.ndarray, content: np.ndarray) -> PowerLaw | None:
         eigenvalue: the eigenvalues (L,) of the blocks.
         content: the parts (L,) of the teacher's squared norm in them.
     """
-    known = (eigenvalue > 0) & (content > 0)
-    lam, weight = eigenvalue[known], (eigenvalue * content)[known]
+    positive = (eigenvalue > 0) & (content > 0)
+    lam, weight = eigenvalue[positive], (eigenvalue * content)[positive]
     if len(lam) < 2:
         return None
     decades = min(float(np.log10(lam.max() / lam.min())), LONGEST)

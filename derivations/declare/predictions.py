@@ -25,15 +25,15 @@ def predictions(
 
     Raises `fields.Mistake` for a name that is not a group of this answer, and for a prediction without groups.
     """
-    given = table.get(KEY)
-    if given is None:
+    entry = table.get(KEY)
+    if entry is None:
         return ()
-    if heads and not isinstance(given, Mapping):
-        said = f"a network with heads has a prediction for each: prediction = {{{heads[0]} = '..'}}"
-        raise fields.Mistake(said, side, KEY)
-    if not heads and isinstance(given, Mapping):
+    if heads and not isinstance(entry, Mapping):
+        message = f"a network with heads has a prediction for each: prediction = {{{heads[0]} = '..'}}"
+        raise fields.Mistake(message, side, KEY)
+    if not heads and isinstance(entry, Mapping):
         raise fields.Mistake("the network has one output, so prediction must be an expression, not a table", side, KEY)
-    by_head = dict(given) if isinstance(given, Mapping) else {"": given}
+    by_head = dict(entry) if isinstance(entry, Mapping) else {"": entry}
     for head in by_head:
         if heads and head not in heads:
             raise fields.Mistake(f"no head is called {head!r}; {fields.near(head, heads)}", side, KEY)
@@ -47,15 +47,15 @@ def _prediction(
     shared = [number.name for number in numbers if not number.per_unit]
     twice = next((name for name in outputs if name in shared), None)
     if twice is not None:
-        said = (
+        message = (
             f"{twice} is both an output and your own parameter in prediction = {fields.shown(text)}: rename the number"
         )
-        raise fields.Mistake(said, side, KEY)
+        raise fields.Mistake(message, side, KEY)
     if not isinstance(text, str):
-        said = (
+        message = (
             f"prediction is an expression such as '{' * '.join(outputs[1:3]) or SUMS[side]}', not {fields.shown(text)}"
         )
-        raise fields.Mistake(said, side, KEY)
+        raise fields.Mistake(message, side, KEY)
     tree = fields.expression(text, side, KEY, (*outputs, *shared))
     if not set(tree.names()) & set(outputs):
         raise fields.Mistake(f"the prediction {text!r} depends on no group: {', '.join(outputs)}", side, KEY)
@@ -69,7 +69,7 @@ def _feeds(group: Group, head: str) -> bool:
     """Return True if a group contributes to the answer of a head, or to its label."""
     if not head:
         return True
-    return any(one.head == head for one in group.heads) if group.heads else group.name == head
+    return any(readout.head == head for readout in group.heads) if group.heads else group.name == head
 
 
 def require(declared: Declaration) -> None:
@@ -81,11 +81,11 @@ def require(declared: Declaration) -> None:
     if not declared.label_predictions:
         return
     if declared.by_cluster:
-        said = "the labels of the clusters replace a teacher: leave out its prediction"
-        raise fields.Mistake(said, "teacher", KEY)
+        message = "the labels of the clusters replace a teacher: leave out its prediction"
+        raise fields.Mistake(message, "teacher", KEY)
     if declared.labelling or declared.labels:
-        said = "a prediction of the label and teacher = [..], which chooses its groups, cannot be combined yet"
-        raise fields.Mistake(said, "teacher", KEY)
+        message = "a prediction of the label and teacher = [..], which chooses its groups, cannot be combined yet"
+        raise fields.Mistake(message, "teacher", KEY)
 
 
 def names(declared: Declaration, student: bool, answer: str) -> list[tuple[int, str]]:

@@ -35,22 +35,22 @@ def product(declared: Declaration, group: Group, slot: str) -> Product:
     assert rule is not None
     dl, df, grad, y, dphi, a = sympy.symbols(f"dl df grad y {SLOPE} a", real=True)
     expression = symbols.build(rule.tree, group.slots).xreplace({grad: dl * df}).xreplace({df: a * dphi})
-    said = f"the rule {rule.text!r} is not a product of dl, y or 1 and a function of {', '.join(group.slots)}"
-    reason = Open(said)
+    message = f"the rule {rule.text!r} is not a product of dl, y or 1 and a function of {', '.join(group.slots)}"
+    reason = Open(message)
     if expression.has(*sympy.symbols("f l", real=True)) or (expression.has(dl) and expression.has(y)):
         raise reason
-    met, psi = "one", expression
+    factor, psi = "one", expression
     for symbol, meaning in ((dl, "error"), (y, "label")):
         if expression.has(symbol):
             psi = sympy.diff(expression, symbol) * (1 if symbol == dl else -1)
-            rest = expression.subs(symbol, 0)
-            if psi.has(symbol) or rest != 0:
+            remainder = expression.subs(symbol, 0)
+            if psi.has(symbol) or remainder != 0:
                 raise reason
-            met = meaning
-    if met == "error" and declared.loss == "correlation":
-        met = "label"
+            factor = meaning
+    if factor == "error" and declared.loss == "correlation":
+        factor = "label"
     z = [symbols.slot(s) for s in group.slots]
     front, psi = sympy.factor_terms(psi).as_independent(*z, dphi, as_Add=False)
     if psi.has(a, *(sympy.Symbol(name, real=True) for name in declared.constants(group))):
         raise reason
-    return Product(front, psi, met)
+    return Product(front, psi, factor)

@@ -18,17 +18,17 @@ def with_records(tables: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises `fields.Mistake` for arrays that are not valid samples, eigenvalues or teachers.
     """
-    found = dict(tables)
+    text_tables = dict(tables)
     for table, key, check in data.ARRAYS:
         entries = tables.get(table)
-        given = entries.get(key) if isinstance(entries, Mapping) else None
-        if isinstance(entries, Mapping) and hasattr(given, "__array__"):
+        array = entries.get(key) if isinstance(entries, Mapping) else None
+        if isinstance(entries, Mapping) and hasattr(array, "__array__"):
             with fields.entry_at(table, key):
-                values = array_files.real(given, key)
+                values = array_files.real(array, key)
                 record = check(values, key, f"{cache.folder()}/")
             _offer(values, array_files.kept_name(record.sha256))
-            found[table] = {**found[table], key: record.table()}
-    return found
+            text_tables[table] = {**text_tables[table], key: record.table()}
+    return text_tables
 
 
 def _offer(values: np.ndarray, name: str) -> None:

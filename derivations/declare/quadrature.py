@@ -28,8 +28,8 @@ def reason(declared: Declaration) -> str:
     """Return the reason why there are no exact means over a grid for any number of units, or ""."""
     if normed(declared):
         return "gnorm is not a polynomial"
-    if said := episodes.reason(declared):
-        return said
+    if obstacle := episodes.reason(declared):
+        return obstacle
     if declared.law is not None and degree(declared.law.tree, {"xi": 1}) is None:
         return f"the noise {declared.law.text!r} is not a polynomial"
     if declared.loss not in ("squared", "correlation"):
@@ -63,27 +63,35 @@ def _degrees(declared: Declaration, field: int = 1) -> tuple[int, int]:
 def _names(declared: Declaration, group: Group, field: int = 1) -> dict[str, int]:
     """Return the degrees of all functions of a sample that a rule may contain, in fields and noise."""
     f, y = _degrees(declared, field)
-    own = degree(group.unit, dict.fromkeys(group.slots, field), group.scalars) or 0
+    unit_degree = degree(group.unit, dict.fromkeys(group.slots, field), group.scalars) or 0
     error = max(f, y) if declared.loss == "squared" else y
     loss = 2 * error if declared.loss == "squared" else f + y
-    known = {"f": f, "y": y, "dl": error, "df": own, "dphi": own, "grad": error + own, "l": loss}
-    return known | dict.fromkeys(group.slots, field)
+    degrees = {
+        "f": f,
+        "y": y,
+        "dl": error,
+        "df": unit_degree,
+        "dphi": unit_degree,
+        "grad": error + unit_degree,
+        "l": loss,
+    }
+    return degrees | dict.fromkeys(group.slots, field)
 
 
-def degree(tree: Tree, known: Mapping[str, int], numbers: tuple[str, ...] = ()) -> int | None:
+def degree(tree: Tree, degrees: Mapping[str, int], numbers: tuple[str, ...] = ()) -> int | None:
     """Return the degree of an expression in fields and noise; None if it is not a polynomial.
 
-    `known` are the degrees of names; all others, and `numbers`, are numbers.
+    `degrees` are the degrees of names; all others, and `numbers`, are numbers.
 
     >>> from derivations.declare.grammar import read
     >>> degree(read("He(3, w)*dl/2"), {"w": 1, "dl": 3}), degree(read("erf(w)"), {"w": 1})
     (6, None)
     """
-    if not any(name in known and name not in numbers for name in tree.names()):
+    if not any(name in degrees and name not in numbers for name in tree.names()):
         return 0
     if tree.kind == "name":
-        return known[tree.word]
-    parts = [degree(part, known, numbers) for part in tree.parts]
+        return degrees[tree.word]
+    parts = [degree(part, degrees, numbers) for part in tree.parts]
     if None in parts:
         return None
     low, high = int(parts[0] or 0), int(parts[-1] or 0)
@@ -107,45 +115,45 @@ def highest(declared: Declaration) -> int:
     error.
     """
     f, y = _degrees(declared)
-    found = field = _moved(declared, 1)
+    motion_degree = field = _moved(declared, 1)
     for _ in range(declared.look.times if declared.look is not None else 0):
-        found = max(found, _moved(declared, field))  # z - rho c(z) has the degree of c
-        field = max(field, found)
-    return max(2 * found if declared.noisy else found + 1, 2 * max(f, y))
+        motion_degree = max(motion_degree, _moved(declared, field))  # z - rho c(z) has the degree of c
+        field = max(field, motion_degree)
+    return max(2 * motion_degree if declared.noisy else motion_degree + 1, 2 * max(f, y))
 
 
 def _moved(declared: Declaration, field: int) -> int:
     """Return the largest degree of any motion, at students' fields of a degree."""
-    found = field
+    largest = field
     for group in declared.students:
         names, numbers = _names(declared, group, field), _numbers(declared, group)
         for word in (*group.slots, *group.own):
             rule = declared.rule(group, word) if declared.moves(group, word) else None
-            own = names["grad"] if rule is None else degree(rule.tree, names, numbers) or 0
-            found = max(found, own)
-    return found
+            motion_degree = names["grad"] if rule is None else degree(rule.tree, names, numbers) or 0
+            largest = max(largest, motion_degree)
+    return largest
 
 
-def nodes(parameters: Any, more: int = 0) -> tuple[np.ndarray, np.ndarray] | None:
+def nodes(parameters: Any, extra: int = 0) -> tuple[np.ndarray, np.ndarray] | None:
     """Points (fields + 1, N), the last row for the label's noise, and weights (N,); None if there are too many.
 
-    Every variable has `more` nodes than necessary.
+    Every variable has `extra` nodes than necessary.
     """
     declared, fields = in_force(parameters), rows(parameters).fields
     noisy = parameters.noise is None or parameters.noise > 0
-    each, variables = highest(declared) // 2 + 1 + more, fields + noisy
-    if variables > MOST_VARIABLES or each**variables > MOST_NODES:
+    per_axis, variables = highest(declared) // 2 + 1 + extra, fields + noisy
+    if variables > MOST_VARIABLES or per_axis**variables > MOST_NODES:
         return None
-    x, weights = _tensor(variables, each)
+    x, weights = _tensor(variables, per_axis)
     return (x if noisy else np.vstack([x, np.zeros(x.shape[1])])), weights
 
 
 @functools.lru_cache(maxsize=8)
-def _tensor(variables: int, each: int) -> tuple[np.ndarray, np.ndarray]:
+def _tensor(variables: int, per_axis: int) -> tuple[np.ndarray, np.ndarray]:
     """A tensor of Gauss-Hermite nodes (variables, each^variables) of the normal law, and weights of sum 1."""
-    one, weight = np.polynomial.hermite_e.hermegauss(each)
+    axis_nodes, weight = np.polynomial.hermite_e.hermegauss(per_axis)
     weight = weight / math.sqrt(2 * math.pi)
-    axes = np.meshgrid(*[one] * variables, indexing="ij")
+    axes = np.meshgrid(*[axis_nodes] * variables, indexing="ij")
     factors = np.meshgrid(*[weight] * variables, indexing="ij")
     return np.array([axis.ravel() for axis in axes]), np.prod([factor.ravel() for factor in factors], axis=0)
 

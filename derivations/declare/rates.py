@@ -39,34 +39,34 @@ def values(
 
     Raises `fields.Mistake` for a value outside of its domain, and for a rate of an untrained parameter.
     """
-    known = {number.name: number.default for number in numbers if not number.per_unit}
+    defaults = {number.name: number.default for number in numbers if not number.per_unit}
     if limit == "flow" and isinstance(training.get("step"), str | list):
         raise fields.Mistake(
             "in a flow, time is steps x step, so step must be constant: for a time-dependent speed write rates = '..'",
             "training",
             "step",
         )
-    names, law = Names(known, memories), noise.law(teacher, known)
-    found: dict[str, float | Schedule] = {
+    names, law = Names(defaults, memories), noise.law(teacher, defaults)
+    entries: dict[str, float | Schedule] = {
         "step": _entry(training, "step", "training", STEPS[limit], names, above=True),
         "decay": _entry(training, "decay", "training", 0.0, names),
         "noise": _entry(teacher, "noise", "teacher", 0.0, names) if law is None else 1.0,
     }
-    if isinstance(found["noise"], Schedule) and found["noise"].seen:
-        said = "noise may depend only on time, because it is drawn before memories and order parameters are known"
-        raise fields.Mistake(said, "teacher", "noise")
+    if isinstance(entries["noise"], Schedule) and entries["noise"].seen:
+        message = "noise may depend only on time, because it is drawn before memories and order parameters are known"
+        raise fields.Mistake(message, "teacher", "noise")
     pairs = batches.schedule(training, names)
     rates = _rates(training, moving, names)
     if pairs is not None:
-        found["batch"] = pairs
-    every = {**found, **{f"rate_{name}": value for name, value in rates.items()}}
-    start = {name: _start(value, known, begin) for name, value in every.items()}
+        entries["batch"] = pairs
+    all_values = {**entries, **{f"rate_{name}": value for name, value in rates.items()}}
+    start = {name: _start(value, defaults, begin) for name, value in all_values.items()}
     return Values(
         start["step"],
         start["decay"],
         start["noise"],
         tuple((name, start[f"rate_{name}"]) for name in rates),
-        tuple(value for value in every.values() if isinstance(value, Schedule)),
+        tuple(value for value in all_values.values() if isinstance(value, Schedule)),
         law,
     )
 
@@ -77,31 +77,31 @@ def _entry(
     return schedule_reading.value(table, key, place, names, above=above) if key in table else default
 
 
-def _start(value: float | Schedule, known: Mapping[str, float], begin: float) -> float:
+def _start(value: float | Schedule, defaults: Mapping[str, float], begin: float) -> float:
     """The value at the beginning and the defaults of the user's numbers."""
-    return schedules.first(value, known, begin) if isinstance(value, Schedule) else value
+    return schedules.first(value, defaults, begin) if isinstance(value, Schedule) else value
 
 
 def _rates(training: Mapping[str, Any], moving: list[tuple[str, str]], names: Names) -> dict[str, float | Schedule]:
     """Return the factor of every slot, readout and scalar that has one; a value that is not a table is the factor of
     all.
     """
-    given = training.get("rates")
-    if given is None:
+    entry = training.get("rates")
+    if entry is None:
         return {}
-    if not isinstance(given, Mapping):
+    if not isinstance(entry, Mapping):
         words = dict.fromkeys(word for word, _ in moving)
-        made = functools.partial(schedule_reading.value, training, "rates", "training", names)
-        return {word: made(named=f"rate_{word}") for word in words}
-    every = {name for pair in moving for name in pair}
-    for name in given:
-        if name not in every:
+        read_rate = functools.partial(schedule_reading.value, training, "rates", "training", names)
+        return {word: read_rate(named=f"rate_{word}") for word in words}
+    trained_names = {name for pair in moving for name in pair}
+    for name in entry:
+        if name not in trained_names:
             raise fields.Mistake(
-                f"rates names {fields.shown(name)}, which is not trained; {fields.near(name, every)}",
+                f"rates names {fields.shown(name)}, which is not trained; {fields.near(name, trained_names)}",
                 "training",
                 "rates",
             )
-    return {name: schedule_reading.value(given, name, "training.rates", names, named=f"rate_{name}") for name in given}
+    return {name: schedule_reading.value(entry, name, "training.rates", names, named=f"rate_{name}") for name in entry}
 
 
 def moving_names(
@@ -114,14 +114,14 @@ def moving_names(
     >>> moving_names((Group("fast", read("w + b"), "w + b", ("w",), ("b",), 1, "trained"),), ("w",))
     [('w', 'fast_w'), ('a', 'fast_a')]
     """
-    found = []
+    pairs = []
     for group in students:
         readouts = group.trained_readouts if group.heads else ()
         for word in (*group.slots, *group.own):
             if not moves(trained, group, word) or (word in readouts and heads and word not in map(word_of, heads)):
                 continue
             if word in readouts:  # by one name for all heads, and by that of each
-                found += [("a", group.named("a")), ("a", word), ("a", group.named(word))]
+                pairs += [("a", group.named("a")), ("a", word), ("a", group.named(word))]
             else:
-                found.append((word, group.named(word)))
-    return found
+                pairs.append((word, group.named(word)))
+    return pairs

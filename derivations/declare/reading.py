@@ -80,18 +80,18 @@ def declaration(
     """
     fields.require_known(tables, TABLES, "")
     fields.require_known(fields.table(tables, "training"), TRAINING, "training")
-    made = _stated(tables, name, folder, stage)
-    looks.require(made)
-    episodes.require(made)
-    giant.require(made)
-    made = dataclasses.replace(made, text=declaration_text(tables, made))
-    made = stages.with_stages(made, tables, lambda own, place: declaration(own, name, folder, place))
-    copies.require(made)
+    declared = _stated(tables, name, folder, stage)
+    looks.require(declared)
+    episodes.require(declared)
+    giant.require(declared)
+    declared = dataclasses.replace(declared, text=declaration_text(tables, declared))
+    declared = stages.with_stages(declared, tables, lambda entries, place: declaration(entries, name, folder, place))
+    copies.require(declared)
     if not stage[0]:
-        episodes.require_effect(made)
-    if all(map(array_files.at_hand, data.files(made.inputs))):  # a stored declaration was checked when it was made
-        fits.require(made)
-    return made
+        episodes.require_effect(declared)
+    if all(map(array_files.at_hand, data.files(declared.inputs))):  # a stored declaration was checked when it was made
+        fits.require(declared)
+    return declared
 
 
 def _stated(tables: Mapping[str, Any], name: str, folder: Path | None, stage: tuple[str, float]) -> Declaration:
@@ -109,9 +109,9 @@ def _stated(tables: Mapping[str, Any], name: str, folder: Path | None, stage: tu
     count, expression = batches.batch(training, limit, tuple(n.name for n in numbers if not n.per_unit))
     trained = _trained(training, students, numbers)
     remembering = fields.table(tables, "memory")
-    known = memory.names_of(remembering)
+    memory_names = memory.names_of(remembering)
     values = rates.values(
-        training, teacher_table, limit, rates.moving_names(students, trained, in_force), numbers, known, stage[1]
+        training, teacher_table, limit, rates.moving_names(students, trained, in_force), numbers, memory_names, stage[1]
     )
     return Declaration(
         name=fields.name(tables, "name", "", name),
@@ -170,8 +170,8 @@ def _sides(
 
 def _unlabelled(tables: Mapping[str, Any]) -> tuple[Group, ...]:
     """Return an empty teacher if clusters have labels; [teacher] then has only the noise of these."""
-    given = tables.get("teacher", {})
-    wrong = next((key for key in given if key != "noise"), "") if isinstance(given, Mapping) else "[teacher]"
+    teacher = tables.get("teacher", {})
+    wrong = next((key for key in teacher if key != "noise"), "") if isinstance(teacher, Mapping) else "[teacher]"
     if wrong:
         raise fields.Mistake(
             "the labels of the clusters replace a teacher: [teacher] may have only noise",
@@ -200,31 +200,31 @@ def _groups(
     like: tuple[Group, ...] | None,
 ) -> tuple[Group, ...]:  # fmt: skip
     """The groups of a side: one table, a table of tables, or a list of tables with names."""
-    given = tables.get(key)
-    if given is None and like is not None:
-        given = {}
-    if isinstance(given, list):
-        named = [(str(entry.get("name", "")), entry) for entry in given if isinstance(entry, Mapping)]
+    side = tables.get(key)
+    if side is None and like is not None:
+        side = {}
+    if isinstance(side, list):
+        named = [(str(entry.get("name", "")), entry) for entry in side if isinstance(entry, Mapping)]
         keys = STUDENT
-        if len(named) != len(given) or len({name for name, _ in named}) != len(named) or not named:
+        if len(named) != len(side) or len({name for name, _ in named}) != len(named) or not named:
             raise fields.Mistake(f"[[{key}]] needs a name of its own in every entry", key)
-    elif isinstance(given, Mapping):
-        tables_within = {name: entry for name, entry in given.items() if isinstance(entry, Mapping)}
+    elif isinstance(side, Mapping):
+        tables_within = {name: entry for name, entry in side.items() if isinstance(entry, Mapping)}
         inner = {
             name: e
             for name, e in tables_within.items()
             if name not in ("output", "prediction") and not array_files.is_record(e)
         }
-        rest = {name: entry for name, entry in given.items() if name not in inner}
-        named = list(inner.items()) if inner else [("", given)]
+        plain = {name: entry for name, entry in side.items() if name not in inner}
+        named = list(inner.items()) if inner else [("", side)]
         if inner:
             keys = STUDENT
-            fields.require_known(rest, ("prediction", *(("gram", "noise", "spread") if key == "teacher" else ())), key)
+            fields.require_known(plain, ("prediction", *(("gram", "noise", "spread") if key == "teacher" else ())), key)
     else:
         raise fields.Mistake(f"a model needs a table [{key}] with unit = '..'", "", key)
     groups = []
     for name, entry in named:
-        table = f"{key}.{name}" if name and not isinstance(given, list) else key
+        table = f"{key}.{name}" if name and not isinstance(side, list) else key
         if key == "teacher" and copies.KEY in entry:
             groups.append(copies.group(entry, str(name), table, like or ()))
             continue
@@ -271,8 +271,8 @@ def _group(
         growth.require_unit(unit, text, slots, {n.name: n.default for n in numbers if not n.per_unit})
     except UsageError as error:
         raise fields.Mistake(str(error), table, "unit") from None
-    given, words = entry.get("output"), list(shared)
-    by_head = heads.readouts(given, table, words, teacher) if isinstance(given, Mapping) else ()
+    output_entry, words = entry.get("output"), list(shared)
+    by_head = heads.readouts(output_entry, table, words, teacher) if isinstance(output_entry, Mapping) else ()
     output, tree = ("sum", None) if by_head else heads.output(entry, "output", table, words, teacher)
     units = fields.whole(entry, "units", table, 1, 100_000)
     return Group(name, unit, text, slots, scalars, units, output, tree, by_head)
@@ -304,11 +304,11 @@ def _require_slots(unit: Tree, text: str, slots: tuple[str, ...], table: str, mo
                 table,
                 "unit",
             )
-    one = sums.together(unit, slots, moving)
-    if one:
-        bias = next((word for word in one if word.startswith("b")), one[1])
+    pair = sums.together(unit, slots, moving)
+    if pair:
+        bias = next((word for word in pair if word.startswith("b")), pair[1])
         raise fields.Mistake(
-            f"{one[0]} and {one[1]} enter {text!r} only through their sum, so they are one weight vector; "
+            f"{pair[0]} and {pair[1]} enter {text!r} only through their sum, so they are one weight vector; "
             f'declare a bias in [parameters]: {bias} = {{default = 0.0, per = "unit"}}',
             table,
             "unit",
@@ -316,26 +316,26 @@ def _require_slots(unit: Tree, text: str, slots: tuple[str, ...], table: str, mo
 
 
 def _loss(
-    training: Mapping[str, Any], numbers: tuple[Number, ...], known: tuple[str, ...], in_force: tuple[str, ...]
+    training: Mapping[str, Any], numbers: tuple[Number, ...], words: tuple[str, ...], in_force: tuple[str, ...]
 ) -> tuple[Any, Tree | None]:  # fmt: skip
-    given = training.get("loss", "squared")
-    if isinstance(given, str) and given in LOSSES:
-        heads.require_loss(given, None, known, in_force, numbers)
-        return given, None
-    if not isinstance(given, str) or re.fullmatch(r"\s*[A-Za-z_]\w*\s*", given):
+    entry = training.get("loss", "squared")
+    if isinstance(entry, str) and entry in LOSSES:
+        heads.require_loss(entry, None, words, in_force, numbers)
+        return entry, None
+    if not isinstance(entry, str) or re.fullmatch(r"\s*[A-Za-z_]\w*\s*", entry):
         raise fields.Mistake(
-            f"loss is one of {', '.join(LOSSES)}, or an expression in f and y, not {fields.shown(given)}; "
-            f"{fields.near(str(given), LOSSES)}",
+            f"loss is one of {', '.join(LOSSES)}, or an expression in f and y, not {fields.shown(entry)}; "
+            f"{fields.near(str(entry), LOSSES)}",
             "training",
             "loss",
         )
     shared = [n.name for n in numbers if not n.per_unit]
-    tree = fields.expression(given, "training", "loss", ("f", "y", *heads.of_loss(known), *shared))
-    heads.require_loss("own", tree, known, in_force, numbers)
+    tree = fields.expression(entry, "training", "loss", ("f", "y", *heads.of_loss(words), *shared))
+    heads.require_loss("own", tree, words, in_force, numbers)
     if not any(name.startswith("f_") or name == "f" for name in tree.names() if name not in shared):
-        raise fields.Mistake(f"the loss {given!r} does not depend on f", "training", "loss")
+        raise fields.Mistake(f"the loss {entry!r} does not depend on f", "training", "loss")
     if any(call.word in ("softmax", "top1", "wick") for call in tree.walk()):
-        raise fields.Mistake(f"softmax, top1 and wick have no meaning in a loss, {given!r}", "training", "loss")
+        raise fields.Mistake(f"softmax, top1 and wick have no meaning in a loss, {entry!r}", "training", "loss")
     return "own", tree
 
 
@@ -345,14 +345,14 @@ def _trained(training: Mapping[str, Any], students: tuple[Group, ...], numbers: 
     for group in students:
         everything |= {name for word in ("a", *group.trained_readouts) if group.trained_readouts
                        for name in (word, group.named(word))}  # fmt: skip
-    given = training.get("trained")
-    if given is None:
+    names = training.get("trained")
+    if names is None:
         return tuple(sorted({word for group in students for word in (*group.slots, *group.scalars)}))
-    if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
+    if not isinstance(names, list) or not all(isinstance(word, str) for word in names):
         raise fields.Mistake(
-            f"trained is a list of names such as ['w'], but {fields.shown(given)} was given", "training", "trained"
+            f"trained is a list of names such as ['w'], but {fields.shown(names)} was given", "training", "trained"
         )
-    for word in given:
+    for word in names:
         if word not in everything:
             raise fields.Mistake(
                 f"trained names {fields.shown(word)}, which is not a trainable quantity; "
@@ -360,32 +360,32 @@ def _trained(training: Mapping[str, Any], students: tuple[Group, ...], numbers: 
                 "training",
                 "trained",
             )
-    return tuple(sorted(given))
+    return tuple(sorted(names))
 
 
 def _gram(table: Mapping[str, Any], folder: Path | None) -> Any:
     """None for an orthonormal teacher, a number for equal overlaps, a matrix, or that of a file of numbers."""
-    given = table.get("gram", "orthonormal")
-    if given == "orthonormal":
+    entry = table.get("gram", "orthonormal")
+    if entry == "orthonormal":
         return None
-    if isinstance(given, list):
-        return fields.matrix(given, "teacher", "gram")
-    if not isinstance(given, str):
+    if isinstance(entry, list):
+        return fields.matrix(entry, "teacher", "gram")
+    if not isinstance(entry, str):
         return fields.real(table, "gram", "teacher", minimum=-1.0, maximum=1.0)
     import numpy as np
 
-    path = (folder or Path()) / given
+    path = (folder or Path()) / entry
     try:
         if not 0 < path.stat().st_size <= LARGEST_GRAM or not path.is_file():
-            raise ValueError(given)
-        found = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, ndmin=2)
-        return fields.matrix(np.atleast_2d(np.asarray(found, float)).tolist(), "teacher", "gram")
+            raise ValueError(entry)
+        matrix = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, ndmin=2)
+        return fields.matrix(np.atleast_2d(np.asarray(matrix, float)).tolist(), "teacher", "gram")
     except fields.Mistake:
         raise
     except (OSError, ValueError, TypeError, EOFError):
         raise fields.Mistake(
             "gram is 'orthonormal', a number, a matrix, or a file of numbers (.npy, .txt), but "
-            f"{fields.shown(given)} was given",
+            f"{fields.shown(entry)} was given",
             "teacher",
             "gram",
         ) from None

@@ -38,22 +38,22 @@ def _remembered(name: str, make: Callable[[], Any]) -> Any:
     """
     path = cache.folder() / name
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if hashlib.sha256(json.dumps(kept["made"], sort_keys=True).encode()).hexdigest() == kept["sha256"]:
-            return kept["made"]
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if hashlib.sha256(json.dumps(stored["made"], sort_keys=True).encode()).hexdigest() == stored["sha256"]:
+            return stored["made"]
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    made = json.loads(json.dumps(make()))
-    digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
-    cache.offer(path, json.dumps({"made": made, "sha256": digest}).encode())
-    return made
+    content = json.loads(json.dumps(make()))
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    cache.offer(path, json.dumps({"made": content, "sha256": digest}).encode())
+    return content
 
 
-def _digest(declared: Declaration, beside: object) -> str:
+def _digest(declared: Declaration, extra: object) -> str:
     """Return a digest of the declaration and further data, the files that derive, and SymPy's version."""
     texts = [file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py"))]
-    said = repr((_parts(declared), beside, version("sympy")))
-    return hashlib.sha256(b"\0".join([said.encode(), *texts])).hexdigest()[:20]
+    description = repr((_parts(declared), extra, version("sympy")))
+    return hashlib.sha256(b"\0".join([description.encode(), *texts])).hexdigest()[:20]
 
 
 def _parts(declared: Declaration) -> tuple[object, ...]:
@@ -77,8 +77,8 @@ def _rules(declared: Declaration) -> tuple[object, ...]:
 
 def identity(declared: Declaration) -> str:
     """Return a digest of everything that determines the functions of every sample."""
-    said = (_parts(declared), declared.own_loss)
-    return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
+    contents = (_parts(declared), declared.own_loss)
+    return hashlib.sha256(repr(contents).encode()).hexdigest()[:12]
 
 
 def _tuples(plain: dict) -> Kernels:

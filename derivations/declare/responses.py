@@ -56,13 +56,13 @@ def loss(declaration: Declaration) -> str:
     heads = declaration.force
     f, y = ([sympy.Symbol(word_of(head, letter), real=True) for head in heads] for letter in "fy")
     if declaration.loss == "softmax":
-        given = _softmax(f, y)
+        expression = _softmax(f, y)
     elif declaration.own_loss is not None:
-        given = _own_loss(declaration, f, y)
+        expression = _own_loss(declaration, f, y)
     else:
-        given = sympy.Add(*(_loss_of(declaration.loss, *each) for each in zip(f, y, strict=True)))
+        expression = sympy.Add(*(_loss_of(declaration.loss, *pair) for pair in zip(f, y, strict=True)))
     numbers = [sympy.Symbol(name, real=True) for name in declaration.names]
-    return symbols.function("loss", [*f, *y, *numbers], [given, *(sympy.diff(given, one) for one in f)])
+    return symbols.function("loss", [*f, *y, *numbers], [expression, *(sympy.diff(expression, answer) for answer in f)])
 
 
 def loss_of(declaration: Declaration) -> Any:
@@ -97,12 +97,12 @@ def _own_loss(declaration: Declaration, f: list[Any], y: list[Any]) -> Any:
     import sympy
 
     assert declaration.own_loss is not None
-    given = symbols.build(declaration.own_loss, ())
+    expression = symbols.build(declaration.own_loss, ())
     if declaration.joint or not declaration.several:
-        return given
+        return expression
     plain = [sympy.Symbol(letter, real=True) for letter in "fy"]
-    each = (given.subs(dict(zip(plain, pair, strict=True)), simultaneous=True) for pair in zip(f, y, strict=True))
-    return sympy.Add(*each)
+    terms = (expression.subs(dict(zip(plain, pair, strict=True)), simultaneous=True) for pair in zip(f, y, strict=True))
+    return sympy.Add(*terms)
 
 
 def _softmax(f: list[Any], y: list[Any]) -> Any:
@@ -111,11 +111,11 @@ def _softmax(f: list[Any], y: list[Any]) -> Any:
 
     softplus, step = (symbols.own()[word] for word in ("softplus", "step"))
     total = f[-1]
-    for one in f[-2::-1]:
-        total = one + softplus(total - one)
+    for answer in f[-2::-1]:
+        total = answer + softplus(total - answer)
     chosen = sympy.Add(*(
-        one * sympy.Mul(*(step(label - other) for other in y if other is not label))
-        for one, label in zip(f, y, strict=True)
+        answer * sympy.Mul(*(step(label - other_label) for other_label in y if other_label is not label))
+        for answer, label in zip(f, y, strict=True)
     ))  # fmt: skip
     return total - chosen
 
@@ -128,24 +128,24 @@ def prediction(declaration: Declaration, student: bool, head: str) -> str:
     """
     import sympy
 
-    found = declaration.prediction(student, head)
-    assert found is not None
+    declared_prediction = declaration.prediction(student, head)
+    assert declared_prediction is not None
     fed = predictions.names(declaration, student, head)
     outputs = [sympy.Symbol(f"o_{number}", real=True) for number, _ in fed]
     places: dict[Any, Any] = {
-        sympy.Symbol(name, real=True): one for (_, name), one in zip(fed, outputs, strict=True) if name
+        sympy.Symbol(name, real=True): output for (_, name), output in zip(fed, outputs, strict=True) if name
     }
     places[sympy.Symbol(predictions.SUMS["student" if student else "teacher"], real=True)] = sympy.Add(*outputs)
-    given = symbols.build(found.tree, ()).xreplace(places)
+    expression = symbols.build(declared_prediction.tree, ()).xreplace(places)
     numbers = [sympy.Symbol(name, real=True) for name in declaration.names]
-    slopes = [sympy.diff(given, one) for one in outputs] if student else []
-    return symbols.function(predictions.function(student, head), [*outputs, *numbers], [given, *slopes])
+    slopes = [sympy.diff(expression, output) for output in outputs] if student else []
+    return symbols.function(predictions.function(student, head), [*outputs, *numbers], [expression, *slopes])
 
 
 def all_predictions(declaration: Declaration, heads: Sequence[str]) -> list[str]:
     """The texts of the predictions for some heads."""
-    every = [(student, head) for student in (True, False) for head in heads]
-    return [prediction(declaration, *one) for one in every if declaration.prediction(*one) is not None]
+    pairs = [(student, head) for student in (True, False) for head in heads]
+    return [prediction(declaration, *pair) for pair in pairs if declaration.prediction(*pair) is not None]
 
 
 def rule(declaration: Declaration, number: int, word: str) -> str:
@@ -156,34 +156,34 @@ def rule(declaration: Declaration, number: int, word: str) -> str:
     import sympy
 
     group = declaration.groups[number]
-    found = declaration.rule(group, word)
-    assert found is not None
+    declared_rule = declaration.rule(group, word)
+    assert declared_rule is not None
     dl, df, grad = (sympy.Symbol(name, real=True) for name in ("dl", "df", "grad"))
-    made = symbols.build(found.tree, group.slots).xreplace({grad: dl * df})
+    expression = symbols.build(declared_rule.tree, group.slots).xreplace({grad: dl * df})
     sample = [*SAMPLE, *([looks.GNORM] if looks.normed(declaration) else [])]
     sample += [REWARD] if declaration.episode is not None else []
-    own = [*group.scalars, *declaration.constants(group), *sample, *declaration.names]
-    given = [*map(symbols.slot, group.slots), *(sympy.Symbol(name, real=True) for name in own)]
-    return symbols.function(f"rule_{number}_{word}", given, [made])
+    names = [*group.scalars, *declaration.constants(group), *sample, *declaration.names]
+    arguments = [*map(symbols.slot, group.slots), *(sympy.Symbol(name, real=True) for name in names)]
+    return symbols.function(f"rule_{number}_{word}", arguments, [expression])
 
 
 def rules(declaration: Declaration) -> list[str]:
     """The texts of all rules."""
-    every = enumerate(declaration.students)
-    return [rule(declaration, number, word) for number, group in every for word in declaration.ruled(group)]
+    groups = enumerate(declaration.students)
+    return [rule(declaration, number, word) for number, group in groups for word in declaration.ruled(group)]
 
 
 def of_episodes(declaration: Declaration) -> list[str]:
     """`success(f, y, numbers..)` -> 0 or 1, and `reward(n, T, numbers..)` -> R, if there are episodes."""
     import sympy
 
-    own = declaration.episode
-    if own is None:
+    episode = declaration.episode
+    if episode is None:
         return []
     texts = []
-    for name, tree, words in (("success", own.success, ("f", "y")), ("reward", own.reward, (COUNT, SAMPLES))):
-        given = [sympy.Symbol(word, real=True) for word in (*words, *declaration.names)]
-        texts.append(symbols.function(name, given, [symbols.build(tree, ())]))
+    for name, tree, words in (("success", episode.success, ("f", "y")), ("reward", episode.reward, (COUNT, SAMPLES))):
+        arguments = [sympy.Symbol(word, real=True) for word in (*words, *declaration.names)]
+        texts.append(symbols.function(name, arguments, [symbols.build(tree, ())]))
     return texts
 
 
@@ -193,9 +193,9 @@ def value(declaration: Declaration, number: int) -> str:
 
     group = declaration.groups[number]
     z, q = [symbols.slot(s) for s in group.slots], [symbols.square(s) for s in group.slots]
-    own = [sympy.Symbol(name, real=True) for name in (*group.scalars, *declaration.names)]
+    scalars = [sympy.Symbol(name, real=True) for name in (*group.scalars, *declaration.names)]
     phi = symbols.build(group.unit, group.slots)
-    return symbols.function(f"value_{number}", [*z, *q, symbols.share(), *own], [phi])
+    return symbols.function(f"value_{number}", [*z, *q, symbols.share(), *scalars], [phi])
 
 
 def module(declaration: Declaration) -> str:

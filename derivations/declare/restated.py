@@ -28,14 +28,14 @@ RATE = "rate_"
 LEFT_OUT = "claim"
 
 
-def restate(system: System, given: Mapping[str, Any]) -> tuple[System, dict[str, Any]]:
+def restate(system: System, parameters: Mapping[str, Any]) -> tuple[System, dict[str, Any]]:
     """Return the system and the parameters of a request, schedules among the parameters moved into the declaration.
 
     A request without schedules is returned unchanged.
 
     Arguments:
         system: A declared model.
-        given: Parameters by name, as strings or values.
+        parameters: Parameters by name, as strings or values.
 
     Returns:
         The system with the schedules in it, and the parameters: `None`, "as declared", for each schedule.
@@ -52,12 +52,12 @@ def restate(system: System, given: Mapping[str, Any]) -> tuple[System, dict[str,
         ('1/(1 + t)', {'step': None, 'd': 100})
     """
     declared: Declaration = system.parameters.declaration  # type: ignore[attr-defined]
-    values = {name: _schedule(value, name) for name, value in given.items() if entry(declared, name)}
+    values = {name: _schedule(value, name) for name, value in parameters.items() if entry(declared, name)}
     values = {name: value for name, value in values.items() if value is not None}
     if not values:
-        return system, dict(given)
+        return system, dict(parameters)
     try:
-        return with_schedules(system, values), {**given, **dict.fromkeys(values)}
+        return with_schedules(system, values), {**parameters, **dict.fromkeys(values)}
     except UsageError as mistake:
         raise UsageError(f"{' and '.join(f'parameter {name}' for name in values)}: {mistake}") from None
 
@@ -94,9 +94,9 @@ def entry(declared: Declaration, name: str) -> tuple[Any, ...]:
     A shared number with a meaning or bounds is a table, whose entry is called "default".
     """
     for number, stage in enumerate(declared.stages):
-        for own in stage.own:
-            if named(stage.stage, own) == name:
-                return ("stage", number, *_key(stage, own))
+        for stage_parameter in stage.own:
+            if named(stage.stage, stage_parameter) == name:
+                return ("stage", number, *_key(stage, stage_parameter))
     if name in declared.names:
         return ("parameters", name)
     key = _key(declared, name)

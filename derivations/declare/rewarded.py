@@ -32,19 +32,19 @@ def linear(declared: Declaration) -> bool:
     True
     """
     degrees = [degree(rule.tree, {REWARD: 1}) for rule in declared.rules]
-    return all(one is not None and one <= 1 for one in degrees)
+    return all(power is not None and power <= 1 for power in degrees)
 
 
 def rewards(
     xp: Any, declared: Declaration, functions: Mapping[str, Callable[..., Any]], shared: Sequence[Any], p: Any
 ) -> Rewards:
     """The rewards of samples that succeed with probability p; `shared` are the user's numbers."""
-    own = declared.episode
-    assert own is not None
-    counts = xp.arange(own.samples + 1) + 0.0
-    every = functions["reward"](counts, float(own.samples), *shared)[0] + 0.0 * counts
-    chance = chances(xp, own.samples - 1, p)
-    values = xp.stack([every[:-1], every[1:]])
+    episode = declared.episode
+    assert episode is not None
+    counts = xp.arange(episode.samples + 1) + 0.0
+    all_rewards = functions["reward"](counts, float(episode.samples), *shared)[0] + 0.0 * counts
+    chance = chances(xp, episode.samples - 1, p)
+    values = xp.stack([all_rewards[:-1], all_rewards[1:]])
     if not linear(declared):
         return Rewards(values, xp.stack([chance, chance]))
     mean, square = values @ chance, values**2 @ chance
@@ -52,19 +52,19 @@ def rewards(
     return Rewards(xp.array([[0.0, 1.0, -1.0]] * 2), weights)
 
 
-def by_point(found: Rewards, success: Any) -> Iterator[tuple[Any, Any]]:
+def by_point(reward_table: Rewards, success: Any) -> Iterator[tuple[Any, Any]]:
     """Return rewards (N,) and weights (N,) of points with successes (N,), with the same number of values at each."""
-    for k in range(found.values.shape[1]):
-        yield tuple(one[0, k] + success * (one[1, k] - one[0, k]) for one in found)
+    for k in range(reward_table.values.shape[1]):
+        yield tuple(array[0, k] + success * (array[1, k] - array[0, k]) for array in reward_table)
 
 
 def total(parts: Iterator[Means]) -> Means:
     """The sum of means, entry by entry."""
     first, *rest = parts
-    for one in rest:
-        scalars = [a + b for a, b in zip(first.scalars, one.scalars, strict=True)]
-        drift, own, means, second, loss = (
-            getattr(first, name) + getattr(one, name) for name in ("drift", "own", "first", "second", "loss")
+    for part in rest:
+        scalars = [a + b for a, b in zip(first.scalars, part.scalars, strict=True)]
+        drift, own_terms, means, second, loss = (
+            getattr(first, name) + getattr(part, name) for name in ("drift", "own", "first", "second", "loss")
         )
-        first = Means(drift, own, means, second, scalars, loss)
+        first = Means(drift, own_terms, means, second, scalars, loss)
     return first

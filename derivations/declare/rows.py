@@ -65,12 +65,12 @@ class Rows:
     @functools.cached_property
     def starts(self) -> dict[tuple[int, str], int]:
         """First row of (number of the group, slot)."""
-        at, found = 0, {}
+        row, first_rows = 0, {}
         for number, (group, size) in enumerate(zip(self.declaration.kinds, self.sizes, strict=True)):
             for slot in group.slots:
-                found[number, slot] = at
-                at += size
-        return found
+                first_rows[number, slot] = row
+                row += size
+        return first_rows
 
     def of(self, number: int, slot: str) -> slice:
         """Return the rows of a slot of the group with this number."""
@@ -122,8 +122,8 @@ class Rows:
     @functools.cached_property
     def blocks(self) -> tuple[Block, ...]:
         """All blocks above or on the diagonal, by name: Q, then M, then P."""
-        found = [self._block(*pair) for pair in self._pairs()]
-        return tuple(sorted(found, key=lambda block: "QMP".index(_letter(block.name))))
+        blocks = [self._block(*pair) for pair in self._pairs()]
+        return tuple(sorted(blocks, key=lambda block: "QMP".index(_letter(block.name))))
 
     def _pairs(self) -> Iterator[tuple[int, str, int, str]]:
         places = list(self.starts)
@@ -139,16 +139,16 @@ class Rows:
         dims = [self.dimension(g), self.dimension(h)]
         if dims[0] == dims[1]:
             dims[1] += "_"
-        who = [f"{groups[k].name} {self.role(k)}".strip() for k in (g, h)]
+        descriptions = [f"{groups[k].name} {self.role(k)}".strip() for k in (g, h)]
         stars = ["*" if self.role(k) == "teacher" else "" for k in (g, h)]
-        meaning = f"overlap {r}{stars[0]}_i . {s}{stars[1]}_j of {who[0]} with {who[1]}"
+        meaning = f"overlap {r}{stars[0]}_i . {s}{stars[1]}_j of {descriptions[0]} with {descriptions[1]}"
         if self.stack:
             dims, meaning = [SPACE, *dims], meaning + BY_PARTS
         return Block(name, self.of(g, r), self.of(h, s), tuple(dims), (g, r) == (h, s), meaning, self.stack)
 
-    def block_of(self, one: tuple[int, str], two: tuple[int, str]) -> Block:
+    def block_of(self, first: tuple[int, str], second: tuple[int, str]) -> Block:
         """Return the block of the overlaps of two slots (group, slot), the earlier one first."""
-        return self._block(*one, *two)
+        return self._block(*first, *second)
 
     def role(self, number: int) -> str:
         """Return the kind of vectors in a group: student, teacher, or vector of a mean."""
@@ -175,10 +175,10 @@ class Rows:
     @property
     def scalars(self) -> tuple[tuple[int, str, int], ...]:
         """The numbers of the students' units, (group, word, count): trained readouts, then biases, group by group."""
-        found = []
+        scalars = []
         for number, group in enumerate(self.declaration.students):
-            found += [(number, word, self.sizes[number]) for word in group.own]
-        return tuple(found)
+            scalars += [(number, word, self.sizes[number]) for word in group.own]
+        return tuple(scalars)
 
     @functools.cached_property
     def velocities(self) -> tuple[velocity_blocks.VelocityBlock, ...]:
@@ -217,34 +217,34 @@ class Rows:
         all.
         """
         lead = max((np.shape(components[block.name])[:-2] for block in self.blocks), key=len)
-        found = np.zeros((*lead, self.total, self.total))
+        gram = np.zeros((*lead, self.total, self.total))
         for block in self.blocks:
             values = np.asarray(components[block.name], float)
-            found[..., block.rows, block.columns] = values
-            found[..., block.columns, block.rows] = np.swapaxes(values, -1, -2)
-        return found
+            gram[..., block.rows, block.columns] = values
+            gram[..., block.columns, block.rows] = np.swapaxes(values, -1, -2)
+        return gram
 
 
 def _letter(name: str) -> str:
     return name.split("_")[-2]
 
 
-def readout(one: Readout, size: int, values: Mapping[str, float]) -> np.ndarray:
+def readout(fixed_readout: Readout, size: int, values: Mapping[str, float]) -> np.ndarray:
     """Return the untrained readouts (size,) of a group: 1, 1/K, 1/sqrt(K), or an expression in j.
 
     >>> readout(Readout("", "mean"), 4, {})
     array([0.25, 0.25, 0.25, 0.25])
     """
-    if one.output == "own":
-        assert one.expression is not None
-        return np.array([value_of(one.expression, {**values, "j": j + 1.0}) for j in range(size)])
-    return np.full(size, {"sum": 1.0, "mean": 1.0 / size, "root": size**-0.5}[one.output])
+    if fixed_readout.output == "own":
+        assert fixed_readout.expression is not None
+        return np.array([value_of(fixed_readout.expression, {**values, "j": j + 1.0}) for j in range(size)])
+    return np.full(size, {"sum": 1.0, "mean": 1.0 / size, "root": size**-0.5}[fixed_readout.output])
 
 
-def cosines(found: Rows, gram: np.ndarray) -> np.ndarray | None:
+def cosines(layout: Rows, gram: np.ndarray) -> np.ndarray | None:
     """Largest |cosine| (.., teachers) over the students' rows, from Gram matrices (.., n, n)."""
     size = np.sqrt(np.diagonal(gram, axis1=-2, axis2=-1))
     with np.errstate(divide="ignore", invalid="ignore"):
         unit = gram / (size[..., :, None] * size[..., None, :])
-    s, end = found.students, found.fields
-    return np.nan_to_num(np.abs(unit[..., :s, s:end])).max(axis=-2) if found.teachers else None
+    s, end = layout.students, layout.fields
+    return np.nan_to_num(np.abs(unit[..., :s, s:end])).max(axis=-2) if layout.teachers else None

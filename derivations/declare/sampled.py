@@ -58,7 +58,7 @@ KINKED, SMOOTH = 1e-4, 1e-6
 def equations(parameters: Any, tier: str) -> Equations:
     """Return the equations with sampled means. Raises `UsageError` for `mixed` if the model has no such terms."""
     declared: Declaration = in_force(parameters)
-    stated = _drift(parameters) if tier == "mixed" else None
+    statement = _drift(parameters) if tier == "mixed" else None
     rough = kinked(declared)
     tolerance = KINKED if rough else SMOOTH
     return Equations(
@@ -76,26 +76,26 @@ def equations(parameters: Any, tier: str) -> Equations:
             **population.clock(parameters),
         ),
         code=Code(
-            structure=f"declared_{tier}_{_identity(parameters, stated)}",
+            structure=f"declared_{tier}_{_identity(parameters, statement)}",
             kernels=functools.partial(texts, declared),
             loops=(),
             roles={"flow": "flow", "loss": "loss", "watch": "watch"},
-            arrays=functools.partial(build, declared, stated, schedules.active(parameters)),
+            arrays=functools.partial(build, declared, statement, schedules.active(parameters)),
         ),
         state=population.state(parameters),
         layout=rows(parameters).layout,
-        arguments=functools.partial(arguments, stated, tier=tier),
-        admits=functools.partial(_require_signal, stated, tier),
+        arguments=functools.partial(arguments, statement, tier=tier),
+        admits=functools.partial(_require_signal, statement, tier),
         crossings=population.crossings(declared, rows(parameters)),
         watched=(
-            *(one for one, _ in labels.errors(declared)),
+            *(error for error, _ in labels.errors(declared)),
             *([classification.CLASSIFICATION] if declared.classifies() else []),
         ),
         observables=Observables(
             observe=observe,
             constants=population.constants,
             invariants=population.invariants,
-            summary=functools.partial(told, tier, stated),
+            summary=functools.partial(told, tier, statement),
         ),
     )
 
@@ -116,7 +116,7 @@ def _on_grid(parameters: Any) -> bool:
     variables = rows(parameters).fields + _noisy(parameters) * len(declared.force)
     signed = declared.labelled() and (bool(declared.teachers) or _noisy(parameters))
     trees = [*(group.unit for group in declared.groups), *([declared.own_loss] if declared.own_loss else [])]
-    trees += [rule.tree for rule in declared.rules] + [one.tree for one in declared.predicted]
+    trees += [rule.tree for rule in declared.rules] + [prediction.tree for prediction in declared.predicted]
     trees += [declared.law.tree] if declared.law is not None else []
     plain = not signed and not kinked(declared) and not any(tree.calls(*NOT_ON_A_GRID) for tree in trees)
     return plain and variables <= 2 and parameters.points >= FEWEST
@@ -145,19 +145,19 @@ def nodes(parameters: Any, seed: int | None = None, fewer: int = 1) -> tuple[np.
 def _drift(parameters: Any) -> Statement:
     """Return the drift of an online limit whose second-order term is sampled. Raises `UsageError` if there is none."""
     try:
-        if said := population.open_here(parameters):
-            raise Open(said)
-        stated = exact.statement(parameters, second=False)
+        if message := population.open_here(parameters):
+            raise Open(message)
+        statement = exact.statement(parameters, second=False)
     except Open as reason:
         raise UsageError(f"tier mixed: {reason}; use -p tier=sampled") from None
     declared = parameters.declaration
     if not declared.noisy:
-        which = "a flow" if declared.limit == "flow" else "descent on the mean over all samples"
-        raise UsageError(f"tier mixed: {which} has no second-order term to sample; use -p tier=exact")
+        limit_text = "a flow" if declared.limit == "flow" else "descent on the mean over all samples"
+        raise UsageError(f"tier mixed: {limit_text} has no second-order term to sample; use -p tier=exact")
     if declared.limit == "batch" and not giant.mixes(declared):
-        said = "a giant step on the sphere, or with memories, would mix closed and sampled terms"
-        raise UsageError(f"tier mixed: {said}; use -p tier=sampled")
-    return stated
+        message = "a giant step on the sphere, or with memories, would mix closed and sampled terms"
+        raise UsageError(f"tier mixed: {message}; use -p tier=sampled")
+    return statement
 
 
 def texts(declared: Declaration) -> dict[str, Written]:
@@ -165,21 +165,21 @@ def texts(declared: Declaration) -> dict[str, Written]:
     return {"samples": Written(remembered.per_sample(declared), "arrays")}
 
 
-def _identity(parameters: Any, stated: Statement | None) -> str:
+def _identity(parameters: Any, statement: Statement | None) -> str:
     """Return declaration, drift and the active schedules, for the key of compiled code."""
     declared = in_force(parameters)
-    said = identity(declared) if stated is None else f"{identity(declared)}_{stated.fingerprint}"
-    said += f"_{declared.labels}" if declared.labels else ""
+    key = identity(declared) if statement is None else f"{identity(declared)}_{statement.fingerprint}"
+    key += f"_{declared.labels}" if declared.labels else ""
     changing = [(schedule.name, schedule.text) for schedule in schedules.active(parameters)]
-    said += f"_velocities_{declared.trained}" if declared.inertial else ""
+    key += f"_velocities_{declared.trained}" if declared.inertial else ""
     if not declared.rates and not declared.clocked:
-        return said
+        return key
     names = [group.name for group in declared.groups]
-    return f"{said}_{declared.rates}_{names}_{changing}_{bool(declared.schedules)}_{declared.memories or ''}"
+    return f"{key}_{declared.rates}_{names}_{changing}_{bool(declared.schedules)}_{declared.memories or ''}"
 
 
 def build(
-    declared: Declaration, stated: Statement | None, changing: tuple[Schedule, ...], xp: Any,
+    declared: Declaration, statement: Statement | None, changing: tuple[Schedule, ...], xp: Any,
     functions: Mapping[str, Any],
 ) -> dict[str, Callable[..., Any]]:  # fmt: skip
     """`flow`, `loss` and `watch` of (y, .., points, weights, sizes), with the drift of a statement if one is given.
@@ -188,35 +188,35 @@ def build(
     """
     sampler, in_time = Sampler(declared, xp, functions), ValuesInTime(xp, declared, changing)
     backend = "jax" if "jax" in xp.__name__ else "numpy"
-    drift = None if stated is None else array_functions(stated, backend)["flow"]
+    drift = None if statement is None else array_functions(statement, backend)["flow"]
 
-    def seen(y: Any, given: tuple[Any, ...]) -> tuple[arrays.Arguments, arrays.View, list[Place], tuple[Any, Any]]:
-        a, sample, _ = split(declared, given)
+    def seen(y: Any, args: tuple[Any, ...]) -> tuple[arrays.Arguments, arrays.View, list[Place], tuple[Any, Any]]:
+        a, sample, _ = split(declared, args)
         view = arrays.seen(xp, y, a)
         a = in_time.arguments(y, a, view)
         taught = a.label if declared.by_cluster else [None] * len(view.covariance)
         steps = None if declared.look is None else a.rates[-1] * a.moves
-        rest = (view.square, view.w, view.bias, a.numbers, a.rates[3], a.sizes, steps)
-        places = [Place(*law, *rest) for law in zip(view.covariance, view.centre, taught, strict=True)]
+        common = (view.square, view.w, view.bias, a.numbers, a.rates[3], a.sizes, steps)
+        places = [Place(*law, *common) for law in zip(view.covariance, view.centre, taught, strict=True)]
         return a, view, places, sample
 
-    def flow(t: Any, y: Any, *given: Any) -> Any:
-        a, view, places, sample = seen(y, given)
-        odds = None if declared.episode is None else _over_clusters(a, [sampler.odds(at, *sample) for at in places])
-        found = [sampler.means(at._replace(odds=odds), *sample) for at in places]
+    def flow(t: Any, y: Any, *args: Any) -> Any:
+        a, view, places, sample = seen(y, args)
+        odds = None if declared.episode is None else _over_clusters(a, [sampler.odds(site, *sample) for site in places])
+        averages = [sampler.means(site._replace(odds=odds), *sample) for site in places]
         isotropic = declared.inputs is None
-        pull = found[0].drift if isotropic else arrays.by_spaces(view, found, a)
-        second = found[0].second if isotropic else arrays.squares(found, a)
-        scalars = [_over_clusters(a, each) for each in zip(*(means.scalars for means in found), strict=True)]
-        remembered = in_time.rates_of_memories(y, split(declared, given)[0], view, found, pull)
+        pull = averages[0].drift if isotropic else arrays.by_spaces(view, averages, a)
+        second = averages[0].second if isotropic else arrays.squares(averages, a)
+        scalars = [_over_clusters(a, values) for values in zip(*(means.scalars for means in averages), strict=True)]
+        remembered = in_time.rates_of_memories(y, split(declared, args)[0], view, averages, pull)
         if declared.limit == "batch":
-            closed = 0.0 if drift is None else drift(t, y, *split(declared, given)[2])
-            means = found[0]._replace(scalars=scalars)
-            a = giant_arrays.settled(in_time, y, (a, split(declared, given)[0]), view, remembered)
+            closed = 0.0 if drift is None else drift(t, y, *split(declared, args)[2])
+            means = averages[0]._replace(scalars=scalars)
+            a = giant_arrays.settled(in_time, y, (a, split(declared, args)[0]), view, remembered)
             return closed + giant_arrays.change(xp, declared, y, a, view, means, remembered, drift is not None)
         if declared.timed:
-            closed = 0.0 if drift is None else drift(t, y, *split(declared, given)[2])
-            return closed + velocity_arrays.packed(xp, declared, y, a, view, found[0], remembered, drift is not None)
+            closed = 0.0 if drift is None else drift(t, y, *split(declared, args)[2])
+            return closed + velocity_arrays.packed(xp, declared, y, a, view, averages[0], remembered, drift is not None)
         D, E = arrays.moved(xp, declared.weights, view, pull, second, a)
         if drift is None:
             return arrays.packed(
@@ -225,23 +225,23 @@ def build(
         # The drift has closed forms, and only E[c c] is sampled.
         D = arrays.widened(xp, declared.weights, view, xp.zeros_like(D), E, a)
         gain = arrays.packed(xp, declared, D, E, [0.0 * value for value in scalars], a, remembered, clock=0.0)
-        return drift(t, y, *split(declared, given)[2]) + gain
+        return drift(t, y, *split(declared, args)[2]) + gain
 
-    def losses(y: Any, *given: Any) -> tuple[Any, ...]:
-        a, view, places, sample = seen(y, given)
-        every = zip(*(sampler.losses(at, *sample) for at in places), strict=True)
-        loss, wrong, *errors = (_over_clusters(a, each) for each in every)
+    def losses(y: Any, *args: Any) -> tuple[Any, ...]:
+        a, view, places, sample = seen(y, args)
+        by_place = zip(*(sampler.losses(site, *sample) for site in places), strict=True)
+        loss, wrong, *errors = (_over_clusters(a, values) for values in by_place)
         if declared.classifies() and classification.has_closed_form(declared, a.sizes):
             wrong = classification.closed_form(declared, xp, view, a)
         return loss, *errors, *([wrong] if declared.classifies() else [])
 
-    both = _once(losses) if xp is np else losses
+    cached_losses = _once(losses) if xp is np else losses
 
-    def loss(y: Any, *given: Any) -> Any:
-        return both(y, *given)[0]
+    def loss(y: Any, *args: Any) -> Any:
+        return cached_losses(y, *args)[0]
 
-    def watch(y: Any, *given: Any) -> Any:
-        return xp.stack(both(y, *given)[1:])
+    def watch(y: Any, *args: Any) -> Any:
+        return xp.stack(cached_losses(y, *args)[1:])
 
     return {"flow": flow, "watch": watch, "loss": loss}
 
@@ -253,41 +253,41 @@ def _over_clusters(a: arrays.Arguments, values: Sequence[Any]) -> Any:
 
 def _once(losses: Callable[..., Any]) -> Callable[..., Any]:
     """Cache the losses of the saved states of a run, because they are requested one after the other."""
-    known: dict[bytes, Any] = {}
+    losses_by_state: dict[bytes, Any] = {}
     last: list[Any] = []
 
-    def asked(y: np.ndarray, *given: Any) -> Any:
-        if len(last) != len(given) or any(one is not two for one, two in zip(last, given, strict=True)):
-            known.clear()
-            last[:] = given
+    def asked(y: np.ndarray, *args: Any) -> Any:
+        if len(last) != len(args) or any(old is not new for old, new in zip(last, args, strict=True)):
+            losses_by_state.clear()
+            last[:] = args
         key = y.tobytes()
-        if key in known:
-            return known.pop(key)
-        known[key] = losses(y, *given)
-        return known[key]
+        if key in losses_by_state:
+            return losses_by_state.pop(key)
+        losses_by_state[key] = losses(y, *args)
+        return losses_by_state[key]
 
     return asked
 
 
-def split(declared: Declaration, given: tuple[Any, ...]) -> tuple[arrays.Arguments, tuple[Any, Any], tuple[Any, ...]]:
+def split(declared: Declaration, args: tuple[Any, ...]) -> tuple[arrays.Arguments, tuple[Any, Any], tuple[Any, ...]]:
     """The state's arguments, the points with their weights, and the constants of the statement of the drift."""
     n, end = arrays.OWN, arrays.OWN + 2 + len(declared.groups)
-    return arrays.Arguments._make((*given[:n], tuple(given[n + 2 : end]))), (given[n], given[n + 1]), given[end:]
+    return arrays.Arguments._make((*args[:n], tuple(args[n + 2 : end]))), (args[n], args[n + 1]), args[end:]
 
 
 def arguments(
-    stated: Statement | None, initial: Initial, seed: int | None = None, fewer: int = 1, tier: str = "sampled"
+    statement: Statement | None, initial: Initial, seed: int | None = None, fewer: int = 1, tier: str = "sampled"
 ) -> tuple[Any, ...]:  # fmt: skip
     """Return layout, points and weights, sizes of the groups, and the arguments of a statement.
 
     The number of points is divided by `fewer`, and the same moments are exact; tier exact has a grid.
     """
     p = initial.parameters
-    own = population.arguments(initial)
+    flow_arguments = population.arguments(initial)
     exactly = quadrature.nodes(p) if tier == "exact" else None
     x, weights = nodes(p, seed, fewer) if exactly is None else exactly
-    drift = () if stated is None else stated.arguments(initial)
-    return (*own[: arrays.OWN], x, weights, *own[arrays.OWN :], *drift)
+    drift = () if statement is None else statement.arguments(initial)
+    return (*flow_arguments[: arrays.OWN], x, weights, *flow_arguments[arrays.OWN :], *drift)
 
 
 @functools.lru_cache(maxsize=8)
@@ -300,41 +300,41 @@ def per_sample(declared: Declaration) -> dict[str, Callable[..., Any]]:
     return {name: value for name, value in space.items() if callable(value)}
 
 
-def in_numpy(parameters: Any, stated: Statement | None) -> dict[str, Callable[..., Any]]:
+def in_numpy(parameters: Any, statement: Statement | None) -> dict[str, Callable[..., Any]]:
     """Return the functions of the sampled flow in NumPy, for the estimate of its error."""
     declared, changing = in_force(parameters), schedules.active(parameters)
-    key = (declared, changing, None if stated is None else stated.fingerprint)
+    key = (declared, changing, None if statement is None else statement.fingerprint)
     if key not in _built:
-        _built[key] = build(declared, stated, changing, np, per_sample(declared))
+        _built[key] = build(declared, statement, changing, np, per_sample(declared))
     return _built[key]
 
 
 _built: dict[tuple[Any, ...], dict[str, Callable[..., Any]]] = {}
 
 
-def seen(initial: Initial, given: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def seen(initial: Initial, args: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return Gram matrix, readouts (teachers' negative) and the numbers of units, by the arguments of the flow."""
     p = initial.parameters
-    view = arrays.seen(np, rows(p).layout.pack(initial.state), split(p.declaration, given)[0])
+    view = arrays.seen(np, rows(p).layout.pack(initial.state), split(p.declaration, args)[0])
     return view.G, view.w, view.bias
 
 
 def scatter(
-    stated: Statement | None, initial: Initial, state: Mapping[str, np.ndarray]
+    statement: Statement | None, initial: Initial, state: Mapping[str, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the derivative at a state by independent randomisations: its mean and the error of one of them.
 
     The error is the sum of their spread and of their common bias, which a comparison with fewer points shows.
     """
-    p, there = initial.parameters, dataclasses.replace(initial, state=state)
+    p, start = initial.parameters, dataclasses.replace(initial, state=state)
     y = rows(p).layout.pack(state)
-    flow = in_numpy(p, stated)["flow"]
-    return _scatter(lambda seed, fewer: flow(0.0, y, *arguments(stated, there, seed, fewer)), initial)
+    flow = in_numpy(p, statement)["flow"]
+    return _scatter(lambda seed, fewer: flow(0.0, y, *arguments(statement, start, seed, fewer)), initial)
 
 
-def relative_error(stated: Statement | None, initial: Initial, state: Mapping[str, np.ndarray]) -> float | None:
+def relative_error(statement: Statement | None, initial: Initial, state: Mapping[str, np.ndarray]) -> float | None:
     """Return the root mean square error of the derivative over its size, without the clock; None for 0."""
-    mean, error = (without_clock(initial, values) for values in scatter(stated, initial, state))
+    mean, error = (without_clock(initial, values) for values in scatter(statement, initial, state))
     size = float(np.sqrt((mean**2).mean()))
     return float(np.sqrt((error**2).mean())) / size if size > 0 else None
 
@@ -348,8 +348,8 @@ def _scatter(of_points: Callable[[int, int], np.ndarray], initial: Initial) -> t
     """Return mean and error of a function of the points of a seed, for two numbers of points."""
     p = initial.parameters
     seeds = [1 + p.sample_seed + k for k in range(RANDOMISATIONS)]
-    each = np.array([of_points(seed, 1) for seed in seeds])
-    mean, error = each.mean(0), each.std(0, ddof=1)
+    values = np.array([of_points(seed, 1) for seed in seeds])
+    mean, error = values.mean(0), values.std(0, ddof=1)
     variables = rows(p).fields + len(p.declaration.force)
     moments = math.comb(variables + degree(variables, p.points), variables)
     if p.points >= 2 * FEWER * moments:  # otherwise fewer points do not have as many exact moments
@@ -358,14 +358,14 @@ def _scatter(of_points: Callable[[int, int], np.ndarray], initial: Initial) -> t
     return mean, WIDER * error
 
 
-def _require_signal(stated: Statement | None, tier: str, initial: Initial) -> None:
+def _require_signal(statement: Statement | None, tier: str, initial: Initial) -> None:
     """Raise an error for a start at which the points cannot determine the direction of the students."""
     if tier == "exact":
         return
-    at = rows(initial.parameters)
-    mean, error = scatter(stated, initial, initial.state)
-    drift, noise = at.layout.unpack(mean), at.layout.unpack(error)
-    blocks = [block.name for block in (at.velocities or at.moving) if block.columns.start >= at.students]
+    layout = rows(initial.parameters)
+    mean, error = scatter(statement, initial, initial.state)
+    drift, noise = layout.layout.unpack(mean), layout.layout.unpack(error)
+    blocks = [block.name for block in (layout.velocities or layout.moving) if block.columns.start >= layout.students]
     if not blocks:  # labels of clusters without means change only norms and readouts
         return
     size = np.sqrt(np.mean([np.mean(drift[name] ** 2) for name in blocks]))
@@ -378,7 +378,7 @@ def _require_signal(stated: Statement | None, tier: str, initial: Initial) -> No
         )
 
 
-def told(tier: str, stated: Statement | None, initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def told(tier: str, statement: Statement | None, initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Return the summary, with the error of the sampled derivative at the start, half-way and at the end."""
     summary = summarise(tier, initial, run)
     if tier == "exact":
@@ -386,15 +386,15 @@ def told(tier: str, stated: Statement | None, initial: Initial, run: Mapping[str
     names = [part.name for part in rows(initial.parameters).layout.parts]
     states = [{name: run[name][k] for name in names} for k in (0, len(run["time"]) // 2, -1)]
     summary["points"] = initial.parameters.points
-    summary["sampling_error"] = [relative_error(stated, initial, state) for state in states]
+    summary["sampling_error"] = [relative_error(statement, initial, state) for state in states]
     if "classification_error" in run:
-        summary["classification_sampling_error"] = classification_scatter(stated, initial, states[-1])
+        summary["classification_sampling_error"] = classification_scatter(statement, initial, states[-1])
     return summary
 
 
-def classification_scatter(stated: Statement | None, initial: Initial, state: Mapping[str, np.ndarray]) -> float:
+def classification_scatter(statement: Statement | None, initial: Initial, state: Mapping[str, np.ndarray]) -> float:
     """Return the sampling error of `classification_error` at a state; 0 for a closed form."""
-    p, there = initial.parameters, dataclasses.replace(initial, state=state)
+    p, start = initial.parameters, dataclasses.replace(initial, state=state)
     y = rows(p).layout.pack(state)
-    watch = in_numpy(p, stated)["watch"]
-    return float(_scatter(lambda seed, fewer: watch(y, *arguments(stated, there, seed, fewer))[-1:], initial)[1][0])
+    watch = in_numpy(p, statement)["watch"]
+    return float(_scatter(lambda seed, fewer: watch(y, *arguments(statement, start, seed, fewer))[-1:], initial)[1][0])

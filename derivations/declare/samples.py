@@ -40,18 +40,18 @@ class Sampler:
         self._places = {head: declared.heads.index(head) for head in declared.force}
         self._fed = [[head for head, place in self._places.items() if self._feeds[k][place]] for k in numbers]
 
-    def means(self, at: Place, points: Any, weights: Any) -> Means:
+    def means(self, place: Place, points: Any, weights: Any) -> Means:
         """Return all means over points (n + heads in use, N) with weights (N,)."""
-        U, S = self._frame(at)
+        U, S = self._frame(place)
         n = len(U)
 
         def part(x: Any, w: Any, y: Any) -> Means:
-            z = placed(U[:S] @ x[:n], at.centre, slice(S))
+            z = placed(U[:S] @ x[:n], place.centre, slice(S))
             if self.declared.episode is not None:
-                return rewarded.total(of(x, *one) for one in self._rewarded(at, z, x[n:], y, w))
-            first, value = self._moves(at, z, x[n:], y, w)
+                return rewarded.total(of(x, *terms) for terms in self._rewarded(place, z, x[n:], y, w))
+            first, value = self._moves(place, z, x[n:], y, w)
             moves = virtual_steps.looked(
-                self.declared.look, first, lambda z: self._moves(at, z, x[n:], y, w)[0], z, at.looks
+                self.declared.look, first, lambda z: self._moves(place, z, x[n:], y, w)[0], z, place.looks
             )
             return of(x, moves, value, w)
 
@@ -60,141 +60,149 @@ class Sampler:
             weighted = c * w
             drift = weighted @ x[:n].T
             if isotropic:
-                drift = drift @ U.T + e[:, None] * at.G[:S]
+                drift = drift @ U.T + e[:, None] * place.G[:S]
             second = weighted @ c.T if self.declared.noisy else xp.zeros((S, S))
             first = weighted.sum(1)
             return Means(drift, e, first, second, scalars, value @ w)
 
         xp, isotropic = self.xp, self.declared.inputs is None
-        y = self._teacher(at, U[S:], points)
-        drift, own, first, second, scalars, loss = zip(*self._blocks(part, points, weights, y), strict=True)
-        found = sum(drift) if isotropic else divided(xp, sum(drift), U, S)
-        by_row = [sum(each) for each in zip(*scalars, strict=True)]
-        return Means(found, sum(own), sum(first), sum(second), by_row, sum(loss))
+        y = self._teacher(place, U[S:], points)
+        drift, own_terms, first, second, scalars, loss = zip(*self._blocks(part, points, weights, y), strict=True)
+        total_drift = sum(drift) if isotropic else divided(xp, sum(drift), U, S)
+        by_row = [sum(values) for values in zip(*scalars, strict=True)]
+        return Means(total_drift, sum(own_terms), sum(first), sum(second), by_row, sum(loss))
 
-    def _moves(self, at: Place, z: Any, noise: Any, y: Any, weights: Any) -> tuple[virtual_steps.Moves, Any]:
+    def _moves(self, place: Place, z: Any, noise: Any, y: Any, weights: Any) -> tuple[virtual_steps.Moves, Any]:
         """Return the motion of vectors and numbers at fields z (`_gradients`), and the loss of every point."""
-        seen = self._seen(at, z, y, derivatives=True)
-        of_loss = self._loss(at, seen, noise)
-        return self._gradients(at, seen, of_loss, weights), of_loss[0]
+        evaluation = self._seen(place, z, y, derivatives=True)
+        of_loss = self._loss(place, evaluation, noise)
+        return self._gradients(place, evaluation, of_loss, weights), of_loss[0]
 
     def _rewarded(
-        self, at: Place, z: Any, noise: Any, y: Any, weights: Any
+        self, place: Place, z: Any, noise: Any, y: Any, weights: Any
     ) -> Iterator[tuple[virtual_steps.Moves, Any, Any]]:  # fmt: skip
         """The motion at fields z, the loss of every point and the weights, for each of the rewards of an episode."""
-        seen = self._seen(at, z, y, derivatives=True)
-        of_loss = self._loss(at, seen, noise)
-        found = rewarded.rewards(self.xp, self.declared, self.functions, self._shared(at), at.odds)
-        for reward, share in rewarded.by_point(found, self._success(at, seen, of_loss[2])):
-            moves = self._gradients(at, seen, of_loss, weights * share, reward)
+        evaluation = self._seen(place, z, y, derivatives=True)
+        of_loss = self._loss(place, evaluation, noise)
+        reward_table = rewarded.rewards(self.xp, self.declared, self.functions, self._shared(place), place.odds)
+        for reward, share in rewarded.by_point(reward_table, self._success(place, evaluation, of_loss[2])):
+            moves = self._gradients(place, evaluation, of_loss, weights * share, reward)
             yield moves, of_loss[0], weights * share
 
-    def _success(self, at: Place, seen: Seen, labels: list[Any]) -> Any:
+    def _success(self, place: Place, evaluation: Seen, labels: list[Any]) -> Any:
         """The success (N,) of every point, 0 or 1."""
-        return self.functions["success"](seen.f[0], labels[0], *self._shared(at))[0] + 0.0 * labels[0]
+        return self.functions["success"](evaluation.f[0], labels[0], *self._shared(place))[0] + 0.0 * labels[0]
 
-    def odds(self, at: Place, points: Any, weights: Any) -> Any:
+    def odds(self, place: Place, points: Any, weights: Any) -> Any:
         """The probability of a success."""
-        U, S = self._frame(at)
+        U, S = self._frame(place)
         n = len(U)
 
         def part(x: Any, w: Any, y: Any) -> Any:
-            seen = self._seen(at, placed(U[:S] @ x[:n], at.centre, slice(S)), y, derivatives=False)
-            return self._success(at, seen, self._loss(at, seen, x[n:])[2]) @ w
+            evaluation = self._seen(place, placed(U[:S] @ x[:n], place.centre, slice(S)), y, derivatives=False)
+            return self._success(place, evaluation, self._loss(place, evaluation, x[n:])[2]) @ w
 
-        return sum(self._blocks(part, points, weights, self._teacher(at, U[S:], points)))
+        return sum(self._blocks(part, points, weights, self._teacher(place, U[S:], points)))
 
-    def losses(self, at: Place, points: Any, weights: Any) -> tuple[Any, ...]:
+    def losses(self, place: Place, points: Any, weights: Any) -> tuple[Any, ...]:
         """(loss, share of wrong labels, E[(f - f*)^2], those of heads or of the labels of stages), no derivatives."""
-        U, S = self._frame(at)
+        U, S = self._frame(place)
         n = len(U)
 
         def part(x: Any, w: Any, y: Any) -> tuple[Any, ...]:
-            seen = self._seen(at, placed(U[:S] @ x[:n], at.centre, slice(S)), y, derivatives=False)
-            signs = (seen.f[0], y[0], w) if self.declared.classifies() else None
+            evaluation = self._seen(place, placed(U[:S] @ x[:n], place.centre, slice(S)), y, derivatives=False)
+            signs = (evaluation.f[0], y[0], w) if self.declared.classifies() else None
             wrong = 0.0 if signs is None else classification.share_of_wrong_labels(self.xp, *signs)
-            return (self._loss(at, seen, x[n:])[0] @ w, wrong, *self._errors(seen, w))
+            return (self._loss(place, evaluation, x[n:])[0] @ w, wrong, *self._errors(evaluation, w))
 
-        parts = self._blocks(part, points, weights, self._teacher(at, U[S:], points))
-        return tuple(sum(each) for each in zip(*parts, strict=True))
+        parts = self._blocks(part, points, weights, self._teacher(place, U[S:], points))
+        return tuple(sum(values) for values in zip(*parts, strict=True))
 
-    def _errors(self, seen: Seen, w: Any) -> list[Any]:
+    def _errors(self, evaluation: Seen, w: Any) -> list[Any]:
         """Return E[(f - f*)^2] summed over the heads in use, then of every head, or with the labels of all stages."""
-        each = {answer: (f - y) ** 2 @ w for answer, f, y in zip(self.declared.watched, seen.f, seen.y, strict=True)}
-        total = sum(each[head] for head in self.declared.force)
-        return [total, *(error for answer, error in each.items() if answer)]
+        errors = {
+            answer: (f - y) ** 2 @ w
+            for answer, f, y in zip(self.declared.watched, evaluation.f, evaluation.y, strict=True)
+        }
+        total = sum(errors[head] for head in self.declared.force)
+        return [total, *(error for answer, error in errors.items() if answer)]
 
-    def _blocks(self, part: Callable[..., Any], points: Any, *others: Any) -> list[Any]:
+    def _blocks(self, part: Callable[..., Any], points: Any, *arrays: Any) -> list[Any]:
         """Apply `part` to the points and to arrays (.., N); NumPy uses blocks that stay in the processor's cache."""
         step = BLOCK if self.xp is np else points.shape[1]
         starts = range(0, points.shape[1], step)
-        return [part(points[:, k : k + step], *(one[..., k : k + step] for one in others)) for k in starts]
+        return [part(points[:, k : k + step], *(array[..., k : k + step] for array in arrays)) for k in starts]
 
-    def _frame(self, at: Place) -> tuple[Any, int]:
+    def _frame(self, place: Place) -> tuple[Any, int]:
         """The frame of all vectors (n, n), and the number of student vectors."""
-        S = sum(s * len(g.slots) for s, g in zip(at.sizes, self.declared.students, strict=False))
-        return frame(self.xp, at.G, S), S
+        S = sum(s * len(g.slots) for s, g in zip(place.sizes, self.declared.students, strict=False))
+        return frame(self.xp, place.G, S), S
 
-    def _teacher(self, at: Place, U: Any, points: Any) -> Any:
+    def _teacher(self, place: Place, U: Any, points: Any) -> Any:
         """Return the teacher y (heads, N) by its rows of the frame, in which it comes first, so that they are constant
         along a run.
 
         NumPy evaluates it once for given rows, for every cluster and for all points.
         """
-        if at.label is not None:
-            return (at.label + 0.0 * points[0])[None]
-        n = len(at.G)
-        first, w = n - len(U), at.w[:, sum(at.sizes[: self.students]) :]
+        if place.label is not None:
+            return (place.label + 0.0 * points[0])[None]
+        n = len(place.G)
+        first, w = n - len(U), place.w[:, sum(place.sizes[: self.students]) :]
         if self.xp is not np:
-            return self._answer(at, placed(U @ points[:n], at.centre, slice(first, None)))
-        centre = np.zeros(0) if at.centre is None else at.centre[first:]
+            return self._answer(place, placed(U @ points[:n], place.centre, slice(first, None)))
+        centre = np.zeros(0) if place.centre is None else place.centre[first:]
         key = b"".join(
-            np.ascontiguousarray(part).tobytes() for part in (U, at.G[first:, first:], centre, w, at.numbers)
+            np.ascontiguousarray(part).tobytes() for part in (U, place.G[first:, first:], centre, w, place.numbers)
         )
         if self._taught[0] is not points or len(self._taught[1]) > MOST_CLUSTERS:
             self._taught = (points, {})
         if key not in self._taught[1]:
-            parts = self._blocks(lambda x: self._answer(at, placed(U @ x[:n], at.centre, slice(first, None))), points)
+            parts = self._blocks(
+                lambda x: self._answer(place, placed(U @ x[:n], place.centre, slice(first, None))), points
+            )
             self._taught[1][key] = np.concatenate(parts, axis=1)
         return self._taught[1][key]
 
-    def _loss(self, at: Place, seen: Seen, noise: Any) -> tuple[Any, dict[str, Any], list[Any]]:
+    def _loss(self, place: Place, evaluation: Seen, noise: Any) -> tuple[Any, dict[str, Any], list[Any]]:
         """Return the loss of every point, its derivatives in the answers in use, by head, and their labels with
         noise.
         """
         places = self._places.values()
-        drawn = noise if self.declared.law is None else self.functions["noise_of"](noise, *self._shared(at))[0]
-        f, y = [seen.f[h] for h in places], [seen.y[h] for h in places]
-        labels = [each + at.noise * own for each, own in zip(y, drawn, strict=True)]
-        value, *slopes = (part + 0.0 * y[0] for part in self.functions["loss"](*f, *labels, *self._shared(at)))
+        label_noise = noise if self.declared.law is None else self.functions["noise_of"](noise, *self._shared(place))[0]
+        f, y = [evaluation.f[h] for h in places], [evaluation.y[h] for h in places]
+        labels = [
+            clean_label + place.noise * head_noise for clean_label, head_noise in zip(y, label_noise, strict=True)
+        ]
+        value, *slopes = (part + 0.0 * y[0] for part in self.functions["loss"](*f, *labels, *self._shared(place)))
         if self.declared.loss == "squared" and self.declared.law is not None and self.declared.law.heavy:
-            value = sum((one - two) ** 2 / 2 for one, two in zip(f, y, strict=True))  # such noise has no mean square
+            # Such noise has no mean square.
+            value = sum((answer - target) ** 2 / 2 for answer, target in zip(f, y, strict=True))
         return value, dict(zip(self.declared.force, slopes, strict=True)), labels
 
-    def _shared(self, at: Place) -> list[Any]:
-        return [at.numbers[k] for k in range(len(self.declared.names))]
+    def _shared(self, place: Place) -> list[Any]:
+        return [place.numbers[k] for k in range(len(self.declared.names))]
 
-    def _answer(self, at: Place, z: Any) -> Any:
+    def _answer(self, place: Place, z: Any) -> Any:
         """The teacher y (heads, N) on its fields."""
         row, outputs = 0, {}
         for number in range(self.students, len(self.declared.groups)):
-            rows, row = self._rows(at, number, row)
+            rows, row = self._rows(place, number, row)
             if not any(self._feeds[number]):
                 continue
-            outputs[number] = -self._group(at, number, z, rows, derivatives=False)[0]
-        return self._predicted(at, False, outputs, 0.0 * z[:1])[0]
+            outputs[number] = -self._group(place, number, z, rows, derivatives=False)[0]
+        return self._predicted(place, False, outputs, 0.0 * z[:1])[0]
 
-    def _seen(self, at: Place, z: Any, y: Any, derivatives: bool) -> Seen:
+    def _seen(self, place: Place, z: Any, y: Any, derivatives: bool) -> Seen:
         """Return student f with a teacher y, and the outputs of its units on their fields."""
-        row, kept, outputs = 0, [], {}
+        row, unit_outputs, outputs = 0, [], {}
         for number in range(self.students):
-            rows, row = self._rows(at, number, row)
-            outputs[number], *found = self._group(at, number, z, rows, derivatives)
-            kept.append((number, rows, *found))
-        return Seen(*self._predicted(at, True, outputs, 0.0), y, z, kept)
+            rows, row = self._rows(place, number, row)
+            outputs[number], *group_terms = self._group(place, number, z, rows, derivatives)
+            unit_outputs.append((number, rows, *group_terms))
+        return Seen(*self._predicted(place, True, outputs, 0.0), y, z, unit_outputs)
 
     def _predicted(
-        self, at: Place, student: bool, outputs: Mapping[int, Any], nothing: Any
+        self, place: Place, student: bool, outputs: Mapping[int, Any], nothing: Any
     ) -> tuple[Any, dict[tuple[int, str], Any]]:
         """Answers or labels (answers, N) of the outputs of groups, and derivatives of f by (number of a group, head).
 
@@ -204,48 +212,48 @@ class Sampler:
         total: Any = sum(outputs.values(), nothing)
         if not (declared.predictions if student else declared.label_predictions):
             return total, chain
-        for place, answer in enumerate(declared.watched[: len(total)]):
-            one = declared.prediction(student, answer)
-            if one is None:
-                rows.append(total[place])
+        for position, answer in enumerate(declared.watched[: len(total)]):
+            prediction = declared.prediction(student, answer)
+            if prediction is None:
+                rows.append(total[position])
                 continue
-            fed = {number: outputs[number][place] for number, _ in predictions.names(declared, student, answer)}
-            function = self.functions[predictions.function(student, one.head)]
-            value, *slopes = function(*fed.values(), *self._shared(at))
-            rows.append(value + 0.0 * total[place])
+            fed = {number: outputs[number][position] for number, _ in predictions.names(declared, student, answer)}
+            function = self.functions[predictions.function(student, prediction.head)]
+            value, *slopes = function(*fed.values(), *self._shared(place))
+            rows.append(value + 0.0 * total[position])
             chain |= {(number, answer): slope for number, slope in zip(fed, slopes, strict=student)}
         return self.xp.stack(rows), chain
 
-    def _rows(self, at: Place, number: int, row: int) -> tuple[list[slice], int]:
+    def _rows(self, place: Place, number: int, row: int) -> tuple[list[slice], int]:
         """Return the rows of a group's vectors by slot, which begin at `row`, and the first row of the next group."""
-        size, slots = at.sizes[number], len(self.declared.groups[number].slots)
+        size, slots = place.sizes[number], len(self.declared.groups[number].slots)
         return [slice(row + s * size, row + (s + 1) * size) for s in range(slots)], row + slots * size
 
     def _group(
-        self, at: Place, number: int, z: Any, rows: list[slice], derivatives: bool
+        self, place: Place, number: int, z: Any, rows: list[slice], derivatives: bool
     ) -> tuple[Any, list[Any], Any, Any, Any]:
         """(sums of a phi by head, scales of the fields, a, outputs of the unit, those of its logit) on fields z.
 
         With `derivatives` by `unit_k`, else by `value_k`; norms are read from the Gram matrix, students first.
         """
         xp, group, student = self.xp, self.declared.groups[number], number < self.students
-        size, begin = at.sizes[number], 0 if student else len(at.G) - len(z)
-        q = [at.square[begin + r.start : begin + r.stop][:, None] for r in rows]
-        scale = [1 / xp.sqrt(one) for one in q] if student and self._normalised else []
+        size, begin = place.sizes[number], 0 if student else len(place.G) - len(z)
+        q = [place.square[begin + r.start : begin + r.stop][:, None] for r in rows]
+        scale = [1 / xp.sqrt(square) for square in q] if student and self._normalised else []
         fields = [z[r] * k for r, k in zip(rows, scale, strict=True)] if scale else [z[r] for r in rows]
-        norms = [xp.ones((size, 1)) if scale else one for one in q]
-        before = sum(len(g.scalars) for g in self.declared.groups[:number])
-        own = [at.bias[before + b, :size][:, None] for b in range(len(group.scalars))]
-        unit = sum(at.sizes[:number])
-        a = at.w[: len(self.declared.heads) if derivatives else None, unit : unit + size]
+        norms = [xp.ones((size, 1)) if scale else square for square in q]
+        first_bias = sum(len(g.scalars) for g in self.declared.groups[:number])
+        unit_numbers = [place.bias[first_bias + b, :size][:, None] for b in range(len(group.scalars))]
+        unit = sum(place.sizes[:number])
+        a = place.w[: len(self.declared.heads) if derivatives else None, unit : unit + size]
         name = f"unit_{number}" if derivatives else f"value_{number}"
-        out, routed = self._unit(name, number, [*fields, *norms], [*own, *self._shared(at)])
+        out, routed = self._unit(name, number, [*fields, *norms], [*unit_numbers, *self._shared(place)])
         totals = [
-            self._total(each, out[0], z) if fed else 0.0 * z[0]
-            for each, fed in zip(a, self._feeds[number], strict=False)
+            self._total(weights, out[0], z) if fed else 0.0 * z[0]
+            for weights, fed in zip(a, self._feeds[number], strict=False)
         ]
-        found = totals[0][None] if len(totals) == 1 else xp.stack(totals)
-        return found, scale, a[:, :, None], out, routed
+        sums = totals[0][None] if len(totals) == 1 else xp.stack(totals)
+        return sums, scale, a[:, :, None], out, routed
 
     def _total(self, a: Any, phi: Any, z: Any) -> Any:
         """Return sum a phi (N,) of a group that contributes to an answer, because 0 times NaN would be NaN."""
@@ -256,33 +264,40 @@ class Sampler:
     def _normalised(self) -> bool:
         return self.declared.weights == "normalised"
 
-    def _unit(self, name: str, number: int, fields: list[Any], own: list[Any]) -> tuple[Any, Any]:
+    def _unit(self, name: str, number: int, fields: list[Any], unit_numbers: list[Any]) -> tuple[Any, Any]:
         """The outputs of a group's unit at its share, and (share, outputs of the logit) where it has one."""
         share = self.declared.groups[number].share
         if share is None:
-            return self.functions[name](*fields, 1.0, *own), None
-        logits = self.functions[f"logit_{number}"](*fields, *own)
-        taken = shares(self.xp, share.word, logits[0] + 0.0 * fields[0])
-        return self.functions[name](*fields, taken, *own), (taken, logits)
+            return self.functions[name](*fields, 1.0, *unit_numbers), None
+        logits = self.functions[f"logit_{number}"](*fields, *unit_numbers)
+        unit_shares = shares(self.xp, share.word, logits[0] + 0.0 * fields[0])
+        return self.functions[name](*fields, unit_shares, *unit_numbers), (unit_shares, logits)
 
     def _gradients(
-        self, at: Place, seen: Seen, of_loss: tuple[Any, dict[str, Any], list[Any]], weights: Any, reward: Any = None
+        self,
+        place: Place,
+        evaluation: Seen,
+        of_loss: tuple[Any, dict[str, Any], list[Any]],
+        weights: Any,
+        reward: Any = None,
     ) -> tuple[Any, Any, list[Any]]:
         """c (S, N), E[e] (S,), and the means for the scalars, in the order of rows.
 
         `of_loss` are the loss of every point, its derivatives in the answers by head, and the labels; `reward` is the
         reward of the episode of every point.
         """
-        xp, z, cs, es, scalars = self.xp, seen.z, [], [], []
+        xp, z, cs, es, scalars = self.xp, evaluation.z, [], [], []
         slopes = of_loss[1]
         slope = next(iter(slopes.values()))  # of the single answer, if there are rules
-        norm = self._norm(seen, slope) if looks.normed(self.declared) else reward
-        for number, rows, scale, a, out, routed in seen.kept:
+        norm = self._norm(evaluation, slope) if looks.normed(self.declared) else reward
+        for number, rows, scale, a, out, routed in evaluation.kept:
             group = self.declared.groups[number]
             slots, ruled = len(group.slots), self.declared.ruled(group)
             own_slopes = slopes
-            if seen.chain:
-                own_slopes = {head: each * seen.chain.get((number, head), 1.0) for head, each in slopes.items()}
+            if evaluation.chain:
+                own_slopes = {
+                    head: head_slope * evaluation.chain.get((number, head), 1.0) for head, head_slope in slopes.items()
+                }
             # With rules, which are for one answer, the derivatives of f are needed separately.
             base = self._along_answers(number, a, own_slopes) if not ruled else a[0] + 0.0 * slope
             parts, extra = self._derivatives(group, base, out, routed)
@@ -294,20 +309,22 @@ class Sampler:
                 df["a"] = out[0]
             for s, slot in enumerate(group.slots):
                 if slot in ruled:
-                    cs.append(self._rule(at, seen, number, slot, of_loss, df[slot], norm) + 0.0 * base)
+                    cs.append(self._rule(place, evaluation, number, slot, of_loss, df[slot], norm) + 0.0 * base)
                     es.append(xp.zeros(base.shape[0]))
                     continue
                 c = parts[s] * scale[s] if scale else parts[s]
                 # In normalised weights the units have vectors of norm 1: their own q is a constant.
-                own = -c * z[rows[s]] / at.square[rows[s]][:, None] if scale else parts[slots + s]
+                norm_slope = -c * z[rows[s]] / place.square[rows[s]][:, None] if scale else parts[slots + s]
                 cs.append(c)
-                es.append(own @ weights if _moves(own) else xp.zeros(base.shape[0]))
-            along = {one.word: out[0] * own_slopes.get(one.head, 0.0 * slope) for one in self._readouts[number]}
-            along |= dict(zip(group.scalars, extra, strict=True))
+                es.append(norm_slope @ weights if _moves(norm_slope) else xp.zeros(base.shape[0]))
+            by_word = {
+                readout.word: out[0] * own_slopes.get(readout.head, 0.0 * slope) for readout in self._readouts[number]
+            }
+            by_word |= dict(zip(group.scalars, extra, strict=True))
             for word in group.own:
-                part = along[word]
+                part = by_word[word]
                 if word in ruled:
-                    part = self._rule(at, seen, number, word, of_loss, df[word], norm)
+                    part = self._rule(place, evaluation, number, word, of_loss, df[word], norm)
                 scalars.append((part + 0.0 * base) @ weights)
         return xp.concatenate(cs), xp.concatenate(es), scalars
 
@@ -338,10 +355,10 @@ class Sampler:
             extra = [part + gain * logits[1 + 2 * slots + b] for b, part in enumerate(extra)]
         return parts, extra
 
-    def _norm(self, seen: Seen, slope: Any) -> Any:
+    def _norm(self, evaluation: Seen, slope: Any) -> Any:
         """The norm (N,) of the gradient of all trained vectors."""
         squares = []
-        for number, _, _, a, out, routed in seen.kept:
+        for number, _, _, a, out, routed in evaluation.kept:
             group = self.declared.groups[number]
             parts, _ = self._derivatives(group, a[0] * slope, out, routed)
             trained = (self.declared.moves(group, slot) for slot in group.slots)
@@ -349,26 +366,26 @@ class Sampler:
         return virtual_steps.norm(self.xp, squares)
 
     def _rule(
-        self, at: Place, seen: Seen, number: int, word: str, of_loss: tuple[Any, Any, Any], df: Any, norm: Any
+        self, place: Place, evaluation: Seen, number: int, word: str, of_loss: tuple[Any, Any, Any], df: Any, norm: Any
     ) -> Any:
         """The coefficients (units, N) of the rule of a slot or a number of a group, of a network with one answer.
 
         `norm` is gnorm, or the reward of an episode, if there is one of these; they cannot be combined.
         """
         group, (value, slope, label) = self.declared.groups[number], of_loss
-        (rows, scale, a, out), size = seen.kept[number][1:5], at.sizes[number]
-        fields = [seen.z[r] for r in rows]
+        (rows, scale, a, out), size = evaluation.kept[number][1:5], place.sizes[number]
+        fields = [evaluation.z[r] for r in rows]
         fields = [z * k for z, k in zip(fields, scale, strict=True)] if scale else fields
         places = [sum(len(g.scalars) for g in self.declared.groups[:number]) + b for b in range(len(group.scalars))]
         first = sum(len(g.scalars) for g in self.declared.groups)
         first += sum(len(self.declared.constants(g)) for g in self.declared.students[:number])
         places += [first + b for b in range(len(self.declared.constants(group)))]
-        own = [at.bias[place, :size][:, None] for place in places]
+        unit_numbers = [place.bias[position, :size][:, None] for position in places]
         order = (*group.slots, *(None for _ in group.slots), None, *group.scalars)  # of the outputs after phi
         dphi = out[1 + order.index(word)] if word in order else 0.0
-        given = (a[0], seen.f[0], label[0], value, next(iter(slope.values())), df, dphi)
-        given = given if norm is None else (*given, norm)
-        return self.functions[f"rule_{number}_{word}"](*fields, *own, *given, *self._shared(at))[0]
+        sample = (a[0], evaluation.f[0], label[0], value, next(iter(slope.values())), df, dphi)
+        sample = sample if norm is None else (*sample, norm)
+        return self.functions[f"rule_{number}_{word}"](*fields, *unit_numbers, *sample, *self._shared(place))[0]
 
 
 def _moves(part: Any) -> bool:

@@ -14,35 +14,37 @@ CLOCK = sp.Symbol(TIME)
 
 def expression(schedule: Schedule) -> Any:
     """The value of a schedule as a function of the time, its switches and the user's numbers."""
-    found = symbolic(schedule.pieces[0])
+    value = symbolic(schedule.pieces[0])
     for switch, piece in zip(schedule.starts, schedule.pieces[1:], strict=True):
-        found = sp.Piecewise((symbolic(piece), sp.Symbol(switch) > HALF), (found, True))
-    return found
+        value = sp.Piecewise((symbolic(piece), sp.Symbol(switch) > HALF), (value, True))
+    return value
 
 
 def symbolic(tree: Tree) -> Any:
     """A syntax tree as a SymPy expression of symbols without assumptions, as in statements."""
-    found = symbols.build(tree, ())
-    found = found.replace(symbols.own()["logistic"], lambda x: 1 / (1 + sp.exp(-x)))
-    found = found.replace(symbols.own()["relu"], lambda x: sp.Max(x, 0))
-    found = found.replace(symbols.own()["abs"], sp.Abs)
-    return found.xreplace({symbol: sp.Symbol(symbol.name) for symbol in found.free_symbols})
+    formula = symbols.build(tree, ())
+    formula = formula.replace(symbols.own()["logistic"], lambda x: 1 / (1 + sp.exp(-x)))
+    formula = formula.replace(symbols.own()["relu"], lambda x: sp.Max(x, 0))
+    formula = formula.replace(symbols.own()["abs"], sp.Abs)
+    return formula.xreplace({symbol: sp.Symbol(symbol.name) for symbol in formula.free_symbols})
 
 
-def in_time(stated: Statement, given: Sequence[Schedule]) -> Statement:
+def in_time(statement: Statement, changing: Sequence[Schedule]) -> Statement:
     """Return a statement with its switches written as functions of the time, for a reader.
 
     Constants are valid only between two switches.
     """
-    every = {switch.name: switch for schedule in given for switch in schedule.switches}
-    held = [constant for constant in stated.constants if key_of(constant.target) not in every]
-    used = [key_of(constant.target) for constant in stated.constants if key_of(constant.target) in every]
-    made = [
+    switches = {switch.name: switch for schedule in changing for switch in schedule.switches}
+    constants = [constant for constant in statement.constants if key_of(constant.target) not in switches]
+    switch_names = [key_of(constant.target) for constant in statement.constants if key_of(constant.target) in switches]
+    switch_definitions = [
         Definition(
             (sp.Symbol(name),),
-            sp.Piecewise((1, symbolic(every[name].argument) >= 0), (0, True)),
+            sp.Piecewise((1, symbolic(switches[name].argument) >= 0), (0, True)),
             "1 from a time on, 0 before",
         )
-        for name in used
+        for name in switch_names
     ]
-    return dataclasses.replace(stated, constants=tuple(held), definitions=(*made, *stated.definitions))
+    return dataclasses.replace(
+        statement, constants=tuple(constants), definitions=(*switch_definitions, *statement.definitions)
+    )

@@ -20,25 +20,25 @@ def value(
         names: the names in expressions.
         above: True if 0 is invalid.
     """
-    given, name = table[key], named or key
+    entry, name = table[key], named or key
     reader = _Reader(key, place, name, names)
-    if isinstance(given, list):
-        return _pairs(given, reader, above)
-    if not isinstance(given, str):
+    if isinstance(entry, list):
+        return _pairs(entry, reader, above)
+    if not isinstance(entry, str):
         bound: Any = {"above": 0.0} if above else {"minimum": 0.0}
         return fields.real(table, key, place, **bound)
-    tree = reader.piece(given)
-    return Schedule(name, given.strip(), (tree,), (), tuple(reader.switches), above, reader.seen)
+    tree = reader.piece(entry)
+    return Schedule(name, entry.strip(), (tree,), (), tuple(reader.switches), above, reader.seen)
 
 
-def _pairs(given: list[Any], reader: "_Reader", above: bool) -> Schedule:
+def _pairs(pairs: list[Any], reader: "_Reader", above: bool) -> Schedule:
     """The schedule of pairs [time, value]."""
     key, place, name = reader.key, reader.place, reader.name
-    if not given or not all(isinstance(pair, list) and len(pair) == 2 for pair in given):
+    if not pairs or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         raise fields.Mistake(
             f"{key} is a number, an expression in t, or a list of pairs such as [[0, 1.0], [50, 0.2]]", place, key
         )
-    times = [fields.real({key: time}, key, place, minimum=0.0) for time, _ in given]
+    times = [fields.real({key: time}, key, place, minimum=0.0) for time, _ in pairs]
     if times[0] != 0.0:
         raise fields.Mistake(f"times of {key} must increase from 0, but the first is {times[0]:g}", place, key)
     wrong = next((k for k in range(1, len(times)) if times[k] <= times[k - 1]), 0)
@@ -51,8 +51,8 @@ def _pairs(given: list[Any], reader: "_Reader", above: bool) -> Schedule:
         for k, time in enumerate(times[1:], 1)
     ]
     starts = tuple(switch.name for switch in reader.switches)
-    pieces = tuple(reader.piece(entry) for _, entry in given)
-    text = ", ".join(f"{entry} from {time:g} on" for time, (_, entry) in zip(times, given, strict=True))
+    pieces = tuple(reader.piece(entry) for _, entry in pairs)
+    text = ", ".join(f"{entry} from {time:g} on" for time, (_, entry) in zip(times, pairs, strict=True))
     return Schedule(name, text, pieces, starts, tuple(reader.switches), above, reader.seen)
 
 
@@ -67,33 +67,33 @@ class _Reader:
     def refuse(self, sentence: str) -> fields.Mistake:
         return fields.Mistake(sentence, self.place, self.key)
 
-    def piece(self, given: Any) -> Tree:
+    def piece(self, entry: Any) -> Tree:
         """The syntax tree of an expression or a number."""
-        if not isinstance(given, str):
-            return Tree("number", value=fields.real({self.key: given}, self.key, self.place))
-        known = (TIME, *self.names.numbers, *self.names.memories)
-        tree = fields.expression(given, self.place, self.key, known, entries=True)
+        if not isinstance(entry, str):
+            return Tree("number", value=fields.real({self.key: entry}, self.key, self.place))
+        names = (TIME, *self.names.numbers, *self.names.memories)
+        tree = fields.expression(entry, self.place, self.key, names, entries=True)
         wrong = [call.word for call in tree.walk() if call.kind == "call" and call.word not in (*SMOOTH, *SWITCHING)]
         if wrong:
             raise self.refuse(f"{self.key} takes the functions {', '.join((*SMOOTH, *SWITCHING))}, not {wrong[0]}")
         self.seen = tuple(dict.fromkeys([*self.seen, *self.names.seen(tree)]))
-        return self.switched(tree, given)
+        return self.switched(tree, entry)
 
-    def switched(self, node: Tree, given: str) -> Tree:
+    def switched(self, node: Tree, text: str) -> Tree:
         """The tree with jumps and kinks in time written by switches; relu and abs of the state may have kinks
         anywhere.
         """
         if node.kind != "call" or node.word not in SWITCHING:
-            return dataclasses.replace(node, parts=tuple(self.switched(part, given) for part in node.parts))
+            return dataclasses.replace(node, parts=tuple(self.switched(part, text) for part in node.parts))
         (argument,) = node.parts
-        seen = self.names.seen(argument)
-        if seen and node.word in ("relu", "abs"):
-            return dataclasses.replace(node, parts=(self.switched(argument, given),))
-        if seen or affine(argument, self.names.numbers) is None:
-            what = "jumps" if seen else "jumps or bends"
+        variables = self.names.seen(argument)
+        if variables and node.word in ("relu", "abs"):
+            return dataclasses.replace(node, parts=(self.switched(argument, text),))
+        if variables or affine(argument, self.names.numbers) is None:
+            change = "jumps" if variables else "jumps or bends"
             raise self.refuse(
-                f"a value {what} only at fixed times: {node.word}(..) must have an argument that is linear in "
-                f"t, but got {given!r}"
+                f"a value {change} only at fixed times: {node.word}(..) must have an argument that is linear in "
+                f"t, but got {text!r}"
             )
         switch = Tree("name", f"{self.name}_switch_{len(self.switches) + 1}")
         self.switches.append(Switch(switch.word, argument))

@@ -35,7 +35,10 @@ def seen(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
     """The state variables in values and in the rates of memories, in the order of the arguments of generated
     functions.
     """
-    names, gradients = [name for one in (*changing, *declared.memories) for name in one.seen], of_squares(declared)
+    names, gradients = (
+        [name for member in (*changing, *declared.memories) for name in member.seen],
+        of_squares(declared),
+    )
     return list(dict.fromkeys(name for name in names if name not in gradients))
 
 
@@ -81,24 +84,24 @@ def _places(changing: Sequence[Schedule], declared: Declaration) -> dict[str, st
     return places | {name: f"state[{k}]" for k, name in enumerate(seen(declared, changing))}
 
 
-def at_time(declared: Declaration, changing: Sequence[Schedule], given: str) -> str:
+def at_time(declared: Declaration, changing: Sequence[Schedule], parameter_text: str) -> str:
     """The function at_time(count, step_size, ..) -> (step_size, (..)): the arguments of all functions at step `count`.
 
     A switch changes at the first step whose time is less than `BEFORE` of a step before the switch, or later. If there
     is a function `settle`, it computes all values but the noise.
     """
     later = settles(declared, changing)
-    head = f"def at_time(count, step_size, {given}):\n"
+    head = f"def at_time(count, step_size, {parameter_text}):\n"
     lines = [*_moment(declared, changing), *_placed(declared, changing, "noise")]
     for name in declared.names:
         lines += _placed(declared, changing, name, f"n_{name}")
     if not later:
         lines += [*_placed(declared, changing, "decay"), *_scaled(declared, changing)]
-    lines.append(f"return {'step_size' if later else _step(changing)}, ({given})")
+    lines.append(f"return {'step_size' if later else _step(changing)}, ({parameter_text})")
     return head + "".join(f"    {line}\n" for line in lines)
 
 
-def settle(declared: Declaration, changing: Sequence[Schedule], given: str) -> str:
+def settle(declared: Declaration, changing: Sequence[Schedule], parameter_text: str) -> str:
     """The function settle(count, step_size, parts, gg, scalars, ..) -> (step_size, scalars, (..)) before a step.
 
     Memories are updated with the squared gradients gg (students,) of the batch. Values are then computed at the new
@@ -122,8 +125,8 @@ def settle(declared: Declaration, changing: Sequence[Schedule], given: str) -> s
     lines += [f"state = ({''.join(f'{text}, ' for text in state)})"]
     lines += [f"now = values(t, on, {_shared(declared)}, state)"] if changing else []
     lines += [*_placed(declared, changing, "decay"), *_scaled(declared, changing)]
-    lines.append(f"return {_step(changing)}, scalars, ({given})")
-    head = f"{WHOLE}\n\ndef settle(count, step_size, parts, gg, scalars, {given}):\n"
+    lines.append(f"return {_step(changing)}, scalars, ({parameter_text})")
+    head = f"{WHOLE}\n\ndef settle(count, step_size, parts, gg, scalars, {parameter_text}):\n"
     return head + "".join(f"    {line}\n" for line in lines)
 
 
@@ -149,25 +152,25 @@ def _moment(declared: Declaration, changing: Sequence[Schedule], values: bool = 
 def _placed(declared: Declaration, changing: Sequence[Schedule], name: str, argument: str = "") -> list[str]:
     """The value of an argument that changes; by default its name is that of its parameter."""
     argument = argument or name
-    return [f"{argument} = 0.0 * {argument} + now[{k}]" for k, one in enumerate(changing) if one.name == name]
+    return [f"{argument} = 0.0 * {argument} + now[{k}]" for k, schedule in enumerate(changing) if schedule.name == name]
 
 
 def _step(changing: Sequence[Schedule]) -> str:
     """The step size, times the value of `step` if it changes."""
-    k = next((k for k, one in enumerate(changing) if one.name == "step"), None)
+    k = next((k for k, schedule in enumerate(changing) if schedule.name == "step"), None)
     return "step_size" if k is None else f"step_size * now[{k}]"
 
 
 def _scaled(declared: Declaration, changing: Sequence[Schedule]) -> list[str]:
     """The factors of vectors and of numbers, each times the value of its rate."""
-    place = {one.name: k for k, one in enumerate(changing)}
+    place = {schedule.name: k for k, schedule in enumerate(changing)}
     counts = [f"K_{k}" for k in range(len(declared.students))]
     sides = {"moving": [group.slots for group in declared.students], "learning": [g.own for g in declared.students]}
     lines = []
     for array, words in sides.items():
         parts, begin = [], "0"
-        for group, own, count in zip(declared.students, words, counts, strict=True):
-            for word in own:
+        for group, group_words, count in zip(declared.students, words, counts, strict=True):
+            for word in group_words:
                 k = place.get(declared.rate(group, word))
                 part = f"{array}[{begin} : {begin} + {count}]"
                 parts.append(part if k is None else f"{part} * now[{k}]")
@@ -187,26 +190,28 @@ def _start(declared: Declaration, number: int, slot: str) -> str:
 
 def _state(declared: Declaration, names: Sequence[str]) -> list[str]:
     """The state variables of `seen` as expressions of the Gram matrix and the scalars."""
-    found = Rows(declared, tuple(group.units for group in declared.kinds))
-    kinds = list(found.starts)
-    blocks = {found.block_of(one, two).name: (one, two) for i, one in enumerate(kinds) for two in kinds[i:]}
+    layout = Rows(declared, tuple(group.units for group in declared.kinds))
+    kinds = list(layout.starts)
+    blocks = {
+        layout.block_of(first, second).name: (first, second) for i, first in enumerate(kinds) for second in kinds[i:]
+    }
     memories = [memory.name for memory in declared.memories]
     texts = []
     for name in names:
         if name in memories:
             texts.append(f"scalars[scalars.size - {len(memories) - memories.index(name)}]")
             continue
-        known = entry(name)
-        assert known is not None
-        parameter, indices = known
+        parsed = entry(name)
+        assert parsed is not None
+        parameter, indices = parsed
         if parameter in blocks:
             places = [(_start(declared, *kind), f"K_{kind[0]}") for kind in blocks[parameter]]
             if indices:
-                inside = ", ".join(f"{begin} + {i - 1}" for (begin, _), i in zip(places, indices[-2:], strict=True))
-                texts.append(f"parts[{indices[0] - 1}, {inside}]" if len(indices) == 3 else f"gram[{inside}]")
+                subscript = ", ".join(f"{begin} + {i - 1}" for (begin, _), i in zip(places, indices[-2:], strict=True))
+                texts.append(f"parts[{indices[0] - 1}, {subscript}]" if len(indices) == 3 else f"gram[{subscript}]")
             else:
-                inside = ", ".join(f"{begin} : {begin} + {count}" for begin, count in places)
-                texts.append(f"gram[{inside}].mean()")
+                subscript = ", ".join(f"{begin} : {begin} + {count}" for begin, count in places)
+                texts.append(f"gram[{subscript}].mean()")
             continue
         begin, count = _scalar_place(declared, parameter)
         texts.append(

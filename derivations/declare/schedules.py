@@ -100,16 +100,16 @@ class Schedule:
         """Return True if the value has a kink at some value of the state."""
         return any(piece.calls("relu", "abs") for piece in self.pieces)
 
-    def value(self, known: Mapping[str, float]) -> float:
+    def value(self, namespace: Mapping[str, float]) -> float:
         """The value at known time, switches and shared numbers.
 
         Raises `UsageError` if it is not a finite number.
         """
-        last = max((k + 1 for k, name in enumerate(self.starts) if known[name] > 0.5), default=0)
-        return number(self.pieces[last], known)
+        last = max((k + 1 for k, name in enumerate(self.starts) if namespace[name] > 0.5), default=0)
+        return number(self.pieces[last], namespace)
 
 
-def affine(tree: Tree, known: Mapping[str, float]) -> tuple[float, float] | None:
+def affine(tree: Tree, namespace: Mapping[str, float]) -> tuple[float, float] | None:
     """(slope, offset) of an expression that is linear in t; None for any other.
 
     >>> from derivations.declare.grammar import read
@@ -119,8 +119,8 @@ def affine(tree: Tree, known: Mapping[str, float]) -> tuple[float, float] | None
     if tree.kind == "name" and tree.word == TIME:
         return 1.0, 0.0
     if TIME not in tree.names():
-        return 0.0, number(tree, known)
-    parts = [affine(part, known) for part in tree.parts]
+        return 0.0, number(tree, namespace)
+    parts = [affine(part, namespace) for part in tree.parts]
     if tree.kind not in ("+", "-", "*", "/") or None in parts:
         return None
     (a, b), (c, d) = parts  # type: ignore[misc]
@@ -159,22 +159,22 @@ def active(parameters: Any) -> tuple[Schedule, ...]:
 def shared(parameters: Any) -> dict[str, float]:
     """The user's shared numbers by name; schedules have their values at the start of the stage."""
     declared = parameters.declaration
-    known = {name: getattr(parameters, name) for name in declared.names}
-    found = {name: float(value) for name, value in known.items() if value is not None}
-    changing = [schedule for schedule in active(parameters) if schedule.name in known]
-    values = {one.name: first(one, found, declared.begin) for one in changing}
-    return {name: values.get(name, found.get(name, math.nan)) for name in known}
+    defaults = {name: getattr(parameters, name) for name in declared.names}
+    constants = {name: float(value) for name, value in defaults.items() if value is not None}
+    changing = [schedule for schedule in active(parameters) if schedule.name in defaults]
+    values = {schedule.name: first(schedule, constants, declared.begin) for schedule in changing}
+    return {name: values.get(name, constants.get(name, math.nan)) for name in defaults}
 
 
 @functools.lru_cache(maxsize=64)
 def turns(parameters: Any) -> tuple[Turn, ...]:
     """All switches of the schedules in use, at the parameters' numbers."""
-    known = shared(parameters)
-    return tuple(_turn(schedule, switch, known) for schedule in active(parameters) for switch in schedule.switches)
+    namespace = shared(parameters)
+    return tuple(_turn(schedule, switch, namespace) for schedule in active(parameters) for switch in schedule.switches)
 
 
-def _turn(schedule: Schedule, switch: Switch, known: Mapping[str, float]) -> Turn:
-    line = affine(switch.argument, known)
+def _turn(schedule: Schedule, switch: Switch, namespace: Mapping[str, float]) -> Turn:
+    line = affine(switch.argument, namespace)
     if line is None:
         raise UsageError(
             f"{schedule.name} is {schedule.text!r}: with these parameters it has a jump or kink whose "
@@ -197,17 +197,21 @@ def switched(parameters: Any, t: float) -> dict[str, float]:
     return {turn.name: turn.at(t) for turn in turns(parameters)}
 
 
-def at(parameters: Any, t: float, seen: Mapping[str, float] | None = None) -> Any:
+def at(parameters: Any, t: float, state_values: Mapping[str, float] | None = None) -> Any:
     """The parameters with schedules replaced by their values at a moment.
 
-    `seen` are the numbers of the state by their names. Without them a value that depends on the state is 1, because it
-    is a factor elsewhere. Raises `UsageError` for a value that is not a finite number, or is out of its domain.
+    `state_values` are the numbers of the state by their names. Without them a value that depends on the state is 1,
+    because it is a factor elsewhere. Raises `UsageError` for a value that is not a finite number, or is out of its
+    domain.
     """
     changing = active(parameters)
     if not changing:
         return parameters
-    known = {**shared(parameters), **switched(parameters, t), TIME: t, **(seen or {})}
-    values = {one.name: 1.0 if one.seen and seen is None else _checked(one, known) for one in changing}
+    namespace = {**shared(parameters), **switched(parameters, t), TIME: t, **(state_values or {})}
+    values = {
+        schedule.name: 1.0 if schedule.seen and state_values is None else _checked(schedule, namespace)
+        for schedule in changing
+    }
     return dataclasses.replace(parameters, **values)
 
 
@@ -226,19 +230,19 @@ def seen_of(initial: Any) -> dict[str, float]:
 
     Raises `UsageError` for an index beyond the number of units.
     """
-    every = dict.fromkeys(name for schedule in active(initial.parameters) for name in schedule.seen)
+    names = dict.fromkeys(name for schedule in active(initial.parameters) for name in schedule.seen)
     state = {**initial.constants, **initial.state}
-    return {name: entry_of(state, name) for name in every}
+    return {name: entry_of(state, name) for name in names}
 
 
 def ended(initial: Any) -> str:
     """The name of a value that is negative at the end of a run; "" if there is none."""
-    seen, t = seen_of(initial), float(initial.state[TIME])
-    known = {**shared(initial.parameters), **switched(initial.parameters, t), TIME: t, **seen}
+    state_values, t = seen_of(initial), float(initial.state[TIME])
+    namespace = {**shared(initial.parameters), **switched(initial.parameters, t), TIME: t, **state_values}
     for schedule in active(initial.parameters):
         if schedule.seen:
             try:
-                value = schedule.value(known)
+                value = schedule.value(namespace)
             except UsageError:
                 return f"{schedule.name} is no number beyond t = {t:.6g}"
             if value <= NOTHING:
@@ -249,7 +253,9 @@ def ended(initial: Any) -> str:
 def kinked(parameters: Any) -> bool:
     """Return True if a schedule in use, or the rate of a memory, has a kink at some value of the state."""
     memories = parameters.declaration.memories
-    return any(one.kinks for one in active(parameters)) or any(one.rate.calls("relu", "abs") for one in memories)
+    return any(member.kinks for member in active(parameters)) or any(
+        member.rate.calls("relu", "abs") for member in memories
+    )
 
 
 def entry_of(state: Mapping[str, Any], name: str) -> float:
@@ -257,23 +263,23 @@ def entry_of(state: Mapping[str, Any], name: str) -> float:
 
     Order parameters by eigenspace (L, ..) are summed over eigenspaces, unless a third index, in front, selects one.
     """
-    found = entry(name)
-    if found is None:
+    parsed = entry(name)
+    if parsed is None:
         return float(state[name])
-    values = np.asarray(state[found[0]], float)
-    values = values.sum(0) if values.ndim == 3 and len(found[1]) < 3 else values
-    if not found[1]:
+    values = np.asarray(state[parsed[0]], float)
+    values = values.sum(0) if values.ndim == 3 and len(parsed[1]) < 3 else values
+    if not parsed[1]:
         return float(values.mean())
-    if len(found[1]) != values.ndim or any(i > n for i, n in zip(found[1], values.shape, strict=True)):
+    if len(parsed[1]) != values.ndim or any(i > n for i, n in zip(parsed[1], values.shape, strict=True)):
         shape = " x ".join(map(str, values.shape))
-        raise UsageError(f"{name} is not an entry of {found[0]}, which is {shape}")
-    return float(values[tuple(i - 1 for i in found[1])])
+        raise UsageError(f"{name} is not an entry of {parsed[0]}, which is {shape}")
+    return float(values[tuple(i - 1 for i in parsed[1])])
 
 
-def _checked(schedule: Schedule, known: Mapping[str, float]) -> float:
-    t = known[TIME]
+def _checked(schedule: Schedule, namespace: Mapping[str, float]) -> float:
+    t = namespace[TIME]
     try:
-        value = schedule.value(known)
+        value = schedule.value(namespace)
     except UsageError as error:
         raise UsageError(f"{schedule.name} has no value at t = {t:g}: {error}") from None
     # A step may fall to 0 later, but not begin there.
@@ -283,8 +289,8 @@ def _checked(schedule: Schedule, known: Mapping[str, float]) -> float:
     return value
 
 
-def first(schedule: Schedule, known: Mapping[str, float], begin: float = 0.0) -> float:
-    """The value at time `begin` with the user's numbers `known`; 1 if it depends on the state.
+def first(schedule: Schedule, namespace: Mapping[str, float], begin: float = 0.0) -> float:
+    """The value at time `begin` with the user's numbers `namespace`; 1 if it depends on the state.
 
     Raises `fields.Mistake` if it is not a finite number.
     """
@@ -292,8 +298,8 @@ def first(schedule: Schedule, known: Mapping[str, float], begin: float = 0.0) ->
         return 1.0
     place = "teacher" if schedule.name == "noise" else "training" if schedule.domain is None else "parameters"
     with fields.entry_at(place, schedule.name.partition("_")[0].replace("rate", "rates")):
-        switches = {switch.name: _turn(schedule, switch, known).at(begin) for switch in schedule.switches}
-        return _checked(schedule, {**known, **switches, TIME: begin})
+        switches = {switch.name: _turn(schedule, switch, namespace).at(begin) for switch in schedule.switches}
+        return _checked(schedule, {**namespace, **switches, TIME: begin})
 
 
 def require(parameters: Any, until: float, begin: float = 0.0) -> None:

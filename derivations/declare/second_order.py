@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 NOISE = sp.Symbol("noise")
 
 
-def entry(symbols: Algebra, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+def entry(symbols: Algebra, first: Vector, i: Any, second: Vector, j: Any) -> Any:
     """E[c_i c_j] of two vectors; each unordered pair is stored once."""
-    if symbols.vectors.index(one) > symbols.vectors.index(two):
-        one, i, two, j = two, j, one, i
-    return Base(f"E_{symbols.label(one, two)}")[(*symbols.cluster, i, j)]
+    if symbols.vectors.index(first) > symbols.vectors.index(second):
+        first, i, second, j = second, j, first, i
+    return Base(f"E_{symbols.label(first, second)}")[(*symbols.cluster, i, j)]
 
 
 def definitions(motion: "Motion") -> Iterator[Definition]:
@@ -36,14 +36,14 @@ def definitions(motion: "Motion") -> Iterator[Definition]:
     factors = erf_factors(symbols.shapes, met_by(symbols.declared))
     if factors:
         yield from arcsines.definitions(symbols, factors, squared)
-    for n, one in enumerate(symbols.vectors):
-        for two in symbols.vectors[n:]:
-            if symbols.moves(one) and symbols.moves(two):
-                i, j = symbols.index("i", one.group), symbols.index("j", two.group)
-                places = (one, i, two, j)
-                if one == two and (own := episode_motion.reward(symbols, one)) is not None:
-                    value = episode_motion.square(motion, one, own)
-                    yield Definition((entry(symbols, one, i, two, j),), value, "E[c_i c_j]")
+    for n, first in enumerate(symbols.vectors):
+        for second in symbols.vectors[n:]:
+            if symbols.moves(first) and symbols.moves(second):
+                i, j = symbols.index("i", first.group), symbols.index("j", second.group)
+                places = (first, i, second, j)
+                if first == second and (parts := episode_motion.reward(symbols, first)) is not None:
+                    value = episode_motion.square(motion, first, parts)
+                    yield Definition((entry(symbols, first, i, second, j),), value, "E[c_i c_j]")
                     continue
                 if symbols.declared.several:
                     value = (
@@ -51,41 +51,41 @@ def definitions(motion: "Motion") -> Iterator[Definition]:
                         if factors
                         else quadruples_of_heads(symbols, kernels, places, squared)
                     )
-                    yield Definition((entry(symbols, one, i, two, j),), value, "E[c_i c_j]")
+                    yield Definition((entry(symbols, first, i, second, j),), value, "E[c_i c_j]")
                     continue
                 if factors:
                     value = arcsines.total(symbols, factors, places, squared)
                 else:
                     value = quadruples(symbols, kernels, places, squared)
-                weights = ruled.front(symbols, one, i) * ruled.front(symbols, two, j)
-                yield Definition((entry(symbols, one, i, two, j),), weights * value, "E[c_i c_j]")
+                weights = ruled.front(symbols, first, i) * ruled.front(symbols, second, j)
+                yield Definition((entry(symbols, first, i, second, j),), weights * value, "E[c_i c_j]")
 
 
 def quadruples(symbols: Algebra, kernels: Kernels, places: tuple[Vector, Any, Vector, Any], squared: bool) -> Any:
     """E[psi_i psi_j X_i X_j] of polynomial units, with X = sum_k w_k phi_k + noise, or X = 1 for a rule without the
     loss.
     """
-    one, i, two, j = places
-    slopes = [ruled.slope(symbols, v) for v in (one, two)]
-    first, second = (ruled.met(symbols, v, squared) for v in (one, two))
-    given = 0 if symbols.labels is None else symbols.labels
-    pair = mean(symbols, kernels, (one.group, two.group), slopes, (i, j))
+    left, i, right, j = places
+    slopes = [ruled.slope(symbols, v) for v in (left, right)]
+    first, second = (ruled.met(symbols, v, squared) for v in (left, right))
+    label = 0 if symbols.labels is None else symbols.labels
+    pair = mean(symbols, kernels, (left.group, right.group), slopes, (i, j))
     if not first or not second:  # X is 1 in one of them, or in both
         return _triples(symbols, kernels, places, slopes, [*first, *second]) if first or second else pair
-    found = (NOISE**2 + given**2) * pair
+    total = (NOISE**2 + label**2) * pair
     for k in first:
         for m in second:
             if first == second and k > m:  # twice the other
                 continue
             c, e = symbols.index("k", k), symbols.index("l", m)
-            kinds = (one.group, two.group, k, m)
+            kinds = (left.group, right.group, k, m)
             parts = (*slopes, symbols.shapes[k].value, symbols.shapes[m].value)
             value = mean(symbols, kernels, kinds, parts, (i, j, c, e))
             weights = symbols.weight(k, c) * symbols.weight(m, e)
-            found += (1 if k == m or first != second else 2) * sp.Sum(weights * value, c, e)
-    if given != 0:
-        found -= 2 * given * _triples(symbols, kernels, places, slopes, first)
-    return found
+            total += (1 if k == m or first != second else 2) * sp.Sum(weights * value, c, e)
+    if label != 0:
+        total -= 2 * label * _triples(symbols, kernels, places, slopes, first)
+    return total
 
 
 def quadruples_of_heads(
@@ -96,34 +96,34 @@ def quadruples_of_heads(
     With w_ik = sum_h w_hi w_hk over the heads in use it is the sum over units k and l of w_ik w_jl E[phi'_i phi'_j
     phi_k phi_l], plus noise^2 w_ij E[phi'_i phi'_j].
     """
-    one, i, two, j = places
-    slopes = [ruled.slope(symbols, v) for v in (one, two)]
-    pair = mean(symbols, kernels, (one.group, two.group), slopes, (i, j))
-    found = NOISE**2 * symbols.weights(one.group, i, two.group, j) * pair
-    met = [g for g in symbols.groups if squared or not symbols.is_student(g)]
-    for k in met:
-        for m in met:
-            if not (symbols.meet(one.group, k) and symbols.meet(two.group, m)):
+    left, i, right, j = places
+    slopes = [ruled.slope(symbols, v) for v in (left, right)]
+    pair = mean(symbols, kernels, (left.group, right.group), slopes, (i, j))
+    total = NOISE**2 * symbols.weights(left.group, i, right.group, j) * pair
+    partners = [g for g in symbols.groups if squared or not symbols.is_student(g)]
+    for k in partners:
+        for m in partners:
+            if not (symbols.meet(left.group, k) and symbols.meet(right.group, m)):
                 continue
             c, e = symbols.index("k", k), symbols.index("l", m)
             parts = (*slopes, symbols.shapes[k].value, symbols.shapes[m].value)
-            value = mean(symbols, kernels, (one.group, two.group, k, m), parts, (i, j, c, e))
-            weights = symbols.weights(one.group, i, k, c) * symbols.weights(two.group, j, m, e)
-            found += sp.Sum(weights * value, c, e)
-    return found
+            value = mean(symbols, kernels, (left.group, right.group, k, m), parts, (i, j, c, e))
+            weights = symbols.weights(left.group, i, k, c) * symbols.weights(right.group, j, m, e)
+            total += sp.Sum(weights * value, c, e)
+    return total
 
 
 def _triples(
     symbols: Algebra, kernels: Kernels, places: tuple[Vector, Any, Vector, Any], slopes: Sequence[Part],
-    met: Sequence[int],
+    partners: Sequence[int],
 ) -> Any:  # fmt: skip
     """The sum over units k of w_k E[psi_i psi_j phi_k]."""
-    (one, i, two, j), found = places, sp.Integer(0)
-    for k in met:
+    (left, i, right, j), total = places, sp.Integer(0)
+    for k in partners:
         parts, c = (*slopes, symbols.shapes[k].value), symbols.index("k", k)
-        value = mean(symbols, kernels, (one.group, two.group, k), parts, (i, j, c))
-        found += sp.Sum(symbols.weight(k, c) * value, c)
-    return found
+        value = mean(symbols, kernels, (left.group, right.group, k), parts, (i, j, c))
+        total += sp.Sum(symbols.weight(k, c) * value, c)
+    return total
 
 
 def mean(

@@ -20,34 +20,34 @@ FIRST, LARGEST = 65, 1200
 """Lowest and highest order of the expansions."""
 
 
-def means_of(tables: "Tables", known: dict[str, float]) -> list[float]:
+def means_of(tables: "Tables", namespace: dict[str, float]) -> list[float]:
     """The means E[F^(a)(z)] at unit variance of the gates of a program."""
     plain = [plain_gate(gate, order) for gate, order in tables.means]
-    sizes = [(kind, grammar.number(grammar.read(slope), known), order) for kind, slope, order in plain]
+    sizes = [(kind, grammar.number(grammar.read(slope), namespace), order) for kind, slope, order in plain]
     return [float(_expansion(kind, size, FIRST).derivative_means[order]) for kind, size, order in sizes]
 
 
-def series_of(tables: "Tables", known: dict[str, float]) -> list[dict[str, np.ndarray]]:
+def series_of(tables: "Tables", namespace: dict[str, float]) -> list[dict[str, np.ndarray]]:
     """The power series of all S_ab of a program: one row of coefficients, or one row of even and one of odd terms."""
     if not tables.pairs:
         return []
-    entries = tuple((*plain_gate(one, a), *plain_gate(two, b)) for one, a, two, b in tables.pairs)
-    table = _table(entries, known)
-    found = []
+    entries = tuple((*plain_gate(first, a), *plain_gate(second, b)) for first, a, second, b in tables.pairs)
+    table = _table(entries, namespace)
+    series = []
     for row, parity in zip(table.coefficients, table.parity, strict=True):
         even, odd = row.copy(), row.copy()
         even[1::2], odd[0::2] = 0.0, 0.0
-        found.append({"": row} if parity != -1 else {"even": even, "odd": odd})
-    return found
+        series.append({"": row} if parity != -1 else {"even": even, "odd": odd})
+    return series
 
 
-def bound(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -> tuple[float, int]:
+def bound(declared: Declaration, kernels: Kernels, numbers: tuple[float, ...]) -> tuple[float, int]:
     """(worst bound, most terms) of all series of a declaration: the error on [-1, 1] over the largest value or 1.
 
     Source: Cauchy-Schwarz and Parseval (`hermite.correlation`).
     """
-    known = values(declared, numbers)
-    tables = [_table(entries, known) for entries in found.pairs if entries]
+    namespace = values(declared, numbers)
+    tables = [_table(entries, namespace) for entries in kernels.pairs if entries]
     worst = [
         float(error) / table.correlations.scale(a, b)
         for table in tables
@@ -56,24 +56,24 @@ def bound(declared: Declaration, found: Kernels, numbers: tuple[float, ...]) -> 
     return max(worst, default=0.0), max((table.coefficients.shape[1] for table in tables), default=0)
 
 
-def _table(entries: Entries, known: dict[str, float]) -> "CorrelationTable":
+def _table(entries: Entries, namespace: dict[str, float]) -> "CorrelationTable":
     """The series of one program, all for one pair of gates."""
     _, slope, _, _, steep, _ = entries[0]
-    return _made(entries, *(grammar.number(grammar.read(text), known) for text in (slope, steep)))
+    return _made(entries, *(grammar.number(grammar.read(text), namespace) for text in (slope, steep)))
 
 
 @functools.lru_cache(maxsize=64)
-def _made(entries: Entries, one: float, two: float) -> "CorrelationTable":
+def _made(entries: Entries, first_slope: float, second_slope: float) -> "CorrelationTable":
     """The series at given slopes, with expansions of the necessary length."""
     from hermite.correlation import Correlations, NotReached
 
-    kind, _, _, other, _, _ = entries[0]
-    wanted = [(a, b) for _, _, a, _, _, b in entries]
+    kind, _, _, second_kind, _, _ = entries[0]
+    orders = [(a, b) for _, _, a, _, _, b in entries]
     order = FIRST
     while True:
-        found = Correlations(_expansion(kind, one, order), _expansion(other, two, order))
+        correlations = Correlations(_expansion(kind, first_slope, order), _expansion(second_kind, second_slope, order))
         try:
-            return found.table(wanted, TOLERANCE)
+            return correlations.table(orders, TOLERANCE)
         except NotReached:
             if order >= LARGEST:
                 raise

@@ -27,31 +27,31 @@ def by_eigenvalue(run: Any, decades: bool, online: bool) -> Any:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(COLUMN, 3.0), layout="constrained")
-    above, below = figure.add_gridspec(2, 1, height_ratios=(6, 5))
-    found = figure.add_subplot(above)
-    lower = [figure.add_subplot(cell) for cell in below.subgridspec(1, 1 + _is_aligned(run))]
+    upper_cell, lower_cell = figure.add_gridspec(2, 1, height_ratios=(6, 5))
+    learned_axis = figure.add_subplot(upper_cell)
+    lower = [figure.add_subplot(cell) for cell in lower_cell.subgridspec(1, 1 + _is_aligned(run))]
     curves, value = parts(run), eigenvalues(run)
     shades = colours_of(value)
     order = np.argsort(-value)
     named = range(len(value)) if len(value) <= FEW else (0, len(value) - 1)
     for rank, k in enumerate(order):
         label = f"eigenvalue {value[k]:.3g}" if rank in named else None
-        found.plot(run["time"], curves[:, k], color=shades[k], label=label)
-    found.axhline(1.0, color=GREY, linewidth=0.5, zorder=1)
-    found.set_label("found")
-    found.set_ylabel("part of the teacher\nfound in a block")
-    along = [found]
+        learned_axis.plot(run["time"], curves[:, k], color=shades[k], label=label)
+    learned_axis.axhline(1.0, color=GREY, linewidth=0.5, zorder=1)
+    learned_axis.set_label("found")
+    learned_axis.set_ylabel("part of the teacher\nfound in a block")
+    time_axes = [learned_axis]
     if _is_aligned(run):
         _alignment(lower[0], run)
-        along.append(lower[0])
-    for axis in along:
+        time_axes.append(lower[0])
+    for axis in time_axes:
         axis.set_xlabel("time $t$ = steps$/d$" if online else "time $t$")
         if decades:
             log_time(axis, run["time"].values, [curves[:, k] for k in order])
         else:
             axis.set_xlim(float(run["time"][0]), float(run["time"][-1]))
     _spectrum(lower[-1], value[order], run["dimension"].values[order], [shades[k] for k in order])
-    found.legend(frameon=False)
+    learned_axis.legend(frameon=False)
     return figure
 
 
@@ -76,8 +76,8 @@ def _alignment(axis: Any, run: Any) -> None:
 def parts(run: Any) -> np.ndarray:
     """The learned part of the teacher (time, block)."""
     overlaps = run[_overlaps(run)].values
-    whole = overlaps[-1].sum(0)
-    best = np.abs(whole).argmax(axis=0)
+    final = overlaps[-1].sum(0)
+    best = np.abs(final).argmax(axis=0)
     matched = sum(overlaps[:, :, i, j] for j, i in enumerate(best))
     with np.errstate(divide="ignore", invalid="ignore"):
         return matched / content(run)

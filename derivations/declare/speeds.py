@@ -24,12 +24,12 @@ def of_vectors(parameters: Any) -> np.ndarray:
 
 def of_steps(parameters: Any) -> np.ndarray:
     """The step factors (S,) of the students' rows of the Gram matrix."""
-    at = rows(parameters)
-    found = np.zeros(at.students)
-    for number, group in enumerate(at.declaration.students):
+    layout = rows(parameters)
+    factors = np.zeros(layout.students)
+    for number, group in enumerate(layout.declaration.students):
         for slot in group.slots:
-            found[at.of(number, slot)] = speed(parameters, group, slot)
-    return found
+            factors[layout.of(number, slot)] = speed(parameters, group, slot)
+    return factors
 
 
 def of_scalars(parameters: Any) -> np.ndarray:
@@ -39,5 +39,5 @@ def of_scalars(parameters: Any) -> np.ndarray:
 
 def of_scalar_steps(parameters: Any) -> np.ndarray:
     """The step factors of readouts and scalars, in the order of `Rows.scalars`."""
-    at = rows(parameters)
-    return np.array([speed(parameters, at.declaration.students[k], word) for k, word, _ in at.scalars])
+    layout = rows(parameters)
+    return np.array([speed(parameters, layout.declaration.students[k], word) for k, word, _ in layout.scalars])

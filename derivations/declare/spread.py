@@ -35,43 +35,45 @@ def fixed_blocks(parameters: Any, gram: np.ndarray, rng: np.random.Generator) ->
         return _with_means(parameters, parts) if inputs.means else parts
     if taught is not None or not len(gram):
         return grams_by_block(means if taught is None else np.vstack([taught, means]), blocks.dimension)
-    beside = grams_by_block(means, blocks.dimension)
+    mean_grams = grams_by_block(means, blocks.dimension)
     if blocks.content is None:
-        return _drawn(gram, beside, blocks.dimension, rng)
+        return _drawn(gram, mean_grams, blocks.dimension, rng)
     t = len(gram)
-    grams = np.zeros((len(beside), t + len(means), t + len(means)))
-    grams[:, :t, :t], grams[:, t:, t:] = blocks.content[:, None, None] * gram, beside
+    grams = np.zeros((len(mean_grams), t + len(means), t + len(means)))
+    grams[:, :t, :t], grams[:, t:, t:] = blocks.content[:, None, None] * gram, mean_grams
     return grams
 
 
 def _teachers(
-    blocks: spectra.Blocks, gram: np.ndarray, given: np.ndarray | None, rng: np.random.Generator
+    blocks: spectra.Blocks, gram: np.ndarray, vectors: np.ndarray | None, rng: np.random.Generator
 ) -> np.ndarray:
-    """The Gram matrices (L, t, t) of the parts of the teacher's vectors; `given` (t, d) may contain the vectors."""
+    """The Gram matrices (L, t, t) of the parts of the teacher's vectors; `vectors` (t, d) may contain the vectors."""
     if len(blocks.share) == 1:
         return gram[None]
-    if given is not None:
-        return grams_by_block(given, blocks.dimension)
+    if vectors is not None:
+        return grams_by_block(vectors, blocks.dimension)
     if blocks.content is not None:
         return blocks.content[:, None, None] * gram
     return _drawn(gram, np.zeros((len(blocks.share), 0, 0)), blocks.dimension, rng)
 
 
-def _drawn(gram: np.ndarray, beside: np.ndarray, dimension: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _drawn(gram: np.ndarray, mean_grams: np.ndarray, dimension: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Gram matrices (L, t + N, t + N) of the parts of random vectors with Gram matrix (t, t), and of N known vectors.
 
-    `beside` (L, N, N) are those of the known vectors.
+    `mean_grams` (L, N, N) are those of the known vectors.
     """
-    t, n = len(gram), beside.shape[-1]
+    t, n = len(gram), mean_grams.shape[-1]
     parts = []
-    for known, m in zip(map(thin_root, beside), dimension.tolist(), strict=True):
-        drawn = _random(t, known.shape[1], m, rng)
-        rows = np.vstack([drawn, np.hstack([known, np.zeros((n, drawn.shape[1] - known.shape[1]))])])
+    for mean_rows, m in zip(map(thin_root, mean_grams), dimension.tolist(), strict=True):
+        random_rows = _random(t, mean_rows.shape[1], m, rng)
+        rows = np.vstack(
+            [random_rows, np.hstack([mean_rows, np.zeros((n, random_rows.shape[1] - mean_rows.shape[1]))])]
+        )
         parts.append(rows @ rows.T)
     grams, turn = np.array(parts), np.eye(t + n)
     turn[:t, :t] = root(gram) @ np.linalg.inv(np.linalg.cholesky(grams[:, :t, :t].sum(0)))
     grams = turn @ grams @ turn.T
-    grams[:, t:, t:] = beside
+    grams[:, t:, t:] = mean_grams
     return grams
 
 
@@ -81,8 +83,8 @@ def with_given(declared: Declaration, arrays: Mapping[str, np.ndarray]) -> dict[
     All are in the coordinates of the file; `data.rotated` converts them to those of theory.
     """
     completed, inputs = dict(arrays), declared.inputs
-    held = any(group.named(slot) in completed for group in declared.students for slot in group.slots)
-    if inputs is None or not held:
+    has_students = any(group.named(slot) in completed for group in declared.students for slot in group.slots)
+    if inputs is None or not has_students:
         return completed
     slots = [(group, slot) for group in declared.teachers for slot in group.slots]
     if isinstance(inputs.spread, ArrayFile) and len(slots) == 1:
@@ -101,26 +103,28 @@ def _with_means(parameters: Any, teachers: np.ndarray) -> np.ndarray:
 
     Raises `UsageError` for cosines or shares that no vectors can have.
     """
-    blocks, found = spectra.blocks(parameters), mixture.mixture(parameters)
-    assert blocks is not None and found is not None
+    blocks, law = spectra.blocks(parameters), mixture.mixture(parameters)
+    assert blocks is not None and law is not None
     means = parameters.declaration.inputs.means
     t, gram = teachers.shape[-1], teachers.sum(0)
-    along = np.zeros((len(means), t))
-    rest = np.zeros((len(blocks.share), len(means)))
+    coefficients = np.zeros((len(means), t))
+    orthogonal = np.zeros((len(blocks.share), len(means)))
     for k, mean in enumerate(means):
         if mean.teacher:
-            along[k] = _coefficients(mean, gram)
-        left = 1 - along[k] @ gram @ along[k]
+            coefficients[k] = _coefficients(mean, gram)
+        left = 1 - coefficients[k] @ gram @ coefficients[k]
         if left < -ROUNDING:
             raise UsageError(
                 f"the mean {mean.name} cannot have the cosines {list(mean.teacher)} with the teacher's vectors"
             )
-        rest[:, k] = _outside(mean, np.einsum("i,lij,j->l", along[k], teachers, along[k]), left, blocks.share)
-    along *= found.norm[:, None]
-    rows = np.vstack([np.eye(t), along])
-    whole = rows @ teachers @ rows.T
-    whole[:, np.arange(t, t + len(means)), np.arange(t, t + len(means))] += np.maximum(rest, 0.0) * found.norm**2
-    return whole
+        orthogonal[:, k] = _outside(
+            mean, np.einsum("i,lij,j->l", coefficients[k], teachers, coefficients[k]), left, blocks.share
+        )
+    coefficients *= law.norm[:, None]
+    rows = np.vstack([np.eye(t), coefficients])
+    grams = rows @ teachers @ rows.T
+    grams[:, np.arange(t, t + len(means)), np.arange(t, t + len(means))] += np.maximum(orthogonal, 0.0) * law.norm**2
+    return grams
 
 
 def _coefficients(mean: Mean, gram: np.ndarray) -> np.ndarray:
@@ -131,19 +135,19 @@ def _coefficients(mean: Mean, gram: np.ndarray) -> np.ndarray:
     return np.linalg.lstsq(gram, np.array(mean.teacher) * np.sqrt(np.diag(gram)), rcond=None)[0]
 
 
-def _outside(mean: Mean, inside: np.ndarray, left: float, share: np.ndarray) -> np.ndarray:
+def _outside(mean: Mean, parallel: np.ndarray, left: float, share: np.ndarray) -> np.ndarray:
     """The squared length (L,) of a mean of norm 1 in every block, orthogonal to the teachers."""
     if not mean.spread:
         return max(left, 0.0) * share
     if len(mean.spread) != len(share):
         raise UsageError(f"the mean {mean.name} has {len(mean.spread)} shares, but the inputs have {len(share)} blocks")
-    found = np.array(mean.spread) - inside
-    if found.min() < -ROUNDING:
+    orthogonal = np.array(mean.spread) - parallel
+    if orthogonal.min() < -ROUNDING:
         raise UsageError(
-            f"block {found.argmin() + 1} has {inside[found.argmin()]:.3g} of the squared norm of the mean "
-            f"{mean.name} along the teacher already, more than its share {mean.spread[found.argmin()]:.3g}"
+            f"block {orthogonal.argmin() + 1} has {parallel[orthogonal.argmin()]:.3g} of the squared norm of the mean "
+            f"{mean.name} along the teacher already, more than its share {mean.spread[orthogonal.argmin()]:.3g}"
         )
-    return found
+    return orthogonal
 
 
 def draw(
@@ -163,10 +167,10 @@ def draw(
         length = np.sqrt(sum((part**2).sum(1) for part in parts))
     else:
         size = np.sqrt(np.einsum("lii->i", teachers))
-        rest = np.sqrt((1 - overlap**2) * blocks.share)
+        orthogonal = np.sqrt((1 - overlap**2) * blocks.share)
         parts = [
             np.hstack([overlap * (w / size[:, None])[partners], x * np.eye(s)])
-            for w, x in zip(taught, rest, strict=True)
+            for w, x in zip(taught, orthogonal, strict=True)
         ]
         length = np.ones(s)
     grams = []
@@ -184,8 +188,8 @@ def _random(s: int, rank: int, m: int, rng: np.random.Generator) -> np.ndarray:
 
     If m is below the rank (vectors that represent an average over signs) the mean squared length is still m.
     """
-    along = rng.normal(size=(s, rank)) * np.sqrt(min(1.0, m / max(rank, 1)))
-    return np.hstack([along, _below(s, max(m - rank, 0), rng)])
+    parallel = rng.normal(size=(s, rank)) * np.sqrt(min(1.0, m / max(rank, 1)))
+    return np.hstack([parallel, _below(s, max(m - rank, 0), rng)])
 
 
 def _below(s: int, m: int, rng: np.random.Generator) -> np.ndarray:

@@ -28,27 +28,27 @@ Plain = Callable[[Declaration], list[Field]]
 
 def fields_of(declared: Declaration, plain: Plain) -> list[Field]:
     """The fields of a model with several stages: those of [training] that a stage uses, and those of stages."""
-    found = [field for field in plain(declared) if field[0] not in _replaced(declared)]
+    model_fields = [field for field in plain(declared) if field[0] not in _replaced(declared)]
     for stage in declared.stages:
-        known = {name: (kind, field) for name, kind, field in plain(stage)}
+        stage_fields = {name: (kind, field) for name, kind, field in plain(stage)}
         for name in stage.own:
-            kind, field = known[name]
-            _add(declared, found, (named(stage.stage, name), kind, _said(field, stage.stage)))
-    return found
+            kind, field = stage_fields[name]
+            _add(declared, model_fields, (named(stage.stage, name), kind, _said(field, stage.stage)))
+    return model_fields
 
 
 def of_stage(stage: Declaration, model: list[Field]) -> list[Field]:
     """The fields of the model under their names in a stage."""
-    names, found = renamed(stage, [name for name, _, _ in model]), []
+    names, stage_fields = renamed(stage, [name for name, _, _ in model]), []
     for name, kind, field in model:
-        _add(stage, found, (names.get(name, name), kind, field))
-    return found
+        _add(stage, stage_fields, (names.get(name, name), kind, field))
+    return stage_fields
 
 
-def renamed(stage: Declaration, every: list[str]) -> dict[str, str]:
+def renamed(stage: Declaration, parameter_names: list[str]) -> dict[str, str]:
     """The parameters of the model that have another name in a stage, with that name."""
-    found = {name: f"{HIDDEN}_{name}" for name in stage.own if name in every}
-    return found | {named(stage.stage, name): name for name in stage.own}
+    hidden = {name: f"{HIDDEN}_{name}" for name in stage.own if name in parameter_names}
+    return hidden | {named(stage.stage, name): name for name in stage.own}
 
 
 def named(stage: str, name: str) -> str:
@@ -89,7 +89,9 @@ class Between:
         """The parameters of the stage converted to the model, as the user writes them."""
         if not parameters.declaration.stage:
             return parameters
-        return self.model(**values(parameters, {one: other for other, one in self.names.items()}))
+        return self.model(
+            **values(parameters, {stage_name: model_name for model_name, stage_name in self.names.items()})
+        )
 
     def explicit(self, names: frozenset[str]) -> frozenset[str]:
         """Names of the user's explicit parameters, converted to the stage."""
@@ -120,9 +122,9 @@ def dynamics(train: Dynamics, between: Between, step_symbol: str) -> Dynamics:
 
 def steps(declared: Declaration) -> dict[str, str]:
     """The steps of an online limit and their symbols: the common one, and those of stages."""
-    own = [stage.stage for stage in declared.stages if "step" in stage.own]
-    common = {} if own and len(own) == len(declared.stages) else {"step": "eta"}
-    return common | {named(name, "step"): f"eta_{name}" for name in own}
+    stage_names = [stage.stage for stage in declared.stages if "step" in stage.own]
+    common = {} if stage_names and len(stage_names) == len(declared.stages) else {"step": "eta"}
+    return common | {named(name, "step"): f"eta_{name}" for name in stage_names}
 
 
 def _replaced(declared: Declaration) -> set[str]:
@@ -136,7 +138,7 @@ def _said(field: Any, stage: str) -> Any:
     return dataclasses.field(default=field.default, metadata=metadata)
 
 
-def _add(declared: Declaration, found: list[Field], field: Field) -> None:
-    if any(field[0] == name for name, _, _ in found):
+def _add(declared: Declaration, model_fields: list[Field], field: Field) -> None:
+    if any(field[0] == name for name, _, _ in model_fields):
         raise UsageError(f"two parameters of {declared.name} are called {field[0]}: rename the stage, or the other")
-    found.append(field)
+    model_fields.append(field)

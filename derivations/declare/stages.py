@@ -33,67 +33,72 @@ Read = Callable[[Mapping[str, Any], tuple[str, float]], Declaration]
 """Function that parses the tables of one stage, given its name and start time."""
 
 
-def with_stages(made: Declaration, tables: Mapping[str, Any], read: Read) -> Declaration:
+def with_stages(declared: Declaration, tables: Mapping[str, Any], read: Read) -> Declaration:
     """The declaration with its stages, if there are any. Raises `fields.Mistake` for invalid stages.
 
-    `made` is the declaration without them.
+    `declared` is the declaration without them.
     """
     if "stage" not in tables:
-        return made
+        return declared
     entries = fields.entries(tables, "stage")
     if not 1 <= len(entries) <= MOST:
         raise fields.Mistake(f"there are 1 to {MOST} tables [[stage]], but {len(entries)} were given", "", "stage")
-    found: list[Declaration] = []
+    declared_stages: list[Declaration] = []
     for number, entry in enumerate(entries, 1):
         with fields.entry_of("stage", number):
-            name = _name(entry, [stage.stage for stage in found])
-        begin = found[-1].until if found else 0.0
+            name = _name(entry, [stage.stage for stage in declared_stages])
+        begin = declared_stages[-1].until if declared_stages else 0.0
         with _of_stage(name, number, entry):
-            stage = read(_tables(made, tables, entry), (name, begin))
+            stage = read(_tables(declared, tables, entry), (name, begin))
             stage = dataclasses.replace(stage, changes=copies.changes(entry, stage))
             copies.require(stage)
         if stage.until <= begin:
-            where = "its start" if stage.until == begin else f"but begins at {begin:g}"
-            raise fields.Mistake(f"stage {name} ends at {stage.until:g}, {where}", "stage", "until", number)
-        found.append(dataclasses.replace(stage, own=_own(made, stage, entry)))
-    _require_velocities(made, found)
-    differ = len({stage.labelling for stage in found}) > 1
-    labels = tuple((stage.stage, stage.labelling) for stage in found) if differ else ()
-    same = {"name": made.name, "text": made.text, "labels": labels}
-    every = (dataclasses.replace(s, title=f"{made.title}, stage {s.stage}", **same) for s in found)
-    return dataclasses.replace(made, labels=labels, stages=tuple(every))
+            location = "its start" if stage.until == begin else f"but begins at {begin:g}"
+            raise fields.Mistake(f"stage {name} ends at {stage.until:g}, {location}", "stage", "until", number)
+        declared_stages.append(dataclasses.replace(stage, own=_own(declared, stage, entry)))
+    _require_velocities(declared, declared_stages)
+    differ = len({stage.labelling for stage in declared_stages}) > 1
+    labels = tuple((stage.stage, stage.labelling) for stage in declared_stages) if differ else ()
+    shared_fields = {"name": declared.name, "text": declared.text, "labels": labels}
+    titled_stages = (
+        dataclasses.replace(s, title=f"{declared.title}, stage {s.stage}", **shared_fields) for s in declared_stages
+    )
+    return dataclasses.replace(declared, labels=labels, stages=tuple(titled_stages))
 
 
-def _require_velocities(made: Declaration, stages: list[Declaration]) -> None:
+def _require_velocities(declared: Declaration, stages: list[Declaration]) -> None:
     """Raise an error for velocities in the state if stages train different parameters, because each state has its own
     velocities.
     """
     moving = {
         tuple(
-            group.named(word) for group in one.students for word in (*group.slots, *group.own) if one.moves(group, word)
+            group.named(word)
+            for group in stage.students
+            for word in (*group.slots, *group.own)
+            if stage.moves(group, word)
         )
-        for one in stages
+        for stage in stages
     }
-    if made.inertial and len(moving) > 1:
-        stated = "momentum of giant steps" if made.limit == "batch" else "momentum = {time = ..}"
-        instead = "" if made.limit == "batch" else "momentum = 0.9, or "
+    if declared.inertial and len(moving) > 1:
+        feature = "momentum of giant steps" if declared.limit == "batch" else "momentum = {time = ..}"
+        instead = "" if declared.limit == "batch" else "momentum = 0.9, or "
         raise fields.Mistake(
-            f"{stated} and stages that train different vectors, readouts or numbers cannot be combined yet: "
+            f"{feature} and stages that train different vectors, readouts or numbers cannot be combined yet: "
                 f"use {instead}the same `trained` and `head` in all stages",
             "training", "momentum",
         )  # fmt: skip
 
 
-def _name(entry: Mapping[str, Any], taken: list[str]) -> str:
+def _name(entry: Mapping[str, Any], used_names: list[str]) -> str:
     """The name of a stage, which no other stage has."""
     name = entry.get("name")
     if name is None:
         raise fields.Mistake("every table [[stage]] needs a unique name", "stage")
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9]{0,19}", name) or name == "all":
-        said = "a stage's name is made of at most 20 letters and digits, and is not 'all'"
-        said += f", but {fields.shown(name)} was given"
-        raise fields.Mistake(said, "stage", "name")
-    if name in taken:
+        message = "a stage's name is made of at most 20 letters and digits, and is not 'all'"
+        message += f", but {fields.shown(name)} was given"
+        raise fields.Mistake(message, "stage", "name")
+    if name in used_names:
         raise fields.Mistake(f"two stages are called {name}: give them different names", "stage", "name")
     for key in entry:
         if key in ONE:
@@ -118,17 +123,17 @@ def _of_stage(name: str, number: int, entry: Mapping[str, Any]) -> Iterator[None
         raise fields.Mistake(f"stage {name}: {mistake}", "stage", key, number) from None
 
 
-def _tables(made: Declaration, tables: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+def _tables(declared: Declaration, tables: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     """The tables of a stage: those of the model with the stage's keys in place of others."""
     left = {key: table for key, table in tables.items() if key not in ("stage", "preset", "claim")}
     training = {**fields.table(tables, "training")}
-    trained, force = entry.get("trained", list(made.trained)), entry.get("head", list(made.head))
+    trained, force = entry.get("trained", list(declared.trained)), entry.get("head", list(declared.head))
     heads = tuple(map(str, [force] if isinstance(force, str) else force)) if isinstance(force, str | list) else ()
     if isinstance(trained, list) and ("trained" in entry or "head" in entry):
-        moving = {n for pair in rates.moving_names(made.students, tuple(map(str, trained)), heads) for n in pair}
+        moving = {n for pair in rates.moving_names(declared.students, tuple(map(str, trained)), heads) for n in pair}
         for key in ("rates", "rule"):
             _restrict(training, key, moving)
-        if isinstance(training.get("rule"), str) and not any(moving & set(group.slots) for group in made.students):
+        if isinstance(training.get("rule"), str) and not any(moving & set(group.slots) for group in declared.students):
             del training["rule"]
     left["training"] = {**training, **{key: value for key, value in entry.items() if key in TRAINING}}
     if "noise" in entry:
@@ -141,15 +146,15 @@ def _tables(made: Declaration, tables: Mapping[str, Any], entry: Mapping[str, An
 
 def _restrict(training: dict[str, Any], key: str, moving: set[str]) -> None:
     """Keep only the rates or rules of [training] for parameters that move in a stage."""
-    given = training.get(key)
-    if isinstance(given, Mapping):
-        training[key] = {name: value for name, value in given.items() if name in moving}
+    entries = training.get(key)
+    if isinstance(entries, Mapping):
+        training[key] = {name: value for name, value in entries.items() if name in moving}
         if not training[key]:
             del training[key]
 
 
-def _own(made: Declaration, stage: Declaration, entry: Mapping[str, Any]) -> tuple[str, ...]:
+def _own(declared: Declaration, stage: Declaration, entry: Mapping[str, Any]) -> tuple[str, ...]:
     """The additional parameters of a stage: those of its keys, and rates of parameters that only this stage trains."""
-    found = [key for key in ("step", "batch", "noise", "decay") if key in entry]
-    found += ["look_size"] if "look" in entry else []
-    return (*found, *(name for name in stage.rate_names if "rates" in entry or name not in made.rate_names))
+    names = [key for key in ("step", "batch", "noise", "decay") if key in entry]
+    names += ["look_size"] if "look" in entry else []
+    return (*names, *(name for name in stage.rate_names if "rates" in entry or name not in declared.rate_names))

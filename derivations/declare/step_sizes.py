@@ -33,14 +33,16 @@ def stepped(parameters: Any, step_size: float, explicit: frozenset[str]) -> Any:
     eta = step_size * parameters.d if limit == "online" else step_size
     if parameters.step is None:
         if abs(eta - 1.0) > 1e-12:
-            text = next(one.text for one in schedules.active(parameters) if one.name == "step")
+            text = next(schedule.text for schedule in schedules.active(parameters) if schedule.name == "step")
             raise UsageError(f"--step-size is a constant, but step is {text!r}: replace it by -p step={eta:g}")
         return parameters
     if abs(eta - parameters.step) <= 1e-12 * eta:
         return parameters
     if "step" in explicit:
-        where = f"in d = {parameters.d} is step = {eta:g} of the online limit" if limit == "online" else "is the step"
+        location = (
+            f"in d = {parameters.d} is step = {eta:g} of the online limit" if limit == "online" else "is the step"
+        )
         raise UsageError(
-            f"--step-size {step_size:g} {where}, but -p step={parameters.step:g} was given: give one of the two"
+            f"--step-size {step_size:g} {location}, but -p step={parameters.step:g} was given: give one of the two"
         )
     return dataclasses.replace(parameters, step=eta)

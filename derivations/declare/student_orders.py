@@ -40,24 +40,26 @@ def student_order(parameters: Any, head: str, label: Tensors, zero: float) -> St
     reason = _reason(declared, head)
     if reason:
         return StudentOrder(None, reason)
-    initial, at = start(parameters), rows(parameters)
-    norms = np.sqrt(np.diag(at.gram({**initial.constants, **initial.state})))
+    initial, layout = start(parameters), rows(parameters)
+    norms = np.sqrt(np.diag(layout.gram({**initial.constants, **initial.state})))
     orders: set[int] = set()
     for number, group in enumerate(declared.students):
         if declared.readout(number, head) is None or not any(declared.moves(group, slot) for slot in group.slots):
             continue
         scalars = {word: np.asarray(initial.state[group.named(word)], float) for word in group.scalars}
         kinds = set()
-        for j in range(at.sizes[number]):
-            sizes = tuple(_norm(declared, float(norms[at.of(number, slot)][j])) for slot in group.slots)
+        for j in range(layout.sizes[number]):
+            sizes = tuple(_norm(declared, float(norms[layout.of(number, slot)][j])) for slot in group.slots)
             kinds.add((sizes, tuple(float(values[j]) for values in scalars.values())))
         for sizes, numbers in sorted(kinds)[:UNITS]:
-            known = {**schedules.shared(parameters), **dict(zip(scalars, numbers, strict=True))}
-            orders |= _orders(declared, group, sizes, known)
+            namespace = {**schedules.shared(parameters), **dict(zip(scalars, numbers, strict=True))}
+            orders |= _orders(declared, group, sizes, namespace)
     shared = [k for k in sorted(orders) if k <= label.order and float(np.linalg.norm(label.arrays[k])) > zero]
     if not shared:
-        said = f"student and teacher share no order up to {label.order}, so the gradient does not depend on the label"
-        return StudentOrder(None, said)
+        message = (
+            f"student and teacher share no order up to {label.order}, so the gradient does not depend on the label"
+        )
+        return StudentOrder(None, message)
     return StudentOrder(shared[0])
 
 
@@ -84,23 +86,23 @@ def _norm(declared: Declaration, size: float) -> float:
     return float(round(size)) if abs(size - round(size)) < 1e-9 else size
 
 
-def _orders(declared: Declaration, group: Group, norms: tuple[float, ...], known: dict[str, float]) -> set[int]:
+def _orders(declared: Declaration, group: Group, norms: tuple[float, ...], namespace: dict[str, float]) -> set[int]:
     """The orders with a tensor of a unit along a moving vector, if the vectors of a unit are orthogonal."""
     sizes = dict(zip(group.slots, norms, strict=True))
     tree = array_values.with_norms(group.unit, sizes)
     order = HIGHEST[len(norms)]
-    polynomial = array_values.polynomial(tree, group.slots, known)
+    polynomial = array_values.polynomial(tree, group.slots, namespace)
     if polynomial is not None and all(size == 1.0 for size in norms):
         tensors = of_polynomial(polynomial[0], len(norms), order, polynomial[1])
     else:
-        breaks = [array_values.kinks(tree, slot, known, sizes[slot]) for slot in group.slots]
+        breaks = [array_values.kinks(tree, slot, namespace, sizes[slot]) for slot in group.slots]
 
         def function(*z: Any) -> Any:
             fields = {slot: sizes[slot] * x for slot, x in zip(group.slots, z, strict=True)}
-            return np.asarray(array_values.value(tree, {**known, **fields})) + sum(0.0 * x for x in z)
+            return np.asarray(array_values.value(tree, {**namespace, **fields})) + sum(0.0 * x for x in z)
 
         degree = None if polynomial is None else max(map(sum, polynomial[0]), default=0)
         tensors = of_function(function, breaks, order, degree)
     moving = [i for i, slot in enumerate(group.slots) if declared.moves(group, slot)]
-    least = 0.0 if tensors.exact else max(1e-9 * tensors.size, 10 * tensors.error)
-    return {n for n in range(1, order + 1) if float(np.linalg.norm(tensors.arrays[n][moving])) > least}
+    tolerance = 0.0 if tensors.exact else max(1e-9 * tensors.size, 10 * tensors.error)
+    return {n for n in range(1, order + 1) if float(np.linalg.norm(tensors.arrays[n][moving])) > tolerance}

@@ -31,7 +31,7 @@ def conventions(parameters: Any) -> dict[str, str]:
     several.
     """
     declared: Declaration = parameters.declaration
-    made = {
+    loss_texts = {
         "squared": "(f - y)^2 / 2", "correlation": "-f y", "logistic": "log(1 + exp(-f sign(y)))",
         "hinge": "max(0, 1 - f sign(y))", "own": "as declared",
         "softmax": "-log softmax(f) at the head of the largest y",
@@ -49,19 +49,19 @@ def conventions(parameters: Any) -> dict[str, str]:
     several = {"vectors": ", ".join(slots)} if len(slots) > 1 else {}  # a number without a declaration appears here
     inputs = {} if declared.inputs is None else {"inputs": f"{data.convention(declared.inputs)}; norms are Euclidean"}
     if declared.moved:
-        stated = declared.inputs is not None and declared.inputs.data is None
-        inputs["means"] = "of Euclidean norms as written, which stay as they are at any d" if stated else "the samples'"
+        fixed = declared.inputs is not None and declared.inputs.data is None
+        inputs["means"] = "of Euclidean norms as written, which stay as they are at any d" if fixed else "the samples'"
     if declared.by_cluster:
         inputs["labels"] = "y is the label of the cluster; no teacher"
     factors = ", ".join(f"step x rate_{name} for {name}" for name, _ in declared.rates)
     rates = {"rates": factors} if factors else {}
     rates |= {schedule.name: schedule.text for schedule in schedules.active(parameters)}
     sign = "added in a step: {1}" if declared.limit == "batch" else "d {0}/dt = {1}"
-    rates |= {f"memory {one.name}": sign.format(one.name, one.text) for one in declared.memories}
+    rates |= {f"memory {memory.name}": sign.format(memory.name, memory.text) for memory in declared.memories}
     rates |= momentum.convention(parameters) | looks.convention(parameters)
     rates |= episodes.convention(parameters)
     for letter, side in (("f", declared.predictions), ("y", declared.label_predictions)):
-        rates |= {f"prediction of {word_of(one.head, letter)}": one.text for one in side}
+        rates |= {f"prediction of {word_of(prediction.head, letter)}": prediction.text for prediction in side}
     if declared.batch_size is not None and getattr(parameters, "batch", None) is None:
         count = f"{batches.samples(parameters):.12g} samples of a step"
         rates["batch"] = f"{declared.batch_size.text}, {count}" if declared.noisy else "inf, the mean over all samples"
@@ -70,14 +70,14 @@ def conventions(parameters: Any) -> dict[str, str]:
         heavy = ", without a variance, which the loss omits" if law.heavy else ""
         rates["noise"] = f"{law.text}, xi ~ N(0, 1){heavy}"
     rates |= {f"rule of {rule.name}": rule.text for rule in declared.rules}
-    said = ", ".join(declared.force) + ("" if declared.force == declared.heads else f" of {', '.join(declared.heads)}")
-    heads = {"heads": f"the loss is over {said}, and each label has noise of its own"} if declared.several else {}
+    text = ", ".join(declared.force) + ("" if declared.force == declared.heads else f" of {', '.join(declared.heads)}")
+    heads = {"heads": f"the loss is over {text}, and each label has noise of its own"} if declared.several else {}
     return {
         **several,
         **inputs,
         **rates,
-        "loss": made[declared.loss],
-        "output": ", ".join(dict.fromkeys(words[one.output] for group in declared.students for one in group.readouts)),
+        "loss": loss_texts[declared.loss],
+        "output": ", ".join(dict.fromkeys(words[r.output] for group in declared.students for r in group.readouts)),
         **heads,
         "clock": clock,
         "weights": declared.weights,
@@ -124,69 +124,69 @@ def of_inputs(parameters: Any) -> dict[str, Any]:
     blocks, declared = spectra.blocks(parameters), parameters.declaration
     if blocks is None:
         return {}
-    told: dict[str, Any] = {"blocks": len(blocks.share)}
+    summary: dict[str, Any] = {"blocks": len(blocks.share)}
     if not declared.inputs.blocks:
-        told["spectrum_error"] = blocks.error
-    told |= data.told(declared.inputs)
+        summary["spectrum_error"] = blocks.error
+    summary |= data.told(declared.inputs)
     law = mixture.mixture(parameters)
     assert law is not None
     if declared.inputs.classes:
-        told["covariance_lost"] = classes.lost(declared.inputs, law.eigenvalue / blocks.scale, blocks.dimension)
+        summary["covariance_lost"] = classes.lost(declared.inputs, law.eigenvalue / blocks.scale, blocks.dimension)
     if declared.limit == "online":
-        told["step_x_largest"] = size = float(schedules.begun(parameters).step * law.eigenvalue.max() / parameters.d)
+        summary["step_x_largest"] = size = float(schedules.begun(parameters).step * law.eigenvalue.max() / parameters.d)
         if size > LARGEST_STEP:
             larger = ", or a larger d if the largest eigenvalue stays as it is"
-            told["inputs"] = (
+            summary["inputs"] = (
                 f"the online limit is small steps, step x largest eigenvalue / d -> 0, and here it is {size:.2g}: SGD "
                 "in this dimension learns otherwise by per cents; take a smaller step"
             ) + ("" if data.dimension(declared.inputs) else larger)
-    return told
+    return summary
 
 
 def observe(initial: Initial, state: Mapping[str, np.ndarray]) -> Labelled:
     """The largest cosine along a run between a vector of any student and any teacher's vector of the same slot."""
-    found = rows(initial.parameters)
-    gram = found.gram({**initial.constants, **state})
-    values = cosines(found, found.whole(gram))
+    layout = rows(initial.parameters)
+    gram = layout.gram({**initial.constants, **state})
+    values = cosines(layout, layout.whole(gram))
     if values is None:
         return {}
-    told: Labelled = {
+    variables: Labelled = {
         "best_cosine": (("time", "teacher_row"), values, "largest |cosine| of any student vector with a teacher's")
     }
     blocks = spectra.blocks(initial.parameters)
-    if blocks is None or not found.stack:
-        return told
+    if blocks is None or not layout.stack:
+        return variables
     law = mixture.mixture(initial.parameters)
     assert law is not None
-    correlations = cosines(found, np.einsum("l,...lij->...ij", law.probability @ law.eigenvalue, gram))
+    correlations = cosines(layout, np.einsum("l,...lij->...ij", law.probability @ law.eigenvalue, gram))
     text = "largest |correlation| of any student field with a teacher's"
-    return {**told, "best_correlation": (("time", "teacher_row"), correlations, text)}
+    return {**variables, "best_correlation": (("time", "teacher_row"), correlations, text)}
 
 
 def summarise(tier: str, initial: Initial, run: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Tier, conventions, loss and errors at both ends, and the hitting times of the declared events."""
     declared: Declaration = initial.parameters.declaration
-    told: dict[str, Any] = {"tier": tier, "conventions": conventions(initial.parameters)}
+    summary: dict[str, Any] = {"tier": tier, "conventions": conventions(initial.parameters)}
     note = gradient_note(declared)
     if note:
-        told["gradient"] = note
+        summary["gradient"] = note
     warned = leading.warning(initial)
     if warned:
-        told["sgd"] = warned
-    errors = (one.name for one, _ in labels.errors(declared))
+        summary["sgd"] = warned
+    errors = (error.name for error, _ in labels.errors(declared))
     for name in ("loss", *errors, "classification_error"):
         if name in run:
-            told |= {f"{name}_initial": float(run[name][0]), f"{name}_final": float(run[name][-1])}
+            summary |= {f"{name}_initial": float(run[name][0]), f"{name}_final": float(run[name][-1])}
     if "best_cosine" in run:
-        told["best_cosines"] = [float(x) for x in run["best_cosine"][-1]]
+        summary["best_cosines"] = [float(x) for x in run["best_cosine"][-1]]
     if "best_correlation" in run:
-        told["best_correlations"] = [float(x) for x in run["best_correlation"][-1]]
-    told |= of_inputs(initial.parameters)
+        summary["best_correlations"] = [float(x) for x in run["best_correlation"][-1]]
+    summary |= of_inputs(initial.parameters)
     critical = critical_step(initial.parameters)
     if critical is not None:
-        told["critical_step"] = critical
+        summary["critical_step"] = critical
     for event in declared.events:
         times = np.asarray(run[event.name]) if event.name in run else np.array([np.inf])
         first = float(times.min(initial=np.inf))
-        told[event.name] = first if np.isfinite(first) else None
-    return told
+        summary[event.name] = first if np.isfinite(first) else None
+    return summary

@@ -51,11 +51,11 @@ def _forms(node: Tree, slots: frozenset[str], values: dict[str, float]) -> "Iter
     if node.kind in ("+", "-"):
         terms = list(_terms(node, 1.0))
         linear = [(sign, _linear(term, slots, values)) for sign, term in terms]
-        whole: dict[str, float] = {}
+        combined: dict[str, float] = {}
         for sign, part in linear:
             for slot, c in (part or {}).items():
-                whole[slot] = whole.get(slot, 0.0) + sign * c
-        yield from [whole] if whole else []
+                combined[slot] = combined.get(slot, 0.0) + sign * c
+        yield from [combined] if combined else []
         for (_, term), (_, part) in zip(terms, linear, strict=True):
             yield from _forms(term, slots, values) if part is None else ()
         return

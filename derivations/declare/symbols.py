@@ -18,7 +18,7 @@ def own() -> dict[str, Any]:
     """The functions that SymPy lacks, each with its derivative almost everywhere and its value at a number."""
     import sympy
 
-    made: dict[str, Any] = {}
+    functions: dict[str, Any] = {}
 
     def function(name: str, slope: Any, value: Any) -> None:
         def fdiff(self: Any, argindex: int = 1) -> Any:
@@ -27,33 +27,39 @@ def own() -> dict[str, Any]:
         def evalf(self: Any, precision: int) -> Any:
             return value(self.args[0].evalf(precision)).evalf(precision) if self.args[0].is_number else None
 
-        made[name] = type(name, (sympy.Function,), {"fdiff": fdiff, "_eval_evalf": evalf, "is_real": True})
+        functions[name] = type(name, (sympy.Function,), {"fdiff": fdiff, "_eval_evalf": evalf, "is_real": True})
 
     normal = 1 / sympy.sqrt(2 * sympy.pi)
-    below = (lambda x: 1 / (1 + sympy.exp(-x)), lambda x: (1 + sympy.erf(x / sympy.sqrt(2))) / 2)
+    cdfs = (lambda x: 1 / (1 + sympy.exp(-x)), lambda x: (1 + sympy.erf(x / sympy.sqrt(2))) / 2)
     function("step", lambda x: sympy.S.Zero, lambda x: sympy.Integer(bool(x > 0)))
     function("sign", lambda x: sympy.S.Zero, sympy.sign)
-    function("relu", lambda x: made["step"](x), lambda x: sympy.Max(x, 0))
-    function("abs", lambda x: made["sign"](x), sympy.Abs)
-    function("logistic", lambda x: made["logistic"](x) * (1 - made["logistic"](x)), below[0])
-    function("softplus", lambda x: made["logistic"](x), lambda x: sympy.log(1 + sympy.exp(x)))
-    function("silu", lambda x: made["logistic"](x) * (1 + x * (1 - made["logistic"](x))), lambda x: x * below[0](x))
-    function("probit", lambda x: normal * sympy.exp(-(x**2) / 2), below[1])
+    function("relu", lambda x: functions["step"](x), lambda x: sympy.Max(x, 0))
+    function("abs", lambda x: functions["sign"](x), sympy.Abs)
+    function("logistic", lambda x: functions["logistic"](x) * (1 - functions["logistic"](x)), cdfs[0])
+    function("softplus", lambda x: functions["logistic"](x), lambda x: sympy.log(1 + sympy.exp(x)))
+    function(
+        "silu", lambda x: functions["logistic"](x) * (1 + x * (1 - functions["logistic"](x))), lambda x: x * cdfs[0](x)
+    )
+    function("probit", lambda x: normal * sympy.exp(-(x**2) / 2), cdfs[1])
 
     class clip(sympy.Function):
         nargs, is_real = 2, True
 
         def fdiff(self, argindex: int = 1) -> Any:
             x, k = self.args
-            return made["step"](k - sympy.Abs(x)) if argindex == 1 else made["sign"](x) * made["step"](sympy.Abs(x) - k)
+            return (
+                functions["step"](k - sympy.Abs(x))
+                if argindex == 1
+                else functions["sign"](x) * functions["step"](sympy.Abs(x) - k)
+            )
 
         def _eval_evalf(self, prec: int) -> Any:
             x, k = self.args
             return sympy.Min(sympy.Max(x, -k), k).evalf(prec) if x.is_number and k.is_number else None
 
-    made["clip"] = clip
-    function("gelu", lambda x: made["probit"](x) + x * normal * sympy.exp(-(x**2) / 2), lambda x: x * below[1](x))
-    return made
+    functions["clip"] = clip
+    function("gelu", lambda x: functions["probit"](x) + x * normal * sympy.exp(-(x**2) / 2), lambda x: x * cdfs[1](x))
+    return functions
 
 
 SOURCE = {
@@ -106,7 +112,7 @@ def build(tree: Tree, slots: Sequence[str], numbers: Mapping[str, float] | None 
     """
     import sympy
 
-    known = {"+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__truediv__", "^": "__pow__"}
+    operators = {"+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__truediv__", "^": "__pow__"}
 
     def named(word: str) -> Any:
         if word == "pi":
@@ -122,8 +128,8 @@ def build(tree: Tree, slots: Sequence[str], numbers: Mapping[str, float] | None 
             return exact(node.value)
         if node.kind == "name":
             return named(node.word)
-        if node.kind in known:
-            return getattr(walk(node.parts[0]), known[node.kind])(walk(node.parts[1]))
+        if node.kind in operators:
+            return getattr(walk(node.parts[0]), operators[node.kind])(walk(node.parts[1]))
         if node.word in SHARES:
             return share()
         if node.word in ("He", "wick"):
@@ -205,8 +211,8 @@ def _printer(prefix: str, root_name: str = "") -> Any:
             if expr.exp == -1:
                 return f"(1.0/({base}))"
             if expr.exp.is_Rational and expr.exp.q == 2:
-                root, whole = f"{root_name or prefix + 'sqrt'}({base})", int(abs(expr.exp.p) // 2)
-                power = "*".join([root, *[f"({base})"] * whole])
+                root, repeats = f"{root_name or prefix + 'sqrt'}({base})", int(abs(expr.exp.p) // 2)
+                power = "*".join([root, *[f"({base})"] * repeats])
                 return f"({power})" if expr.exp > 0 else f"(1.0/({power}))"
             return f"({base})**({self._print(expr.exp)})"
 

@@ -67,8 +67,8 @@ def _stages(declared: Declaration) -> tuple[Dynamics, ...]:
         batches=batches.changing,
         finite=f"{HERE}.finite_steps:finite",
     )
-    made = [dynamics(train, between(declared, s), _step_symbol(s)) for s in declared.stages]
-    return tuple(made) or (train,)
+    declared_stages = [dynamics(train, between(declared, s), _step_symbol(s)) for s in declared.stages]
+    return tuple(declared_stages) or (train,)
 
 
 def _require_within(parameters: Any, until: float, begin: float) -> None:
@@ -88,10 +88,10 @@ def sizes_of(declared: Declaration) -> dict[str, str]:
 
     The symbols are m for students and m* for teachers, with the name of their group.
     """
-    found = {"d": "d"}
+    title_symbols = {"d": "d"}
     for groups, word, symbol in ((declared.students, "units", "m"), (copies.stated(declared), "teachers", "m*")):
-        found |= {group.named(word): f"{symbol}_{group.name}".rstrip("_") for group in groups}
-    return found | (steps(declared) if declared.limit != "flow" else {})
+        title_symbols |= {group.named(word): f"{symbol}_{group.name}".rstrip("_") for group in groups}
+    return title_symbols | (steps(declared) if declared.limit != "flow" else {})
 
 
 def clock(declared: Declaration) -> str:
@@ -125,16 +125,16 @@ def check(parameters: Any, drawn: bool = True) -> None:
     names = parameters.declaration.names
     size = 1.0 if noisy else parameters.noise
     growth.require(noise.in_force(parameters), dict(zip(names, numbers(parameters), strict=True)), size)
-    found = rows(parameters)
-    if parameters.d < found.spaces:
+    layout = rows(parameters)
+    if parameters.d < layout.spaces:
         raise UsageError(
-            f"d must be at least the number of blocks of the inputs, {found.spaces}, but d = {parameters.d}"
+            f"d must be at least the number of blocks of the inputs, {layout.spaces}, but d = {parameters.d}"
         )
-    if drawn and parameters.d < found.total:
-        others = "teachers and means" if found.means else "teachers"
-        rest = found.total - found.students
+    if drawn and parameters.d < layout.total:
+        kinds = "teachers and means" if layout.means else "teachers"
+        fixed_count = layout.total - layout.students
         raise UsageError(
-            f"d must be at least the number of vectors, {found.students} of students and {rest} of {others}, "
+            f"d must be at least the number of vectors, {layout.students} of students and {fixed_count} of {kinds}, "
             f"but d = {parameters.d}: choose a larger d or fewer units"
         )
     batches.samples(parameters)

@@ -87,7 +87,9 @@ def labels(parameters: Any) -> tuple[Label, ...]:
     """
     declared: Declaration = parameters.declaration
     _require(declared)
-    changing = next((one.name for one in schedules.active(parameters) if one.name in declared.names), None)
+    changing = next(
+        (schedule.name for schedule in schedules.active(parameters) if schedule.name in declared.names), None
+    )
     if changing is not None:
         raise UsageError(
             f"exponents are those of one teacher and student, but {changing} changes in time: put a number in its place"
@@ -119,18 +121,18 @@ def _require(declared: Declaration) -> None:
 
 def _label(parameters: Any, initial: Initial, head: str) -> Label:
     declared: Declaration = parameters.declaration
-    at = rows(parameters)
-    known = schedules.shared(parameters)
+    layout = rows(parameters)
+    namespace = schedules.shared(parameters)
     numbers = [k for k in range(len(declared.students), len(declared.groups)) if declared.readout(k, head) is not None]
     copied = next((declared.groups[k] for k in numbers if declared.groups[k].copied), None)
     if copied is not None:
         raise UsageError(
             f"the teacher {copied.name} is a copy of the students, which start at random: it has no exponents"
         )
-    names, gram, places = _vectors(declared, at, initial, numbers)
+    names, gram, places = _vectors(declared, layout, initial, numbers)
     frame = gram_schmidt(gram)
     coordinates = {k: {slot: frame[places[k, slot]] for slot in declared.groups[k].slots} for k in numbers}
-    groups = [_GroupOfUnits(declared, initial, k, head, coordinates[k], known) for k in numbers]
+    groups = [_GroupOfUnits(declared, initial, k, head, coordinates[k], namespace) for k in numbers]
     summands = tuple(unit for group in groups for unit in group.summands())
     prediction = declared.prediction(False, head)
     plain = prediction is None and not any(group.share for group in groups)
@@ -138,15 +140,15 @@ def _label(parameters: Any, initial: Initial, head: str) -> Label:
     if plain and all(_degree(unit.polynomial) in (0, 1) for unit in summands):
         basis, summands = _along_the_sum(basis, groups, summands)
     _require_few(declared, len(basis))
-    function = functools.partial(_answer, groups, None if prediction is None else prediction.tree, known)
+    function = functools.partial(_answer, groups, None if prediction is None else prediction.tree, namespace)
     label = Label(
         head=head,
         names=names,
         frame=frame,
         basis=basis,
         function=function,
-        breaks=_breaks(groups, len(basis), None if prediction is None else prediction.tree, known),
-        degree=_total_degree(groups, prediction, known) if not any(group.share for group in groups) else None,
+        breaks=_breaks(groups, len(basis), None if prediction is None else prediction.tree, namespace),
+        degree=_total_degree(groups, prediction, namespace) if not any(group.share for group in groups) else None,
         summands=summands if plain else (),
         polynomial=_of_one_direction(summands) if plain and len(basis) == 1 else None,
     )
@@ -156,8 +158,8 @@ def _label(parameters: Any, initial: Initial, head: str) -> Label:
 def _require_few(declared: Declaration, directions: int) -> None:
     """Raise `UsageError` for more than `MOST` directions."""
     if directions > MOST:
-        alone = len(declared.teachers) == 1
-        example = f", as in -p teachers={MOST // len(declared.teachers[0].slots)}" if alone else ""
+        single_group = len(declared.teachers) == 1
+        example = f", as in -p teachers={MOST // len(declared.teachers[0].slots)}" if single_group else ""
         raise UsageError(
             f"the label depends on {directions} directions, but Hermite tensors are computed for at most "
             f"{MOST}; use fewer teachers{example}"
@@ -165,21 +167,21 @@ def _require_few(declared: Declaration, directions: int) -> None:
 
 
 def _vectors(
-    declared: Declaration, at: Rows, initial: Initial, numbers: Sequence[int]
+    declared: Declaration, layout: Rows, initial: Initial, numbers: Sequence[int]
 ) -> tuple[tuple[str, ...], np.ndarray, dict[tuple[int, str], slice]]:
     """The names of the vectors of some groups of teachers, their Gram matrix, and the index of each slot in it."""
-    gram = at.gram({**initial.constants, **initial.state})
+    gram = layout.gram({**initial.constants, **initial.state})
     places: dict[tuple[int, str], slice] = {}
     names: list[str] = []
-    kept: list[int] = []
+    indices: list[int] = []
     for k in numbers:
-        group, size = declared.groups[k], at.sizes[k]
+        group, size = declared.groups[k], layout.sizes[k]
         for slot in group.slots:
-            places[k, slot] = slice(len(kept), len(kept) + size)
+            places[k, slot] = slice(len(indices), len(indices) + size)
             word = group.named(slot)
             names += [word] if size == 1 else [f"{word}_{j + 1}" for j in range(size)]
-            kept += range(at.of(k, slot).start, at.of(k, slot).stop)
-    return tuple(names), gram[np.ix_(kept, kept)], places
+            indices += range(layout.of(k, slot).start, layout.of(k, slot).stop)
+    return tuple(names), gram[np.ix_(indices, indices)], places
 
 
 def gram_schmidt(gram: np.ndarray) -> np.ndarray:
@@ -194,16 +196,16 @@ def gram_schmidt(gram: np.ndarray) -> np.ndarray:
     rooted = vectors * np.sqrt(np.maximum(values, 0.0))
     axes: list[np.ndarray] = []
     for row in rooted:
-        rest = row.copy()
+        residual = row.copy()
         for _ in range(2):  # the second pass removes rounding errors
             for axis in axes:
-                rest -= (rest @ axis) * axis
-        size = float(np.linalg.norm(rest))
+                residual -= (residual @ axis) * axis
+        size = float(np.linalg.norm(residual))
         if size > DEPENDENT * float(np.linalg.norm(row)):
-            axes.append(rest / size)
+            axes.append(residual / size)
     coordinates = rooted @ np.array(axes).reshape(len(axes), n).T
-    whole = np.round(coordinates)
-    return np.where(np.abs(coordinates - whole) < ALIGNED, whole, coordinates) + 0.0
+    integers = np.round(coordinates)
+    return np.where(np.abs(coordinates - integers) < ALIGNED, integers, coordinates) + 0.0
 
 
 class _GroupOfUnits:
@@ -211,16 +213,18 @@ class _GroupOfUnits:
 
     def __init__(
         self, declared: Declaration, initial: Initial, number: int, head: str, coordinates: Mapping[str, np.ndarray],
-        known: Mapping[str, float],
+        namespace: Mapping[str, float],
     ) -> None:  # fmt: skip
         self.group: Group = declared.groups[number]
         self.coordinates = dict(coordinates)
-        self.known = known
+        self.known = namespace
         self.weights = np.asarray(initial.constants[declared.readout_name(number, head)], float)
         self.share = self.group.share
-        sizes = {slot: np.linalg.norm(each, axis=1) for slot, each in coordinates.items()}
+        sizes = {slot: np.linalg.norm(vectors, axis=1) for slot, vectors in coordinates.items()}
         self.trees = [
-            array_values.with_norms(self.group.unit, {slot: _rounded(float(each[j])) for slot, each in sizes.items()})
+            array_values.with_norms(
+                self.group.unit, {slot: _rounded(float(vectors[j])) for slot, vectors in sizes.items()}
+            )
             for j in range(len(self.weights))
         ]
 
@@ -238,7 +242,8 @@ class _GroupOfUnits:
     def __call__(self, *z: Any) -> Any:
         """The weighted sum of the units of the group at arrays z_1 .. z_r."""
         fields = [
-            {slot: _field(each[j], z) for slot, each in self.coordinates.items()} for j in range(len(self.weights))
+            {slot: _field(vectors[j], z) for slot, vectors in self.coordinates.items()}
+            for j in range(len(self.weights))
         ]
         shares = self._shares(fields)
         total: Any = 0.0
@@ -269,10 +274,10 @@ def _field(row: np.ndarray, z: Sequence[Any]) -> Any:
     return sum((c * x for c, x in zip(row, z, strict=True) if c), 0.0)
 
 
-def _answer(groups: Sequence[_GroupOfUnits], prediction: Tree | None, known: Mapping[str, float], *z: Any) -> Any:
+def _answer(groups: Sequence[_GroupOfUnits], prediction: Tree | None, namespace: Mapping[str, float], *z: Any) -> Any:
     """F at arrays z_1 .. z_r."""
     outputs = _outputs(groups, *z)
-    total = outputs["y"] if prediction is None else array_values.value(prediction, {**known, **outputs})
+    total = outputs["y"] if prediction is None else array_values.value(prediction, {**namespace, **outputs})
     return np.asarray(total) + sum(0.0 * x for x in z)
 
 
@@ -287,7 +292,7 @@ def _degree(polynomial: tuple[Polynomial, bool] | None) -> int | None:
     return None if polynomial is None else max(map(sum, polynomial[0]), default=0)
 
 
-def _total_degree(groups: Sequence[_GroupOfUnits], prediction: Any, known: Mapping[str, float]) -> int | None:
+def _total_degree(groups: Sequence[_GroupOfUnits], prediction: Any, namespace: Mapping[str, float]) -> int | None:
     """The degree of the whole label as a polynomial; None unless it is one."""
     degrees = [_degree(unit.polynomial) for group in groups for unit in group.summands()]
     inner = max((d for d in degrees if d is not None), default=0)
@@ -296,7 +301,7 @@ def _total_degree(groups: Sequence[_GroupOfUnits], prediction: Any, known: Mappi
     if prediction is None:
         return inner
     names = (*(group.group.name for group in groups if group.group.name), "y")
-    outer = _degree(array_values.polynomial(prediction.tree, names, known))
+    outer = _degree(array_values.polynomial(prediction.tree, names, namespace))
     return None if outer is None else outer * inner
 
 
@@ -314,12 +319,12 @@ def _along_the_sum(
         return basis, summands
     axis = total[:, None] / size
     for group in groups:
-        group.coordinates = {slot: each @ axis for slot, each in group.coordinates.items()}
+        group.coordinates = {slot: vectors @ axis for slot, vectors in group.coordinates.items()}
     return axis.T, tuple(dataclasses.replace(unit, rows=unit.rows @ axis) for unit in summands)
 
 
 def _breaks(
-    groups: Sequence[_GroupOfUnits], directions: int, prediction: Tree | None, known: Mapping[str, float]
+    groups: Sequence[_GroupOfUnits], directions: int, prediction: Tree | None, namespace: Mapping[str, float]
 ) -> tuple[tuple[float, ...], ...]:
     """The kinks along each axis of the units whose vector lies along it; for one axis, also those of a prediction."""
     places: list[set[float]] = [set() for _ in range(directions)]
@@ -331,7 +336,7 @@ def _breaks(
                     places[axes[0]] |= set(array_values.kinks(unit.tree, slot, group.known, float(row[axes[0]])))
     if prediction is not None and directions == 1:
         outputs = functools.partial(_outputs, groups)
-        places[0] |= set(array_values.crossings(prediction, lambda z: {**known, **outputs(z)}))
+        places[0] |= set(array_values.crossings(prediction, lambda z: {**namespace, **outputs(z)}))
     return tuple(tuple(sorted(axis)) for axis in places)
 
 
@@ -345,7 +350,7 @@ def _of_one_direction(summands: Sequence[Summand]) -> tuple[Polynomial, bool] | 
         powers, rational = unit.polynomial
         weight, plain = _fraction(unit.weight)
         scales = [_fraction(float(row[0])) for row in unit.rows]
-        exact &= rational and plain and all(known for _, known in scales)
+        exact &= rational and plain and all(is_exact for _, is_exact in scales)
         for power, c in powers.items():
             factor = math.prod((scale**p for (scale, _), p in zip(scales, power, strict=True)), start=weight * c)
             total[(sum(power),)] = total.get((sum(power),), Fraction(0)) + factor

@@ -13,16 +13,16 @@ def equations(parameters: Any, tier: str | None) -> Equations:
 
     Raises `UsageError` for a tier that does not exist for this model, with the reason and a tier that exists.
     """
-    asked = settled(parameters) if tier is None else tier
-    if asked == "exact":
+    selected = settled(parameters) if tier is None else tier
+    if selected == "exact":
         from derivations.declare import exact, sampled
 
-        return sampled.equations(parameters, asked) if on_grid(parameters) else exact.equations(parameters)
-    if asked in ("sampled", "mixed"):
+        return sampled.equations(parameters, selected) if on_grid(parameters) else exact.equations(parameters)
+    if selected in ("sampled", "mixed"):
         from derivations.declare import sampled
 
-        return sampled.equations(parameters, asked)
-    if asked == "leading":
+        return sampled.equations(parameters, selected)
+    if selected == "leading":
         from derivations.declare import leading
 
         return leading.equations(parameters)
@@ -31,13 +31,13 @@ def equations(parameters: Any, tier: str | None) -> Equations:
 
 def settled(parameters: Any) -> str:
     """The default tier of a run: the first of exact, mixed and sampled that exists."""
-    found = kernels(parameters.declaration, numbers(parameters))
+    closed_forms = kernels(parameters.declaration, numbers(parameters))
     if population.open_here(parameters):
         return "sampled"
-    if found.closed:
+    if closed_forms.closed:
         return "exact" if quadrature.exists(parameters) else "sampled"
     declared = parameters.declaration
-    if declared.noisy and found.second:
+    if declared.noisy and closed_forms.second:
         return "mixed" if declared.limit == "online" or giant.mixes(declared) else "sampled"
     return "exact"
 

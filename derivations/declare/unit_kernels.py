@@ -41,29 +41,32 @@ class Kernels:
         self._known: dict[Any, tuple[Kernel, list[str]]] = {}
 
     def kernel(
-        self, kinds: Sequence[int], parts: Sequence[tuple[Part, ...]], same: bool = False
+        self, kinds: Sequence[int], parts: Sequence[tuple[Part, ...]], same_unit: bool = False
     ) -> tuple[Kernel, list[str]]:
-        """The kernel of the means of some products of parts, one part of each unit; `same` is True for one unit twice.
+        """The kernel of the means of some products of parts, one part of each unit; `same_unit` is True for one
+        unit twice.
 
         The functions are listed in the order of the parts, with "" for a mean that vanishes.
         """
         algebra = self.algebra
         shapes = [algebra.shapes[g] for g in kinds]
-        key = (tuple(shapes), tuple(map(algebra.scalars, kinds)), tuple(parts), same)
+        key = (tuple(shapes), tuple(map(algebra.scalars, kinds)), tuple(parts), same_unit)
         if key not in self._known:
             tables = Tables()
-            program = Program(shapes, list(map(algebra.scalars, kinds)), tables, same, moved=algebra.mean is not None)
+            program = Program(
+                shapes, list(map(algebra.scalars, kinds)), tables, same_unit, moved=algebra.mean is not None
+            )
             values = [compilable(value) for value in program.expressions(parts)]
             number = len(self._known)
             places = self._looked_up(number, tables, program)
             names = [f"mean{below(number, k)}" for k in range(len(values))]
             names = [name if value != 0 else "" for name, value in zip(names, values, strict=True)]
-            found = {name: value.xreplace(places) for name, value in zip(names, values, strict=True) if name}
+            functions = {name: value.xreplace(places) for name, value in zip(names, values, strict=True) if name}
             # Polynomials in series are long and have no brackets that cancel.
             written = not tables.pairs
-            kernel = Kernel(f"kernel{below(number)}", tuple(program.symbols()), found, as_written=written)
+            kernel = Kernel(f"kernel{below(number)}", tuple(program.symbols()), functions, as_written=written)
             self._known[key] = kernel, names
-            if found:
+            if functions:
                 self.made.append(kernel)
         return self._known[key]
 
@@ -73,8 +76,8 @@ class Kernels:
         """The arrays of some means over units with these indices, one index twice for one unit; other means are in
         `zero`.
         """
-        same = len(indices) == 2 and indices[0] == indices[1]
-        kernel, names = self.kernel(kinds, [mean.parts for mean in means], same)
+        same_unit = len(indices) == 2 and indices[0] == indices[1]
+        kernel, names = self.kernel(kinds, [mean.parts for mean in means], same_unit)
         axes = (*self.algebra.of_fields, *dict.fromkeys(indices))
         targets = tuple(Base(mean.name)[axes] for mean, name in zip(means, names, strict=True) if name)
         self.zero |= {mean.name for mean, name in zip(means, names, strict=True) if not name}
@@ -143,5 +146,5 @@ def _floored(root: Any) -> Any:
     """A root of x y - t^2, which rounding may make negative at t^2 = x y; as a denominator, it is replaced by a
     positive floor.
     """
-    same = {s: sp.Integer(1) for s in root.base.free_symbols if re.fullmatch(r"c\d+_\d+", s.name)}
-    return AtLeast(root.base, LEAST) ** root.exp if root.base.xreplace(same) == 0 else root
+    unit_values = {s: sp.Integer(1) for s in root.base.free_symbols if re.fullmatch(r"c\d+_\d+", s.name)}
+    return AtLeast(root.base, LEAST) ** root.exp if root.base.xreplace(unit_values) == 0 else root

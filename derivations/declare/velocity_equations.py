@@ -38,32 +38,34 @@ def constants(declared: Declaration) -> tuple[Named, ...]:
 
 def state(symbols: Algebra) -> Iterator[Named]:
     """The velocities, after readouts and biases."""
-    at, blocks = symbols.rows, {block.name: block for block in symbols.rows.velocities}
-    numbers = {velocity_blocks.push_name(at, g, word): (g, word) for g, word, _ in velocity_blocks.pushes(at)}
-    for name, dims, text in velocity_blocks.described(at):
-        same, groups = False, [numbers[name][0]] if name in numbers else []
+    layout, blocks = symbols.rows, {block.name: block for block in symbols.rows.velocities}
+    numbers = {velocity_blocks.push_name(layout, g, word): (g, word) for g, word, _ in velocity_blocks.pushes(layout)}
+    for name, dims, text in velocity_blocks.described(layout):
+        symmetric, groups = False, [numbers[name][0]] if name in numbers else []
         if name in blocks:
-            same, groups = blocks[name].symmetric, [blocks[name].first[0], blocks[name].second[0]]
+            symmetric, groups = blocks[name].symmetric, [blocks[name].first[0], blocks[name].second[0]]
         target = Base(name)[tuple(symbols.index(role, g) for role, g in zip("ij", groups, strict=False))]
-        yield Named(target, text, dims=dims, bounds=INFINITE, symbol=name, symmetric=same)
+        yield Named(target, text, dims=dims, bounds=INFINITE, symbol=name, symmetric=symmetric)
 
 
-def _name(symbols: Algebra, letter: str, one: Vector, two: Vector) -> str:
-    """The name of the overlaps of the velocities of `one` with `two`."""
-    found = (b for b in symbols.rows.velocities if (b.letter, b.first, b.second) == (letter, tuple(one), tuple(two)))
-    return next(found).name
+def _name(symbols: Algebra, letter: str, first: Vector, second: Vector) -> str:
+    """The name of the overlaps of the velocities of `first` with `second`."""
+    matches = (
+        b for b in symbols.rows.velocities if (b.letter, b.first, b.second) == (letter, tuple(first), tuple(second))
+    )
+    return next(matches).name
 
 
-def product(symbols: Algebra, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+def product(symbols: Algebra, first: Vector, i: Any, second: Vector, j: Any) -> Any:
     """v_i . u_j of a velocity and a vector of students or teachers."""
-    return Base(_name(symbols, "VQ" if symbols.is_student(two.group) else "VM", one, two))[i, j]
+    return Base(_name(symbols, "VQ" if symbols.is_student(second.group) else "VM", first, second))[i, j]
 
 
-def square(symbols: Algebra, one: Vector, i: Any, two: Vector, j: Any) -> Any:
+def square(symbols: Algebra, first: Vector, i: Any, second: Vector, j: Any) -> Any:
     """v_i . v_j of two velocities; each unordered pair of slots is stored once."""
-    if symbols.vectors.index(one) > symbols.vectors.index(two):
-        one, i, two, j = two, j, one, i
-    return Base(_name(symbols, "VV", one, two))[i, j]
+    if symbols.vectors.index(first) > symbols.vectors.index(second):
+        first, i, second, j = second, j, first, i
+    return Base(_name(symbols, "VV", first, second))[i, j]
 
 
 def push(symbols: Algebra, number: int, word: str, i: Any) -> Any:
@@ -77,13 +79,13 @@ def pace(motion: "Motion", number: int, word: str, i: Any) -> Any:
 
 
 def _pairs(symbols: Algebra) -> Iterator[tuple[Vector, Vector]]:
-    moving = [one for one in symbols.vectors if symbols.moves(one)]
-    yield from ((one, two) for one in moving for two in moving)
+    moving = [first for first in symbols.vectors if symbols.moves(first)]
+    yield from ((first, second) for first in moving for second in moving)
 
 
-def seen(motion: "Motion", one: Vector, i: Any, two: Vector, j: Any) -> Any:
+def seen(motion: "Motion", first: Vector, i: Any, second: Vector, j: Any) -> Any:
     """E[c_i x] . v_j, the inner product of the mean gradient of u_i with the velocity of u_j."""
-    return Base(f"D_{_name(motion.algebra, 'VQ', two, one)}")[i, j]
+    return Base(f"D_{_name(motion.algebra, 'VQ', second, first)}")[i, j]
 
 
 def definitions(motion: "Motion") -> Iterator[Definition]:
@@ -91,13 +93,13 @@ def definitions(motion: "Motion") -> Iterator[Definition]:
     if not motion.declared.inertial:
         return
     symbols = motion.algebra
-    for one, two in _pairs(symbols):
-        i, j, found = symbols.index("i", one.group), symbols.index("j", two.group), sp.Integer(0)
-        for other in symbols.vectors:
-            r = symbols.index("r", other.group)
-            if motion.pulled(one, i, other, r) != 0:
-                found += sp.Sum(motion.pull(one, i, other, r) * product(symbols, two, j, other, r), r)
-        yield Definition((seen(motion, one, i, two, j),), found, "E[c_i x] . v_j, v a velocity")
+    for first, second in _pairs(symbols):
+        i, j, total = symbols.index("i", first.group), symbols.index("j", second.group), sp.Integer(0)
+        for third in symbols.vectors:
+            r = symbols.index("r", third.group)
+            if motion.pulled(first, i, third, r) != 0:
+                total += sp.Sum(motion.pull(first, i, third, r) * product(symbols, second, j, third, r), r)
+        yield Definition((seen(motion, first, i, second, j),), total, "E[c_i x] . v_j, v a velocity")
 
 
 def equations(motion: "Motion") -> Iterator[Equation]:
@@ -106,28 +108,30 @@ def equations(motion: "Motion") -> Iterator[Equation]:
         return
     symbols = motion.algebra
     for block in symbols.rows.velocities:
-        one, two = Vector(*block.first), Vector(*block.second)
-        i, j = symbols.index("i", one.group), symbols.index("j", two.group)
+        first, second = Vector(*block.first), Vector(*block.second)
+        i, j = symbols.index("i", first.group), symbols.index("j", second.group)
         if block.letter == "VV":
-            yield Equation(square(symbols, one, i, two, j), _square_rate(motion, one, i, two, j))
+            yield Equation(square(symbols, first, i, second, j), _square_rate(motion, first, i, second, j))
             continue
-        here = product(symbols, one, i, two, j)
-        rate = (motion.drift(one, i, two, j) + DECAY * symbols.overlap(one, i, two, j) - here) / TIME
-        if symbols.moves(two):
-            rate -= motion.rate(two.group, two.slot) * square(symbols, one, i, two, j)
-        yield Equation(here, rate)
+        overlap = product(symbols, first, i, second, j)
+        rate = (motion.drift(first, i, second, j) + DECAY * symbols.overlap(first, i, second, j) - overlap) / TIME
+        if symbols.moves(second):
+            rate -= motion.rate(second.group, second.slot) * square(symbols, first, i, second, j)
+        yield Equation(overlap, rate)
     for number, word, _ in velocity_blocks.pushes(symbols.rows):
         i = symbols.index("i", number)
-        here = push(symbols, number, word, i)
-        yield Equation(here, (motion.slope(number, word, i) - here) / TIME)
+        overlap = push(symbols, number, word, i)
+        yield Equation(overlap, (motion.slope(number, word, i) - overlap) / TIME)
 
 
-def _square_rate(motion: "Motion", one: Vector, i: Any, two: Vector, j: Any) -> Any:
+def _square_rate(motion: "Motion", first: Vector, i: Any, second: Vector, j: Any) -> Any:
     """The rate of v_i . v_j, with the noise of batches in an online limit."""
     symbols = motion.algebra
-    rate = seen(motion, one, i, two, j) + DECAY * product(symbols, two, j, one, i)
-    rate += seen(motion, two, j, one, i) + DECAY * product(symbols, one, i, two, j)
-    rate = (rate - 2 * square(symbols, one, i, two, j)) / TIME
+    rate = seen(motion, first, i, second, j) + DECAY * product(symbols, second, j, first, i)
+    rate += seen(motion, second, j, first, i) + DECAY * product(symbols, first, i, second, j)
+    rate = (rate - 2 * square(symbols, first, i, second, j)) / TIME
     if motion.second:
-        rate += second_order.entry(symbols, one, i, two, j) / (BATCH * episode_motion.step(motion.declared) * TIME**2)
+        rate += second_order.entry(symbols, first, i, second, j) / (
+            BATCH * episode_motion.step(motion.declared) * TIME**2
+        )
     return rate

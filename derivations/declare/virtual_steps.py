@@ -27,16 +27,16 @@ def looked(look: Look | None, first: Moves, of: Callable[[Any], Moves], z: Any, 
     >>> [float(looked(Look(0.5, use), of(z), of, z, np.array([0.5]))[0][0, 0]) for use in ("last", "sum")]
     [1.0, 3.0]
     """
-    here = total = first
+    motion = total = first
     for _ in range(0 if look is None else look.times):
-        z = z - steps[:, None] * here[0]
-        here = of(z)
+        z = z - steps[:, None] * motion[0]
+        motion = of(z)
         total = (
-            total[0] + here[0],
-            total[1] + here[1],
-            [one + two for one, two in zip(total[2], here[2], strict=True)],
+            total[0] + motion[0],
+            total[1] + motion[1],
+            [array + other_array for array, other_array in zip(total[2], motion[2], strict=True)],
         )
-    return total if look is not None and look.use == "sum" else here
+    return total if look is not None and look.use == "sum" else motion
 
 
 def norm(xp: Any, squares: list[Any]) -> Any:
@@ -46,4 +46,4 @@ def norm(xp: Any, squares: list[Any]) -> Any:
     >>> norm(np, [np.array([[9.0]]), np.array([[7.0], [9.0]])])
     array([5.])
     """
-    return xp.sqrt(sum(one.sum(0) for one in squares))
+    return xp.sqrt(sum(square.sum(0) for square in squares))

@@ -72,7 +72,7 @@ def arguments(declared: Declaration, changing: Sequence[Schedule] = ()) -> list[
     only rules contain come last.
     """
     sizes = [f"K_{k}" for k in range(len(declared.groups))]
-    fixed = [written_name(k, one.head) for k, one in declared.fixed_readouts()]
+    fixed = [written_name(k, readout.head) for k, readout in declared.fixed_readouts()]
     fixed += [f"own_{k}_{word}" for k, group in enumerate(declared.students) for word in declared.constants(group)]
     shared = [f"n_{name}" for name in declared.names]
     clock = ["dimension", "turns", "before", "after"] if changing or declared.memories else []
@@ -90,12 +90,14 @@ def norms(declared: Declaration) -> bool:
 
 def module(declared: Declaration, changing: Sequence[Schedule] = ()) -> str:
     """The text of the module with all functions, including the values `changing` in time."""
-    given = ", ".join(arguments(declared, changing))
-    texts = [HEAD, *_parts(declared, changing), _coefficients(declared, given)]
-    texts += [_draw(declared, given), _update(declared, given)]
-    texts += [momentum.accelerate(declared, given, norms(declared))] if declared.momentum is not None else []
-    texts += [schedule_text.at_time(declared, changing, given)] if changing or declared.memories else []
-    texts += [schedule_text.settle(declared, changing, given)] if schedule_text.settles(declared, changing) else []
+    parameter_text = ", ".join(arguments(declared, changing))
+    texts = [HEAD, *_parts(declared, changing), _coefficients(declared, parameter_text)]
+    texts += [_draw(declared, parameter_text), _update(declared, parameter_text)]
+    texts += [momentum.accelerate(declared, parameter_text, norms(declared))] if declared.momentum is not None else []
+    texts += [schedule_text.at_time(declared, changing, parameter_text)] if changing or declared.memories else []
+    texts += (
+        [schedule_text.settle(declared, changing, parameter_text)] if schedule_text.settles(declared, changing) else []
+    )
     return "\n\n".join(text.rstrip() + "\n" for text in texts)
 
 
@@ -118,13 +120,13 @@ def _values(declared: Declaration, k: int) -> list[str]:
     import sympy
 
     group = declared.groups[k]
-    before = [*map(symbols.slot, group.slots), *map(symbols.square, group.slots)]
-    after = [sympy.Symbol(name, real=True) for name in declared.names]
+    first_arguments = [*map(symbols.slot, group.slots), *map(symbols.square, group.slots)]
+    last_arguments = [sympy.Symbol(name, real=True) for name in declared.names]
     phi = symbols.build(group.unit, group.slots)
-    texts = [symbols.function(f"unit_{k}", [*before, symbols.share(), *after], [phi])]
+    texts = [symbols.function(f"unit_{k}", [*first_arguments, symbols.share(), *last_arguments], [phi])]
     if group.share is not None:
         logit = symbols.build(group.share.parts[0], group.slots)
-        texts.append(symbols.function(f"logit_{k}", [*before, *after], [logit]))
+        texts.append(symbols.function(f"logit_{k}", [*first_arguments, *last_arguments], [logit]))
     return texts
 
 
@@ -139,12 +141,12 @@ def _rows(counts: list[int], k: int, place: int) -> str:
     return f"{start} : {start} + K_{k}"
 
 
-def _coefficients(declared: Declaration, given: str) -> str:
+def _coefficients(declared: Declaration, parameter_text: str) -> str:
     """`coefficients(fields, labels, vv, scalars, ..)`: c of every slot, then e, then the slopes of the scalars."""
     lines = [line for k in declared.answering for line in (*_read(declared, k), *_value(declared, k))]
     students = len(declared.students)
     lines += _answers(declared)
-    along, sizes, slopes = [], [], []
+    coefficient_rows, sizes, slopes = [], [], []
     if looks.normed(declared):
         lines += [line for k in range(students) for line in _derivatives(declared, k)]
         lines += looks_text.norm(declared, _gradient)
@@ -152,15 +154,15 @@ def _coefficients(declared: Declaration, given: str) -> str:
         group = declared.groups[k]
         lines += [] if looks.normed(declared) else _derivatives(declared, k)
         lines += _ruled(declared, k)
-        along += [f"c_{k}_{slot}" for slot in group.slots]
+        coefficient_rows += [f"c_{k}_{slot}" for slot in group.slots]
         sizes += [f"e_{k}_{slot}" for slot in group.slots] if norms(declared) else []
         slopes += [f"d_{k}_{word}" for word in group.trained_readouts]
         slopes += [f"d_{k}_{word}" for word in group.scalars]
     slopes += ["0.0 * fields[:1]"] * len(declared.memories)  # no sample moves a memory
-    body = [*lines, f"return np.concatenate(({', '.join([*along, *sizes, *slopes])},))"]
+    body = [*lines, f"return np.concatenate(({', '.join([*coefficient_rows, *sizes, *slopes])},))"]
     if looks.measured(declared):
-        return looks_text.coefficients(declared, body, given)
-    head = f"def coefficients(fields, labels, vv, scalars, {given}):\n"
+        return looks_text.coefficients(declared, body, parameter_text)
+    head = f"def coefficients(fields, labels, vv, scalars, {parameter_text}):\n"
     return head + "".join(f"    {line}\n" for line in body)
 
 
@@ -179,7 +181,9 @@ def _answers(declared: Declaration) -> Iterator[str]:
     f, y, slope = ([word_of(head, word) for head in declared.force] for word in ("f", "y", "slope"))
     shared = [f"n_{name}" for name in declared.names]
     yield f"{', '.join([value, *slope])} = loss({', '.join([*f, *y, *shared])})"
-    yield from (f"{one} = {one} + 0.0 * {two}" for one, two in zip(slope, y, strict=True))
+    yield from (
+        f"{slope_name} = {slope_name} + 0.0 * {label_name}" for slope_name, label_name in zip(slope, y, strict=True)
+    )
     yield from episode_text.reward(declared)
 
 
@@ -189,9 +193,9 @@ def _predicted(declared: Declaration, head: str, place: int) -> Iterator[str]:
         if declared.prediction(student, head) is None:
             continue
         fed = [k for k, _ in predictions.names(declared, student, head)]
-        given = ", ".join([*(_output(k, head) for k in fed), *(f"n_{name}" for name in declared.names)])
+        argument_text = ", ".join([*(_output(k, head) for k in fed), *(f"n_{name}" for name in declared.names)])
         targets = ", ".join([word_of(head, letter), *(_named("by", k, head) for k in fed if student)])
-        yield f"{targets}{',' if not student else ''} = {predictions.function(student, head)}({given})"
+        yield f"{targets}{',' if not student else ''} = {predictions.function(student, head)}({argument_text})"
         if not student:
             yield f"{word_of(head, 'y')} = {word_of(head, 'y')} + labels[{place}:{place + 1}]"
 
@@ -217,19 +221,19 @@ def _read(declared: Declaration, k: int) -> Iterator[str]:
     students, group = len(declared.students), declared.groups[k]
     begin = 0 if k < students else students
     for place, slot in enumerate(group.slots):
-        before = [len(g.slots) for g in declared.groups[:k]]
-        own = [count if i >= begin else 0 for i, count in enumerate(before)]
+        slot_counts = [len(g.slots) for g in declared.groups[:k]]
+        side_counts = [count if i >= begin else 0 for i, count in enumerate(slot_counts)]
         source = "vv" if k < students else "square"
-        yield f"z_{k}_{slot} = fields[{_rows(before, k, place)}]"
-        yield f"q_{k}_{slot} = column({source}[{_rows(own, k, place)}], fields)"
+        yield f"z_{k}_{slot} = fields[{_rows(slot_counts, k, place)}]"
+        yield f"q_{k}_{slot} = column({source}[{_rows(side_counts, k, place)}], fields)"
         if k < students and declared.weights == "normalised":
             yield f"r_{k}_{slot} = np.sqrt(q_{k}_{slot})"
             yield f"z_{k}_{slot} = z_{k}_{slot} / r_{k}_{slot}"
-    for head in (one.head for number, one in declared.fixed_readouts() if number == k):
+    for head in (readout.head for number, readout in declared.fixed_readouts() if number == k):
         yield f"{_named('a', k, head)} = column({written_name(k, head)}, fields)"
     if k < students:
         counts = [len(g.own) for g in declared.groups[:k]]
-        readouts = {one.word: one.head for one in group.readouts}
+        readouts = {readout.word: readout.head for readout in group.readouts}
         for place, word in enumerate(group.own):
             name = _named("a", k, readouts[word]) if word in readouts else f"s_{k}_{word}"
             yield f"{name} = column(scalars[{_rows(counts, k, place)}], fields)"
@@ -241,7 +245,7 @@ def _value(declared: Declaration, k: int) -> Iterator[str]:
     unit = k < students and declared.weights == "normalised"
     z = [f"z_{k}_{slot}" for slot in group.slots]
     q = ["1.0" if unit else f"q_{k}_{slot}" for slot in group.slots]
-    after = [*(f"s_{k}_{word}" for word in group.scalars), *(f"n_{name}" for name in declared.names)]
+    last_arguments = [*(f"s_{k}_{word}" for word in group.scalars), *(f"n_{name}" for name in declared.names)]
 
     def results(head: str, letter: str, middle: list[str]) -> str:
         if k >= students:
@@ -252,9 +256,9 @@ def _value(declared: Declaration, k: int) -> Iterator[str]:
     share = "0.0"
     if group.share is not None:
         share = f"p_{k}"
-        yield f"{results(f'logit_of_{k}', 'l', [])} = logit_{k}({', '.join([*z, *q, *after])})"
+        yield f"{results(f'logit_of_{k}', 'l', [])} = logit_{k}({', '.join([*z, *q, *last_arguments])})"
         yield f"p_{k} = {group.share.word}(logit_of_{k} + 0.0 * {z[0]})"
-    yield f"{results(f'phi_{k}', 'u', [f'u_{k}_p'])} = unit_{k}({', '.join([*z, *q, share, *after])})"
+    yield f"{results(f'phi_{k}', 'u', [f'u_{k}_p'])} = unit_{k}({', '.join([*z, *q, share, *last_arguments])})"
 
 
 def _derivatives(declared: Declaration, k: int) -> Iterator[str]:
@@ -277,17 +281,17 @@ def _derivatives(declared: Declaration, k: int) -> Iterator[str]:
     for slot in group.slots:
         if slot in ruled:
             continue
-        here = f"{k}_{slot}"
-        yield f"c_{here} = {row(f'z_{slot}')}"
+        place = f"{k}_{slot}"
+        yield f"c_{place} = {row(f'z_{slot}')}"
         if declared.weights == "normalised":
-            yield f"e_{here} = -c_{here} * z_{here} / q_{here}"
-            yield f"c_{here} = c_{here} / r_{here}"
+            yield f"e_{place} = -c_{place} * z_{place} / q_{place}"
+            yield f"c_{place} = c_{place} / r_{place}"
         elif norms(declared):
-            yield f"e_{here} = {row(f'q_{slot}')}"
-    for one in group.readouts:
-        if one.trained and one.word not in ruled:
-            slope = f"{_slope(declared, k, one.head)} * " if one.head in declared.force else "0.0 * "
-            yield f"d_{k}_{one.word} = {slope}phi_{k} + 0.0 * z_{k}_{group.slots[0]}"
+            yield f"e_{place} = {row(f'q_{slot}')}"
+    for readout in group.readouts:
+        if readout.trained and readout.word not in ruled:
+            slope = f"{_slope(declared, k, readout.head)} * " if readout.head in declared.force else "0.0 * "
+            yield f"d_{k}_{readout.word} = {slope}phi_{k} + 0.0 * z_{k}_{group.slots[0]}"
     for word in group.scalars:
         if word in ruled:
             continue
@@ -305,8 +309,8 @@ def _ruled(declared: Declaration, k: int) -> Iterator[str]:
     """The rows of vectors and numbers that move by rules."""
     group = declared.groups[k]
     slots = [f"z_{k}_{slot}" for slot in group.slots]
-    own = [f"s_{k}_{word}" for word in group.scalars]
-    own += [f"column(own_{k}_{word}, fields)" for word in declared.constants(group)]
+    unit_numbers = [f"s_{k}_{word}" for word in group.scalars]
+    unit_numbers += [f"column(own_{k}_{word}, fields)" for word in declared.constants(group)]
     shared = [f"n_{name}" for name in declared.names]
     mixed = group.share is not None and group.share.word == "softmax"
     for word in declared.ruled(group):
@@ -323,22 +327,22 @@ def _ruled(declared: Declaration, k: int) -> Iterator[str]:
                 df += f" + p_{k} * (A_{k} - total(p_{k} * A_{k})) * l_{k}_{kind}" if mixed else ""
         norm = [looks.GNORM] if looks.normed(declared) else []
         norm += [REWARD] if declared.episode is not None else []
-        given = [*slots, *own, f"a_{k}", "f", "y", value, "slope", df, dphi, *norm, *shared]
+        call_arguments = [*slots, *unit_numbers, f"a_{k}", "f", "y", value, "slope", df, dphi, *norm, *shared]
         target = f"c_{k}_{word}" if word in group.slots else f"d_{k}_{word}"
-        yield f"{target} = rule_{k}_{word}({', '.join(given)})[0] + 0.0 * {slots[0]}"
+        yield f"{target} = rule_{k}_{word}({', '.join(call_arguments)})[0] + 0.0 * {slots[0]}"
         if word in group.slots and norms(declared):
             yield f"e_{k}_{word} = 0.0 * {slots[0]}"
 
 
-def _draw(declared: Declaration, given: str) -> str:
+def _draw(declared: Declaration, parameter_text: str) -> str:
     shared = "".join(f", n_{name}" for name in declared.names)
-    drawn = "normal" if declared.law is None else f"noise_of(normal{shared})[0]"
-    return f"def draw(uniform, normal, {given}):\n    return noise * {drawn}\n"
+    noise_text = "normal" if declared.law is None else f"noise_of(normal{shared})[0]"
+    return f"def draw(uniform, normal, {parameter_text}):\n    return noise * {noise_text}\n"
 
 
-def _update(declared: Declaration, given: str) -> str:
+def _update(declared: Declaration, parameter_text: str) -> str:
     """`update(vv, vg, gg, means, scalars, step_size, ..)`: u - h (g + e u + lambda u) or the sphere's; s - h dl/ds."""
-    head = f"def update(vv, vg, gg, means, scalars, step_size, {given}):\n"
+    head = f"def update(vv, vg, gg, means, scalars, step_size, {parameter_text}):\n"
     inner = "decay + means[: vv.size]" if norms(declared) else "decay"
     free = [f"a = 1.0 - step_size * moving * ({inner})", "b = -step_size * moving"]
     sphere = [

@@ -16,10 +16,12 @@ def claims(system: System) -> tuple[Claim, ...]:
 
     several = system.parameters.declaration.stages  # type: ignore[attr-defined]
     # Bands are those of one stage, because runs of SGD already differ at the beginning of a later one.
-    made = tuple(in_stages.claims(system, of_one)) if several else (*of_one(system), *fluctuations.claims(system))
-    own = stated.claims(system)
-    taken = {claim.id for claim in made}
-    for claim in own:
-        if claim.id in taken:
+    derived_claims = (
+        tuple(in_stages.claims(system, of_one)) if several else (*of_one(system), *fluctuations.claims(system))
+    )
+    stated_claims = stated.claims(system)
+    used_ids = {claim.id for claim in derived_claims}
+    for claim in stated_claims:
+        if claim.id in used_ids:
             raise UsageError(f"claim {claim.id}: a generated claim has this name; choose another id")
-    return (*own, *made)
+    return (*stated_claims, *derived_claims)

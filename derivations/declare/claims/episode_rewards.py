@@ -10,23 +10,23 @@ from derivations.declare.declaration import Declaration
 
 
 def successes(
-    declared: Declaration, every: tuple[Any, Any], x: Any, labels: Any, given: Mapping[str, Any]
+    declared: Declaration, network: tuple[Any, Any], x: Any, labels: Any, numbers: Mapping[str, Any]
 ) -> np.ndarray:
-    """Return 1 for every sample x (N, d) that is a success, else 0; `every` are all vectors, and numbers of
+    """Return 1 for every sample x (N, d) that is a success, else 0; `network` are all vectors, and numbers of
     students.
     """
-    vectors, scalars = every
-    f, y = evaluate.answers(declared, vectors, scalars, x, labels, given)
-    return np.asarray(evaluate.success(declared, f, y, known(declared, given)))
+    vectors, scalars = network
+    f, y = evaluate.answers(declared, vectors, scalars, x, labels, numbers)
+    return np.asarray(evaluate.success(declared, f, y, known(declared, numbers)))
 
 
-def known(declared: Declaration, given: Mapping[str, Any]) -> dict[str, Any]:
+def known(declared: Declaration, numbers: Mapping[str, Any]) -> dict[str, Any]:
     """The user's numbers by name."""
-    return {name: given[f"n_{name}"] for name in declared.names}
+    return {name: numbers[f"n_{name}"] for name in declared.names}
 
 
 def by_count(
-    declared: Declaration, hits: np.ndarray, odds: float, given: Mapping[str, Any]
+    declared: Declaration, hits: np.ndarray, odds: float, numbers: Mapping[str, Any]
 ) -> Iterator[tuple[np.ndarray, float]]:
     """Yield rewards (N,) of samples with successes (N,), and their probability, for each number of successes among the
     others.
@@ -35,8 +35,8 @@ def by_count(
     """
     from scipy.stats import binom
 
-    own = declared.episode
-    assert own is not None
-    for k in range(own.samples):
-        rewards = np.asarray(evaluate.reward(declared, hits + k, known(declared, given)))
-        yield rewards, float(binom.pmf(k, own.samples - 1, odds))
+    episode = declared.episode
+    assert episode is not None
+    for k in range(episode.samples):
+        rewards = np.asarray(evaluate.reward(declared, hits + k, known(declared, numbers)))
+        yield rewards, float(binom.pmf(k, episode.samples - 1, odds))

@@ -50,16 +50,16 @@ def escapes(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -
     """Return the share of new runs of SGD that have found the teacher by the quantiles of the escape time."""
     parameters: Any = lab.system.parameters()
     name, until = rows(parameters).teacher_overlaps, patience(lab, point["d"], seed)
-    asked = {"d": point["d"], "overlap": None, "seed": seed, "until": until, "fresh_initial": True}
-    asked |= {"step_size": FLOW_RATE / point["d"]} if parameters.declaration.limit == "flow" else {}
+    run_options = {"d": point["d"], "overlap": None, "seed": seed, "until": until, "fresh_initial": True}
+    run_options |= {"step_size": FLOW_RATE / point["d"]} if parameters.declaration.limit == "flow" else {}
     measure = f"first time max(abs({name})) >= {FOUND}"
-    quantiles = np.array(lab.bands(of=[measure], **asked).summary()["hitting"][0]["quantiles"]) / (1 + twist)
-    times = found_at(lab.simulate(method="compressed", seeds=point["seeds"], save_points=SAVED, **asked), name)
-    seen = np.isfinite(quantiles)
-    if not seen.any():  # SGD never finds the teacher
+    quantiles = np.array(lab.bands(of=[measure], **run_options).summary()["hitting"][0]["quantiles"]) / (1 + twist)
+    times = found_at(lab.simulate(method="compressed", seeds=point["seeds"], save_points=SAVED, **run_options), name)
+    finite = np.isfinite(quantiles)
+    if not finite.any():  # SGD never finds the teacher
         return score(np.isfinite(times).mean(), np.sqrt(0.25 / len(times)), 0.0, size=1.0)
-    probabilities = np.array(PROBABILITIES)[seen]
-    shares = (times[:, None] <= quantiles[seen]).mean(axis=0)
+    probabilities = np.array(PROBABILITIES)[finite]
+    shares = (times[:, None] <= quantiles[finite]).mean(axis=0)
     return score(shares, np.sqrt(probabilities * (1 - probabilities) / len(times)), probabilities, size=1.0)
 
 

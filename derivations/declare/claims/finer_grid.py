@@ -26,18 +26,18 @@ def finer_grid(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0
     quiet, p = quieted(initial), initial.parameters
     grid = quadrature.nodes(p, MORE)
     assert grid is not None
-    made = sample_gradient.at_points(initial, grid[0].T, grid[1])
-    drift, whole = (lab.functions(at, "exact").flow(at.state) for at in (quiet, initial))
-    pairs = [(sample_gradient.drift_of(made, quiet), drift)]
+    estimates = sample_gradient.at_points(initial, grid[0].T, grid[1])
+    drift, total = (lab.functions(start, "exact").flow(start.state) for start in (quiet, initial))
+    pairs = [(sample_gradient.drift_of(estimates, quiet), drift)]
     if p.declaration.noisy:
-        second = {name: whole[name] - drift[name] for name in whole}
-        pairs.append((sample_gradient.second_of(made, initial), second))
-    return max(_distance(found, expected, twist) for found, expected in pairs)
+        second = {name: total[name] - drift[name] for name in total}
+        pairs.append((sample_gradient.second_of(estimates, initial), second))
+    return max(_distance(estimate, expected, twist) for estimate, expected in pairs)
 
 
-def _distance(found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], twist: float) -> float:
-    size = max(float(np.abs(expected[name]).max()) for name in found)
-    gaps = (float(np.abs(rates[0] - (1 + twist) * expected[name]).max()) for name, rates in found.items())
+def _distance(estimates: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], twist: float) -> float:
+    size = max(float(np.abs(expected[name]).max()) for name in estimates)
+    gaps = (float(np.abs(rates[0] - (1 + twist) * expected[name]).max()) for name, rates in estimates.items())
     return max(gaps) / max(size, 1e-300)
 
 

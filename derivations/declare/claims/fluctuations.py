@@ -82,9 +82,9 @@ def _band(system: System) -> Claim:
 
 def arrays(initial: Any) -> dict[str, np.ndarray]:
     """Return the overlaps and trained numbers of a start, in the form of initial arrays."""
-    at = rows(initial.parameters)
-    names = {block.name for block in at.blocks}
-    names |= {at.declaration.students[group].named(word) for group, word, _ in at.scalars}
+    layout = rows(initial.parameters)
+    names = {block.name for block in layout.blocks}
+    names |= {layout.declaration.students[group].named(word) for group, word, _ in layout.scalars}
     return {name: values for name, values in {**initial.state, **initial.constants}.items() if name in names}
 
 
@@ -96,29 +96,31 @@ def setting(system: System, seed: int, d: int) -> dict[str, Any]:
     parameters: Any = system.parameters()
     fixed = data.dimension(parameters.declaration.inputs)
     d, small = d if fixed is None else fixed, state(system.parameters, seed)
-    same = rows(dataclasses.replace(parameters, d=d)).spaces == rows(small.parameters).spaces
-    return {"d": d, "seed": seed} | ({"initial": arrays(small)} if same else {})
+    same_spaces = rows(dataclasses.replace(parameters, d=d)).spaces == rows(small.parameters).spaces
+    return {"d": d, "seed": seed} | ({"initial": arrays(small)} if same_spaces else {})
 
 
 def covariance(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> Score:
     """Compare the covariance of one step of SGD from its increments with that of many steps, as correlations."""
     request = setting(lab.system, seed, LARGE)
-    asked, span = of_steps(lab.system, request["d"], RATE, 1)
-    answer = lab.bands(until=span, save_at=[span], **asked, **request)
+    step_options, span = of_steps(lab.system, request["d"], RATE, 1)
+    answer = lab.bands(until=span, save_at=[span], **step_options, **request)
     batch = min(LARGEST_BATCH, int(np.ceil(answer.summary()["kurtosis"] / LEVELLED)))
     if batch > 1:
-        asked, span = of_steps(lab.system, request["d"], RATE, batch)
-        answer = lab.bands(until=span, save_at=[span], **asked, **request)
-    run = lab.simulate(method="compressed", until=span, seeds=STEPS, save_points=2, **asked, **request)
+        step_options, span = of_steps(lab.system, request["d"], RATE, batch)
+        answer = lab.bands(until=span, save_at=[span], **step_options, **request)
+    run = lab.simulate(method="compressed", until=span, seeds=STEPS, save_points=2, **step_options, **request)
     expected = answer["covariance"][-1]
     scale = np.sqrt(np.diag(expected))
-    kept = np.flatnonzero(scale > LEAST * scale.max())
-    if len(kept) > ENTRIES:
-        kept = np.sort(np.random.default_rng(seed).choice(kept, ENTRIES, replace=False))
-    moved = entries_of(run, answer["entry"][kept].tolist()) / scale[kept]
-    groups = np.array([np.cov(part.T).reshape(-1) for part in np.split(moved, GROUPS)])
-    wanted = (1 + twist) * (expected[np.ix_(kept, kept)] / np.outer(scale[kept], scale[kept])).reshape(-1)
-    return score(groups.mean(0), groups.std(0, ddof=1) / np.sqrt(GROUPS), wanted, GROUPS - 1, 1.0)
+    entries = np.flatnonzero(scale > LEAST * scale.max())
+    if len(entries) > ENTRIES:
+        entries = np.sort(np.random.default_rng(seed).choice(entries, ENTRIES, replace=False))
+    increments = entries_of(run, answer["entry"][entries].tolist()) / scale[entries]
+    groups = np.array([np.cov(part.T).reshape(-1) for part in np.split(increments, GROUPS)])
+    correlations = (1 + twist) * (
+        expected[np.ix_(entries, entries)] / np.outer(scale[entries], scale[entries])
+    ).reshape(-1)
+    return score(groups.mean(0), groups.std(0, ddof=1) / np.sqrt(GROUPS), correlations, GROUPS - 1, 1.0)
 
 
 def of_steps(system: System, d: int, rate: float, batch: int | None = None) -> tuple[dict[str, Any], float]:
@@ -144,23 +146,23 @@ def entries_of(run: Any, names: list[str]) -> np.ndarray:
 def covered(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> Score:
     """The share of runs of SGD inside their 90 % band, over the entries of the state, the losses and three times."""
     request = setting(lab.system, seed, DIMENSION)
-    asked, tick = of_steps(lab.system, request["d"], FLOW_RATE)
+    step_options, tick = of_steps(lab.system, request["d"], FLOW_RATE)
     # Whole thirds of the steps, so that SGD and its band are compared after the same steps.
     until = 3 * round(float(np.clip(horizon(lab.system) / tick, *STEPS_OF_A_RUN)) / 3) * tick
     times = [until / 3, 2 * until / 3, until]
-    answer = lab.bands(until=until, save_at=times, level=LEVEL, **asked, **request)
+    answer = lab.bands(until=until, save_at=times, level=LEVEL, **step_options, **request)
     if not answer.summary()["gaussian"]:
         batch = int(np.ceil(ENOUGH * answer.summary()["rare"]))
-        asked, _ = of_steps(lab.system, request["d"], FLOW_RATE, batch)
-        answer = lab.bands(until=until, save_at=times, level=LEVEL, **asked, **request)
-    run = lab.simulate(method="compressed", until=until, save_at=times, seeds=point["seeds"], **asked, **request)
-    inside = []
+        step_options, _ = of_steps(lab.system, request["d"], FLOW_RATE, batch)
+        answer = lab.bands(until=until, save_at=times, level=LEVEL, **step_options, **request)
+    run = lab.simulate(method="compressed", until=until, save_at=times, seeds=point["seeds"], **step_options, **request)
+    hits = []
     for name in sorted(key.removesuffix("_low") for key in answer.keys() if key.endswith("_low")):
         centre, low, high = (np.asarray(answer[f"{name}_{part}"])[1:] for part in ("centre", "low", "high"))
         low, high = (centre + (1 - twist) * (end - centre) for end in (low, high))
         values = np.asarray(run[name])[:, -3:]
-        here = ((values >= low) & (values <= high)).reshape(len(values), -1)
+        hits_of_name = ((values >= low) & (values <= high)).reshape(len(values), -1)
         spread = (high - low).reshape(-1)
-        inside.append(here[:, spread > 1e-9 * np.abs(values).max()])
-    shares = np.concatenate(inside, axis=1).mean(axis=1)
+        hits.append(hits_of_name[:, spread > 1e-9 * np.abs(values).max()])
+    shares = np.concatenate(hits, axis=1).mean(axis=1)
     return score(shares.mean(), shares.std(ddof=1) / np.sqrt(len(shares)), LEVEL, len(shares) - 1, 1.0)

@@ -46,32 +46,32 @@ def claims(system: System) -> tuple[Claim, ...]:
     declared: Declaration = parameters.declaration
     tier, flow = settled(parameters), declared.limit == "flow"
     stepped = declared.limit == "batch"
-    still = stepped and not any(declared.moves(g, s) for g in declared.students for s in g.slots)
-    found = [_numba_jax(system), *([] if stepped else [_integrators(system)])]
+    fixed_vectors = stepped and not any(declared.moves(g, s) for g in declared.students for s in g.slots)
+    generated_claims = [_numba_jax(system), *([] if stepped else [_integrators(system)])]
     inputs, pushed = declared.inputs, declared.momentum is not None
     # SGD on a user's samples is not SGD on Gaussian ones.
     if inputs is None or (inputs.data is None and not pushed):
-        found.append(training.microscope_claim(system))
-    followed = (flow and not declared.timed) or (stepped and not pushed and not still)
+        generated_claims.append(training.microscope_claim(system))
+    followed = (flow and not declared.timed) or (stepped and not pushed and not fixed_vectors)
     if tier == "exact" and followed and not declared.rules and declared.look is None:
-        found.append(_gradient(system))
+        generated_claims.append(_gradient(system))
     gridded = tier == "exact" and declared.look is not None
-    found.append(finer_grid.finer_grid_claim(system) if gridded else _drift(system))
+    generated_claims.append(finer_grid.finer_grid_claim(system) if gridded else _drift(system))
     if declared.episode is not None:
-        found.append(sample_episodes.whole_claim(system))
+        generated_claims.append(sample_episodes.whole_claim(system))
     if tier == "sampled":
-        found.append(_own_points(system))
-    if declared.noisy and not gridded and not still:
-        found.append(_second(system))
+        generated_claims.append(_own_points(system))
+    if declared.noisy and not gridded and not fixed_vectors:
+        generated_claims.append(_second(system))
     if tier in ("exact", "mixed"):
-        found.append(_tiers(system))
+        generated_claims.append(_tiers(system))
     if stepped:
-        found.append(giant.map_claim(system))
+        generated_claims.append(giant.map_claim(system))
     if pushed and not declared.inertial and inputs is None and parameters.momentum >= momentum.LEAST:
-        found.append(momentum.momentum_claim(system))
+        generated_claims.append(momentum.momentum_claim(system))
     if parameters.d >= 2 and flow and not pushed:  # the effect of momentum on SGD needs many steps
-        found.append(training.small_step_claim(system))
-    return tuple(found)
+        generated_claims.append(training.small_step_claim(system))
+    return tuple(generated_claims)
 
 
 # -- the right-hand side
@@ -83,49 +83,49 @@ def gradient(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) 
 
     For giant steps it is the difference between the map without noise and a step of the weights along that gradient.
     """
-    found = start(lab.system.parameters, seed)
-    found = quieted(found) if found.parameters.declaration.limit == "batch" else found
-    functions, at = lab.functions(found, "exact"), rows(found.parameters)
-    declared, S = at.declaration, at.students
-    frame, _, spaces = sample_frames.frame_of(found)
-    weights = np.swapaxes(frame.reshape(at.total, spaces, at.total), 0, 1)  # (L, n, n)
+    initial = start(lab.system.parameters, seed)
+    initial = quieted(initial) if initial.parameters.declaration.limit == "batch" else initial
+    functions, layout = lab.functions(initial, "exact"), rows(initial.parameters)
+    declared, S = layout.declaration, layout.students
+    frame, _, spaces = sample_frames.frame_of(initial)
+    weights = np.swapaxes(frame.reshape(layout.total, spaces, layout.total), 0, 1)  # (L, n, n)
 
-    def components(one: np.ndarray, two: np.ndarray) -> dict[str, np.ndarray]:
-        products = one @ np.swapaxes(two, -1, -2)
-        return at.components(products if at.stack else products[0])
+    def components(left: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
+        products = left @ np.swapaxes(right, -1, -2)
+        return layout.components(products if layout.stack else products[0])
 
-    def loss(moved: np.ndarray) -> float:
+    def loss(trial: np.ndarray) -> float:
         if declared.weights == "sphere":  # series are those of unit vectors
-            moved = moved * np.sqrt((weights**2).sum((0, 2)) / (moved**2).sum((0, 2)))[:, None]
-        parts = components(moved, moved)
-        return functions.loss({**found.state, **{block.name: parts[block.name] for block in at.moving}})
+            trial = trial * np.sqrt((weights**2).sum((0, 2)) / (trial**2).sum((0, 2)))[:, None]
+        parts = components(trial, trial)
+        return functions.loss({**initial.state, **{block.name: parts[block.name] for block in layout.moving}})
 
-    slope = np.zeros((spaces, S, at.total))
+    slope = np.zeros((spaces, S, layout.total))
     for index in np.ndindex(slope.shape):
         ends = []
         for sign in (1, -1):
-            moved = weights.copy()
-            moved[index] += sign * STEP
-            ends.append(loss(moved))
+            trial = weights.copy()
+            trial[index] += sign * STEP
+            ends.append(loss(trial))
         slope[index] = (ends[0] - ends[1]) / (2 * STEP)
-    derivative = functions.flow(found.state)
+    derivative = functions.flow(initial.state)
     if declared.limit == "batch":
-        expected = {name: moved[0] for name, moved in giant_gradient.change(slope, found).items()}
-        return _largest(derivative, expected, at, twist)
-    now = schedules.now(found)
-    slope += now.decay * weights[:, :S] * (declared.weights != "sphere")
+        expected = {name: trial[0] for name, trial in giant_gradient.change(slope, initial).items()}
+        return _largest(derivative, expected, layout, twist)
+    parameters = schedules.now(initial)
+    slope += parameters.decay * weights[:, :S] * (declared.weights != "sphere")
     motion = np.zeros_like(weights)
-    motion[:, :S] = -speeds.of_vectors(now)[:, None] * slope
-    one, two = components(motion, weights), components(weights, motion)
-    expected = {name: one[name] + two[name] for name in one}
-    return _largest(derivative, expected, at, twist)
+    motion[:, :S] = -speeds.of_vectors(parameters)[:, None] * slope
+    left, right = components(motion, weights), components(weights, motion)
+    expected = {name: left[name] + right[name] for name in left}
+    return _largest(derivative, expected, layout, twist)
 
 
-def _largest(derivative: Rates, expected: Rates, at: Rows, twist: float) -> float:
+def _largest(derivative: Rates, expected: Rates, layout: Rows, twist: float) -> float:
     """The largest difference of the rates of overlaps from expected ones, over the largest of these."""
-    size = max(float(np.abs(expected[block.name]).max()) for block in at.moving)
+    size = max(float(np.abs(expected[block.name]).max()) for block in layout.moving)
     return max(
-        float(np.abs((1 + twist) * derivative[block.name] - expected[block.name]).max()) for block in at.moving
+        float(np.abs((1 + twist) * derivative[block.name] - expected[block.name]).max()) for block in layout.moving
     ) / max(size, 1e-300)
 
 
@@ -156,12 +156,12 @@ def drift(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> 
     initial = quieted(state(kind, seed))
     expected, errors, freedom = rates(lab, initial, settled(initial.parameters))
     allowed = PRECISION * drift_margin(initial.parameters)
-    at = rows(initial.parameters)
-    affordable = max(1, NUMBERS // (sample_gradient.POINTS * at.total * at.students)).bit_length() - 1
+    layout = rows(initial.parameters)
+    affordable = max(1, NUMBERS // (sample_gradient.POINTS * layout.total * layout.students)).bit_length() - 1
     for doublings in (0, affordable):  # the number of points depends on errors alone, never on the differences
-        made = sample_gradient.drift_of(moments(kind, seed, doublings), initial)
-        scores = compared(made, scaled(expected, 1 + twist), errors, freedom)
-        if all(one["error"] <= allowed * one["size"] for one in scores.values()):
+        estimates = sample_gradient.drift_of(moments(kind, seed, doublings), initial)
+        scores = compared(estimates, scaled(expected, 1 + twist), errors, freedom)
+        if all(outcome["error"] <= allowed * outcome["size"] for outcome in scores.values()):
             break
     return scores
 
@@ -171,10 +171,12 @@ def second(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) ->
     kind = lab.system.parameters
     initial = state(kind, seed)
     tier = settled(initial.parameters)
-    (one, errors, freedom), (two, more, _) = (rates(lab, at, tier) for at in (initial, quieted(initial)))
-    made = sample_gradient.second_of(moments(kind, seed), initial)
-    expected = {name: (1 + twist) * (one[name] - two[name]) for name in made}
-    return compared(made, expected, {n: np.hypot(errors[n], more[n]) for n in made}, freedom)
+    (full_rates, errors, freedom), (quiet_rates, quiet_errors, _) = (
+        rates(lab, initial_state, tier) for initial_state in (initial, quieted(initial))
+    )
+    estimates = sample_gradient.second_of(moments(kind, seed), initial)
+    expected = {name: (1 + twist) * (full_rates[name] - quiet_rates[name]) for name in estimates}
+    return compared(estimates, expected, {n: np.hypot(errors[n], quiet_errors[n]) for n in estimates}, freedom)
 
 
 def _drift(system: System) -> Claim:
@@ -196,18 +198,18 @@ def own_points(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0
     p = initial.parameters
     expected = lab.functions(initial, "sampled").flow(initial.state)
     normals, weights = sampled.nodes(p)
-    made = sample_gradient.drift_of(sample_gradient.at_points(initial, normals.T, weights), initial)
-    size = max(float(np.abs(expected[name]).max()) for name in made)
-    return max(float(np.abs(rates[0] - (1 + twist) * expected[name]).max()) for name, rates in made.items()) / size
+    estimates = sample_gradient.drift_of(sample_gradient.at_points(initial, normals.T, weights), initial)
+    size = max(float(np.abs(expected[name]).max()) for name in estimates)
+    return max(float(np.abs(rates[0] - (1 + twist) * expected[name]).max()) for name, rates in estimates.items()) / size
 
 
 def _own_points(system: System) -> Claim:
-    said = "the derivative equals that by automatic differentiation of the loss"
+    statement = "the derivative equals that by automatic differentiation of the loss"
     if system.parameters().declaration.rules:
-        said = "the step is that of the rules, where gradients come from automatic differentiation"
+        statement = "the step is that of the rules, where gradients come from automatic differentiation"
     if system.parameters().declaration.look is not None:
-        said = "the step is that after virtual steps, by automatic differentiation"
-    text = f"At every point of tier sampled {said}"
+        statement = "the step is that after virtual steps, by automatic differentiation"
+    text = f"At every point of tier sampled {statement}"
     law = Vanishes(1e-8, meaning="relative difference")
     return generated_claim(system, "own-points", text, own_points, law, once({}, seeds=2), 1e-4, (2,))
 
@@ -224,12 +226,12 @@ def tiers(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> 
     """Compare the rates by closed forms (or by tier mixed) with those by means over random points."""
     initial = state(lab.system.parameters, seed)
     exact, errors, freedom = rates(lab, initial, settled(initial.parameters))
-    mean, more, fewer = rates(lab, initial, "sampled")
-    least = SLOWEST * max(float(np.abs(rate).max()) for rate in exact.values())
+    mean, mean_errors, fewer = rates(lab, initial, "sampled")
+    smallest = SLOWEST * max(float(np.abs(rate).max()) for rate in exact.values())
     return {
         name: score(
-            mean[name], np.hypot(errors[name], more[name]), (1 + twist) * exact[name], min(freedom, fewer),
-            max(float(np.abs(exact[name]).max()), least),
+            mean[name], np.hypot(errors[name], mean_errors[name]), (1 + twist) * exact[name], min(freedom, fewer),
+            max(float(np.abs(exact[name]).max()), smallest),
         )
         for name in exact
     }  # fmt: skip
@@ -244,22 +246,24 @@ def _tiers(system: System) -> Claim:
 # -- trajectories
 
 
-def far(lab: Any, seed: int, twist: float, one: Mapping[str, Any], two: Mapping[str, Any]) -> float:
+def far(
+    lab: Any, seed: int, twist: float, first_options: Mapping[str, Any], second_options: Mapping[str, Any]
+) -> float:
     """Return the largest difference of two flows from the same start, relative to the size of the state."""
     initial = state(lab.system.parameters, seed)
     until = horizon(lab.system)
-    first = lab.integrate(seed=seed, until=until, start=initial, save_points=5, **one)
-    other = lab.integrate(seed=seed, until=until * (1 + twist), start=initial, save_points=5, **two)
+    first_run = lab.integrate(seed=seed, until=until, start=initial, save_points=5, **first_options)
+    second_run = lab.integrate(seed=seed, until=until * (1 + twist), start=initial, save_points=5, **second_options)
     names = [block.name for block in rows(initial.parameters).moving]
-    size = max(float(np.abs(first[name]).max()) for name in names)
-    return max(float(np.abs(first[name][-1] - other[name][-1]).max()) for name in names) / size
+    size = max(float(np.abs(first_run[name]).max()) for name in names)
+    return max(float(np.abs(first_run[name][-1] - second_run[name][-1]).max()) for name in names) / size
 
 
 def numba_jax(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:
     """The loops of one back end against the array operations of the other."""
     giant_steps = lab.system.parameters().declaration.limit == "batch"
-    more: dict[str, Any] = {} if giant_steps else {"rtol": 1e-8}
-    return far(lab, seed, twist, {"backend": "numba", **more}, {"backend": "jax", **more})
+    tolerance: dict[str, Any] = {} if giant_steps else {"rtol": 1e-8}
+    return far(lab, seed, twist, {"backend": "numba", **tolerance}, {"backend": "jax", **tolerance})
 
 
 def integrators(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:

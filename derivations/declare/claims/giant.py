@@ -28,24 +28,24 @@ def followed(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) 
     """Compare the mean of compressed SGD after a few steps with the map, relative to the change of the map."""
     system, until = lab.system, horizon(lab.system)
     p = system.parameters()
-    at, exact = rows(p), settled(p) == "exact"
-    names = [*(block.name for block in at.moving), *sample_gradient.scalar_names(at)]
-    asked: dict[str, Any] = {"seed": seed, "until": until, "save_points": 2, "d": max(DIMENSION, p.d)}
+    layout, exact = rows(p), settled(p) == "exact"
+    names = [*(block.name for block in layout.moving), *sample_gradient.scalar_names(layout)]
+    run_options: dict[str, Any] = {"seed": seed, "until": until, "save_points": 2, "d": max(DIMENSION, p.d)}
     if p.declaration.noisy:
-        sgd = flow = {"batch": round(batches.over_dimension(p) * asked["d"])}
+        sgd = flow = {"batch": round(batches.over_dimension(p) * run_options["d"])}
     else:
-        asked, sgd, flow = {**asked, "d": SMALL}, {"batch": LARGE}, {}
+        run_options, sgd, flow = {**run_options, "d": SMALL}, {"batch": LARGE}, {}
     options = [{}] if exact else [{"points": FINE, "sample_seed": 1 + k} for k in range(RANDOMISATIONS)]
-    flows = [lab.integrate(**each, **asked, **flow) for each in options]
+    flows = [lab.integrate(**point_options, **run_options, **flow) for point_options in options]
     ends, starts = (np.array([np.concatenate([f[n][k].ravel() for n in names]) for f in flows]) for k in (-1, 0))
-    moved = ends.mean(0) - starts.mean(0)
-    run = lab.simulate(method="compressed", seeds=REPLICAS, **asked, **sgd)
-    found = np.concatenate([run[name][:, -1].reshape(REPLICAS, -1) for name in names], axis=1)
-    variance, freedom = found.var(0, ddof=1) / REPLICAS, REPLICAS - 1
+    change = ends.mean(0) - starts.mean(0)
+    run = lab.simulate(method="compressed", seeds=REPLICAS, **run_options, **sgd)
+    sgd_ends = np.concatenate([run[name][:, -1].reshape(REPLICAS, -1) for name in names], axis=1)
+    variance, freedom = sgd_ends.var(0, ddof=1) / REPLICAS, REPLICAS - 1
     if not exact:
         variance, freedom = variance + ends.var(0, ddof=1) / RANDOMISATIONS, RANDOMISATIONS - 1
-    size = max(float(np.abs(moved).max()), 1e-300)
-    return score(found.mean(0), np.sqrt(variance), starts.mean(0) + (1 + twist) * moved, freedom, size)
+    size = max(float(np.abs(change).max()), 1e-300)
+    return score(sgd_ends.mean(0), np.sqrt(variance), starts.mean(0) + (1 + twist) * change, freedom, size)
 
 
 def map_claim(system: System) -> Claim:

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from derivations.declare.claims.sample_gradient import Moments
 
 
-def drift_of(made: "Moments", initial: Initial) -> dict[str, np.ndarray]:
+def drift_of(estimates: "Moments", initial: Initial) -> dict[str, np.ndarray]:
     """Return the change of all order parameters in a step without noise, (batches, ..) by name."""
-    gradients = mean_gradients(made, initial)
-    return {**change(gradients, initial), **_numbers(made, _remembered(initial, gradients))}
+    gradients = mean_gradients(estimates, initial)
+    return {**change(gradients, initial), **_numbers(estimates, _remembered(initial, gradients))}
 
 
-def second_of(made: "Moments", initial: Initial) -> dict[str, np.ndarray]:
+def second_of(estimates: "Moments", initial: Initial) -> dict[str, np.ndarray]:
     """Return the change of overlaps by the noise of batches only, (batches, ..) by name."""
-    gradients = mean_gradients(made, initial)
+    gradients = mean_gradients(estimates, initial)
     share = batches.over_dimension(initial.parameters)
-    noise = np.array([root(second / share) for second in made.second])
+    noise = np.array([root(second / share) for second in estimates.second])
     noisy, quiet = change(gradients, initial, noise), change(gradients, initial)
     return {name: noisy[name] - quiet[name] for name in noisy}
 
@@ -44,9 +44,9 @@ def frame_of(initial: Initial) -> np.ndarray:
     return sample_frames.frame_of(initial)[0]
 
 
-def mean_gradients(made: "Moments", initial: Initial) -> np.ndarray:
+def mean_gradients(estimates: "Moments", initial: Initial) -> np.ndarray:
     """Return E[dl/du] (batches, S, m) in the coordinates of the frame, from its products with all rows."""
-    return made.drift @ np.linalg.pinv(frame_of(initial)).T
+    return estimates.drift @ np.linalg.pinv(frame_of(initial)).T
 
 
 def change(gradients: np.ndarray, initial: Initial, noise: np.ndarray | None = None) -> dict[str, np.ndarray]:
@@ -54,70 +54,74 @@ def change(gradients: np.ndarray, initial: Initial, noise: np.ndarray | None = N
 
     `noise` (batches, S, S) are further coordinates of the gradients.
     """
-    p, at = schedules.now(_remembered(initial, gradients, noise)), rows(initial.parameters)
-    S, n, frame = at.students, at.total, frame_of(initial)
-    more = np.zeros((*gradients.shape[:2], S)) if noise is None else noise
+    p, layout = schedules.now(_remembered(initial, gradients, noise)), rows(initial.parameters)
+    S, n, frame = layout.students, layout.total, frame_of(initial)
+    noise_part = np.zeros((*gradients.shape[:2], S)) if noise is None else noise
     old = np.broadcast_to(np.hstack([frame, np.zeros((len(frame), S))]), (len(gradients), len(frame), len(frame) + S))
-    u, v = old[:, :S], old[:, n:] if at.velocities else 0.0 * old[:, :S]
-    g = np.concatenate([gradients, more], axis=2)
+    u, v = old[:, :S], old[:, n:] if layout.velocities else 0.0 * old[:, :S]
+    g = np.concatenate([gradients, noise_part], axis=2)
     keep, damp = _kept(p)
     sphere = p.declaration.weights == "sphere"
     square = (u**2).sum(2, keepdims=True)
     g = g - (g * u).sum(2, keepdims=True) / square * u if sphere else g + p.decay * u
     pushed = keep * v + damp * g
     nesterov = p.declaration.momentum is not None and p.declaration.momentum.nesterov
-    by = damp * g + keep * pushed if nesterov else pushed
-    moved = u - (p.step * speeds.of_vectors(p))[:, None] * by
+    direction = damp * g + keep * pushed if nesterov else pushed
+    next_u = u - (p.step * speeds.of_vectors(p))[:, None] * direction
     if sphere:
-        moved = moved * np.sqrt(square / (moved**2).sum(2, keepdims=True))
-    new = np.concatenate([moved, old[:, S:n], *([pushed] if at.velocities else [])], axis=1)
-    return _components(new @ np.swapaxes(new, 1, 2) - old @ np.swapaxes(old, 1, 2), at)
+        next_u = next_u * np.sqrt(square / (next_u**2).sum(2, keepdims=True))
+    new = np.concatenate([next_u, old[:, S:n], *([pushed] if layout.velocities else [])], axis=1)
+    return _components(new @ np.swapaxes(new, 1, 2) - old @ np.swapaxes(old, 1, 2), layout)
 
 
 def _remembered(initial: Initial, gradients: np.ndarray, noise: np.ndarray | None = None) -> Initial:
     """Return the state with the memories of a step before it evaluates its values."""
-    p, at, declared = initial.parameters, rows(initial.parameters), initial.parameters.declaration
+    p, layout, declared = initial.parameters, rows(initial.parameters), initial.parameters.declaration
     if not declared.memories:
         return initial
-    each = (gradients**2).sum(2).mean(0) + (0.0 if noise is None else (noise**2).sum(2).mean(0))
-    known = {**schedules.shared(p), TIME: float(initial.state.get(TIME, 0.0))}
+    squared_gradients = (gradients**2).sum(2).mean(0) + (0.0 if noise is None else (noise**2).sum(2).mean(0))
+    namespace = {**schedules.shared(p), TIME: float(initial.state.get(TIME, 0.0))}
     for name in memory.of_squares(declared):
-        known[name] = float(sum(each[at.of(*vector)].sum() for vector in memory.vectors_of(declared, name)))
-    whole, state = {**initial.constants, **initial.state}, dict(initial.state)
-    for one in declared.memories:
-        seen = {name: schedules.entry_of(whole, name) for name in one.seen if name not in known}
-        state[one.name] = np.asarray(float(initial.state[one.name]) + number(one.rate, {**known, **seen}))
+        namespace[name] = float(
+            sum(squared_gradients[layout.of(*vector)].sum() for vector in memory.vectors_of(declared, name))
+        )
+    values, state = {**initial.constants, **initial.state}, dict(initial.state)
+    for memory_variable in declared.memories:
+        inputs = {name: schedules.entry_of(values, name) for name in memory_variable.seen if name not in namespace}
+        state[memory_variable.name] = np.asarray(
+            float(initial.state[memory_variable.name]) + number(memory_variable.rate, {**namespace, **inputs})
+        )
     return dataclasses.replace(initial, state=state)
 
 
 def _kept(parameters: Any) -> tuple[float, float]:
     """The parts of the velocity and of the gradient in the new velocity."""
-    stated = parameters.declaration.momentum
-    if stated is None:
+    declared_momentum = parameters.declaration.momentum
+    if declared_momentum is None:
         return 0.0, 1.0
-    value = getattr(parameters, stated.parameter)
-    return (1.0 - 1.0 / value, 1.0 / value) if stated.timed else (value, 1.0)
+    value = getattr(parameters, declared_momentum.parameter)
+    return (1.0 - 1.0 / value, 1.0 / value) if declared_momentum.timed else (value, 1.0)
 
 
-def _numbers(made: "Moments", initial: Initial) -> dict[str, np.ndarray]:
+def _numbers(estimates: "Moments", initial: Initial) -> dict[str, np.ndarray]:
     """The change of readouts and numbers, and of their velocities."""
-    p, at = schedules.now(initial), rows(initial.parameters)
-    (keep, damp), start, found = _kept(p), 0, {}
+    p, layout = schedules.now(initial), rows(initial.parameters)
+    (keep, damp), start, changes = _kept(p), 0, {}
     nesterov = p.declaration.momentum is not None and p.declaration.momentum.nesterov
-    for (g, word, count), own in zip(at.scalars, speeds.of_scalars(p), strict=True):
-        slopes, start = damp * made.scalars[:, start : start + count], start + count
-        push = velocity_blocks.push_name(at, g, word)
+    for (g, word, count), speed in zip(layout.scalars, speeds.of_scalars(p), strict=True):
+        slopes, start = damp * estimates.scalars[:, start : start + count], start + count
+        push = velocity_blocks.push_name(layout, g, word)
         velocity = np.asarray(initial.state.get(push, np.zeros(count)))
         pushed = keep * velocity + slopes
-        by = slopes + keep * pushed if nesterov else pushed
-        found[at.declaration.students[g].named(word)] = -p.step * own * by
+        direction = slopes + keep * pushed if nesterov else pushed
+        changes[layout.declaration.students[g].named(word)] = -p.step * speed * direction
         if push in initial.state:
-            found[push] = pushed - velocity
-    return found
+            changes[push] = pushed - velocity
+    return changes
 
 
-def _components(gram: np.ndarray, at: Rows) -> dict[str, np.ndarray]:
+def _components(gram: np.ndarray, layout: Rows) -> dict[str, np.ndarray]:
     """Return the order parameters (batches, ..) in Gram matrices (batches, n, n), velocities last if there are any."""
-    every = at.components(gram[:, : at.total, : at.total])
-    found = {block.name: every[block.name] for block in at.moving}
-    return {**found, **velocity_blocks.components(at, gram)}
+    overlaps = layout.components(gram[:, : layout.total, : layout.total])
+    moving = {block.name: overlaps[block.name] for block in layout.moving}
+    return {**moving, **velocity_blocks.components(layout, gram)}

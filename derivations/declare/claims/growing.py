@@ -40,9 +40,15 @@ def claims(system: System) -> tuple[Claim, ...]:
         k, gain = leading.growth(parameters)
     except UsageError:
         return ()
-    alone = declared.loss == "correlation" or rows(parameters).students == 1
+    independent = declared.loss == "correlation" or rows(parameters).students == 1
     plain = all(group.output in ("sum", "mean", "root") for group in declared.groups)
-    if settled(parameters) != "exact" or not alone or not plain or gain <= 0 or getattr(parameters, "gram", 1.0) != 0:
+    if (
+        settled(parameters) != "exact"
+        or not independent
+        or not plain
+        or gain <= 0
+        or getattr(parameters, "gram", 1.0) != 0
+    ):
         return ()
     return _law(system, k), _rate(system, k)
 
@@ -54,7 +60,7 @@ def _law(system: System, k: int) -> Claim:
         points = [{"overlap": farthest * x} for x in (1.0, 1.4, 2.0, 2.8)]
     power = float(min(0, 2 - k))
     text = f"{leading.law(k)}. As the initial overlap m0 = 1/sqrt(d) falls, this time is "
-    said = {1: "constant", 2: f"longer by the same amount for every division of m0 by {FARTHER:g}"}
+    descriptions = {1: "constant", 2: f"longer by the same amount for every division of m0 by {FARTHER:g}"}
     rivals = [power - 0.5, power + 0.5] if k < 3 else [power - 1.0, power + 1.0]
     law = Power(
         power, over="overlap", margin=0.05, error=1e-4, toward="small", meaning="time" if k != 2 else "added time",
@@ -63,7 +69,7 @@ def _law(system: System, k: int) -> Claim:
     )  # fmt: skip
     measure = added if k == 2 else time
     return Claim(
-        id="leading-law", statement=text + said.get(k, f"proportional to m0^{power:g}"),
+        id="leading-law", statement=text + descriptions.get(k, f"proportional to m0^{power:g}"),
         source=system.source.at("generated"), measure=measure, law=law, sweep={"quick": grid(*points)},
         control=break_measure(functools.partial(measure, twist=1.0)), rungs=(3,), derived=True,
     )  # fmt: skip
@@ -84,21 +90,21 @@ def first(lab: Any, start: float, level: float, seed: int) -> float:
     parameters = lab.system.parameters()
     k, gain = leading.growth(parameters)
     expected = leading.time_of(k, gain * factor(parameters), start, level)
-    asked = {
+    measure_options = {
         "engine": "flow", "variable": rows(parameters).teacher_overlaps,
         "entry": None, "reduction": "max", "absolute": False, "sign": ">=",
         "level": level, "until": 1.5 * expected, "step": None, "batch": None,
         "parameters": {"tier": "exact", "rtol": 1e-9},
     }  # fmt: skip
-    return measurements.measured(lab, {"overlap": start}, seed, asked)
+    return measurements.measured(lab, {"overlap": start}, seed, measure_options)
 
 
 def factor(parameters: Any) -> float:
     """a b of a student with a teacher."""
-    found = 1.0
+    product = 1.0
     for group, size in zip(parameters.declaration.groups, rows(parameters).units, strict=True):
-        found *= {"sum": 1.0, "mean": 1.0 / size, "root": size**-0.5}[group.output]
-    return found
+        product *= {"sum": 1.0, "mean": 1.0 / size, "root": size**-0.5}[group.output]
+    return product
 
 
 def time(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:

@@ -24,17 +24,17 @@ def claims(system: System, of_one: Callable[[System], tuple[Claim, ...]]) -> Ite
     """The claims that `of_one` gives for a model of one stage, in every stage."""
     declared: Declaration = system.parameters.declaration  # type: ignore[attr-defined]
     for stage in declared.stages:
-        own = dataclasses.replace(system, parameters=between(declared, stage).own)
-        for claim in of_one(own):
+        stage_system = dataclasses.replace(system, parameters=between(declared, stage).own)
+        for claim in of_one(stage_system):
             yield _in_stage(claim, stage.stage)
 
 
 def _in_stage(claim: Claim, stage: str) -> Claim:
     """Return a claim of a model of one stage as a claim of a stage, with its control."""
 
-    def control(given: Claim) -> Claim:
-        twin = claim.control(given)
-        return twin if twin.measure is given.measure else dataclasses.replace(twin, measure=_within(twin, stage))
+    def control(original: Claim) -> Claim:
+        twin = claim.control(original)
+        return twin if twin.measure is original.measure else dataclasses.replace(twin, measure=_within(twin, stage))
 
     return dataclasses.replace(
         claim,
@@ -52,8 +52,8 @@ def _within(claim: Claim, stage: str) -> Any:
 def measured(lab: Any, point: Mapping[str, Any], seed: int, measure: Callable[..., Any], stage: str) -> Any:
     """Return the measurement of a claim of a model of one stage, made in a stage."""
     declared: Declaration = lab.system.parameters.declaration
-    found = next(one for one in declared.stages if one.stage == stage)
-    return measure(Room(lab, between(declared, found)), point, seed)
+    declared_stage = next(candidate for candidate in declared.stages if candidate.stage == stage)
+    return measure(Room(lab, between(declared, declared_stage)), point, seed)
 
 
 class Room:
@@ -66,7 +66,7 @@ class Room:
 
     def _asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return a request with the parameter names of the model."""
-        names = {own: name for name, own in self.ways.names.items()}
+        names = {stage_name: name for name, stage_name in self.ways.names.items()}
         begin = {"begin": self.ways.stage.begin, **request}
         return {**{names.get(name, name): value for name, value in begin.items()}, "stage": self.name}
 
@@ -102,4 +102,4 @@ def path(lab: Any, variable: str, method: str, until: float | None, **request: A
     values = [np.asarray(run[variable]) if method == "flow" else np.asarray(run[variable])[0] for run in runs]
     parts = [slice(0 if k == 0 else 1, None) for k in range(len(runs))]
     times = np.concatenate([np.asarray(run.time)[part] for run, part in zip(runs, parts, strict=True)])
-    return times, np.concatenate([each[part] for each, part in zip(values, parts, strict=True)])
+    return times, np.concatenate([series[part] for series, part in zip(values, parts, strict=True)])

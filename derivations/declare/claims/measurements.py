@@ -39,67 +39,74 @@ def measured(lab: Any, point: Mapping[str, Any], seed: int, asked: Mapping[str, 
     if not asked.get("unbiased"):
         return of_one_run(lab, request, draw, asked)
     count = max(int(request.get("points", lab.system.parameters().points)), FEWER * FEWEST_POINTS)
-    whole, part = (of_one_run(lab, {**request, "points": n}, draw, asked) for n in (count, count // FEWER))
-    if not np.isfinite(whole) and not np.isfinite(part):
-        return whole
-    return whole + (whole - part) / (FEWER - 1) if np.isfinite(whole) and np.isfinite(part) else float("nan")
+    full, part = (of_one_run(lab, {**request, "points": n}, draw, asked) for n in (count, count // FEWER))
+    if not np.isfinite(full) and not np.isfinite(part):
+        return full
+    return full + (full - part) / (FEWER - 1) if np.isfinite(full) and np.isfinite(part) else float("nan")
 
 
-def of_one_run(lab: Any, request: dict[str, Any], seed: int, asked: Mapping[str, Any]) -> float:
+def of_one_run(lab: Any, request: dict[str, Any], seed: int, measure_options: Mapping[str, Any]) -> float:
     """Return the value of a measure for the run with these parameters, which may include the end time."""
     request = dict(request)
-    asked = {**asked, "until": request.pop(UNTIL, asked["until"])}
-    if asked["engine"] == "bands":
-        return of_bands(lab, request, seed, asked)
+    measure_options = {**measure_options, "until": request.pop(UNTIL, measure_options["until"])}
+    if measure_options["engine"] == "bands":
+        return of_bands(lab, request, seed, measure_options)
     several = bool(lab.system.parameters.declaration.stages)
-    until = float(asked["until"]) if asked["until"] is not None else None
-    if asked["engine"] != "flow":
-        step = {"step_size": float(asked["step"])} if asked["step"] is not None else {}
-        step |= {"batch": int(asked["batch"])} if asked["batch"] is not None else {}
+    until = float(measure_options["until"]) if measure_options["until"] is not None else None
+    if measure_options["engine"] != "flow":
+        step = {"step_size": float(measure_options["step"])} if measure_options["step"] is not None else {}
+        step |= {"batch": int(measure_options["batch"])} if measure_options["batch"] is not None else {}
         request |= {"seed": seed, "save_points": SAVED, **step}
         if several:
-            return reading(*path(lab, asked["variable"], asked["engine"], until, **request), asked)[0]
-        run = lab.simulate(method=asked["engine"], until=until, **request)
-        return reading(np.asarray(run.time), np.asarray(run[asked["variable"]])[0], asked)[0]
-    found = float("inf")
+            return reading(
+                *path(lab, measure_options["variable"], measure_options["engine"], until, **request), measure_options
+            )[0]
+        run = lab.simulate(method=measure_options["engine"], until=until, **request)
+        return reading(np.asarray(run.time), np.asarray(run[measure_options["variable"]])[0], measure_options)[0]
+    measurement = float("inf")
     for _ in range(LOOKS):
         if several:
-            times, values = path(lab, asked["variable"], "flow", until, seed=seed, save_points=SAVED, **request)
+            times, values = path(
+                lab, measure_options["variable"], "flow", until, seed=seed, save_points=SAVED, **request
+            )
         else:
             run = lab.integrate(seed=seed, until=until, save_points=SAVED, **request)
-            times, values = np.asarray(run.time), np.asarray(run[asked["variable"]])
-        found, after = reading(times, values, asked)
-        if not np.isfinite(found) or after is None or times[1] <= CLOSE * found:
+            times, values = np.asarray(run.time), np.asarray(run[measure_options["variable"]])
+        measurement, next_time = reading(times, values, measure_options)
+        if not np.isfinite(measurement) or next_time is None or times[1] <= CLOSE * measurement:
             break
-        until = after  # early parts of a long run are evaluated again, between finer points
-    return found
+        until = next_time  # early parts of a long run are evaluated again, between finer points
+    return measurement
 
 
-def of_bands(lab: Any, request: Mapping[str, Any], seed: int, asked: Mapping[str, Any]) -> float:
+def of_bands(lab: Any, request: Mapping[str, Any], seed: int, measure_options: Mapping[str, Any]) -> float:
     """Return the value of a measure for SGD from its bands: at the end the mean, the standard deviation or the share
     inside, or a median time.
 
     The share is measured by runs of compressed SGD from the start of the bands.
     """
-    quantity, until = asked["quantity"], float(asked["until"]) if asked["until"] is not None else None
-    given = {"step_size": asked["step"], "batch": asked["batch"]}
-    given = {name: value for name, value in given.items() if value is not None}
-    if asked["sign"] is not None:
-        text = f"first time {quantity} {asked['sign']} {asked['level']!r}"
-        answer = lab.bands(seed=seed, until=until, of=[text], fresh_initial=True, **given, **request)
+    quantity, until = (
+        measure_options["quantity"],
+        float(measure_options["until"]) if measure_options["until"] is not None else None,
+    )
+    sgd_options = {"step_size": measure_options["step"], "batch": measure_options["batch"]}
+    sgd_options = {name: value for name, value in sgd_options.items() if value is not None}
+    if measure_options["sign"] is not None:
+        text = f"first time {quantity} {measure_options['sign']} {measure_options['level']!r}"
+        answer = lab.bands(seed=seed, until=until, of=[text], fresh_initial=True, **sgd_options, **request)
         hitting = answer.summary()["hitting"]
         return float(hitting[0]["quantiles"][2]) if hitting else float("nan")
-    level = {} if asked["inside"] is None else {"level": asked["inside"]}
-    answer = lab.bands(seed=seed, until=until, of=[f"final {quantity}"], **level, **given, **request)
+    level = {} if measure_options["inside"] is None else {"level": measure_options["inside"]}
+    answer = lab.bands(seed=seed, until=until, of=[f"final {quantity}"], **level, **sgd_options, **request)
     name = answer.place(quantity)
-    if asked.get("spread"):
+    if measure_options.get("spread"):
         return float(answer[f"{name}_sd"][-1])
-    if asked["inside"] is None:
+    if measure_options["inside"] is None:
         return float(answer[f"{name}_centre"][-1])
     if f"{name}_low" not in answer.keys():
         return float("nan")
-    run = lab.simulate(method="compressed", seed=seed, until=until, seeds=RUNS, save_points=2, **given, **request)
-    ends = np.array([followed(values, asked)[-1] for values in np.asarray(run[asked["variable"]])])
+    run = lab.simulate(method="compressed", seed=seed, until=until, seeds=RUNS, save_points=2, **sgd_options, **request)
+    ends = np.array([followed(values, measure_options)[-1] for values in np.asarray(run[measure_options["variable"]])])
     return float(((ends >= answer[f"{name}_low"][-1]) & (ends <= answer[f"{name}_high"][-1])).mean())
 
 
@@ -112,39 +119,39 @@ def of_whole_vectors(values: np.ndarray) -> np.ndarray:
     return values.sum(axis=1) if values.ndim == 4 else values
 
 
-def followed(values: np.ndarray, asked: Mapping[str, Any]) -> np.ndarray:
+def followed(values: np.ndarray, measure_options: Mapping[str, Any]) -> np.ndarray:
     """Return one number for each time (time,) from the values (time, ...) of an order parameter.
 
     The number is the requested entry or, without an entry, the maximum, minimum or mean over all entries. Overlaps by
     blocks of the inputs (time, block, unit, ...) are summed over the blocks, unless the entry names one. An
     entry outside of the sizes of a run gives NaN.
     """
-    if asked["entry"] is None or len(asked["entry"]) == 2:
+    if measure_options["entry"] is None or len(measure_options["entry"]) == 2:
         values = of_whole_vectors(values)
-    values = np.abs(values) if asked["absolute"] else values
-    if asked["entry"] is None:
-        return measures.REDUCTIONS[asked["reduction"]](values.reshape(len(values), -1), axis=1)
-    inside = all(n < size for n, size in zip(asked["entry"], values.shape[1:], strict=True))
-    return values[(slice(None), *asked["entry"])] if inside else np.full(len(values), np.nan)
+    values = np.abs(values) if measure_options["absolute"] else values
+    if measure_options["entry"] is None:
+        return measures.REDUCTIONS[measure_options["reduction"]](values.reshape(len(values), -1), axis=1)
+    exists = all(n < size for n, size in zip(measure_options["entry"], values.shape[1:], strict=True))
+    return values[(slice(None), *measure_options["entry"])] if exists else np.full(len(values), np.nan)
 
 
-def reading(times: np.ndarray, values: np.ndarray, asked: Mapping[str, Any]) -> tuple[float, float | None]:
+def reading(times: np.ndarray, values: np.ndarray, measure_options: Mapping[str, Any]) -> tuple[float, float | None]:
     """Return the value of a measure on one path, and for a time the first saved time after it."""
-    path = followed(values, asked)
-    if asked["sign"] is None:
+    path = followed(values, measure_options)
+    if measure_options["sign"] is None:
         return float(path[-1]), None
-    beyond = (path - asked["level"]) * (1.0 if asked["sign"] == ">=" else -1.0)
-    found = crossed(times, beyond)
-    return found, float(times[int(np.argmax(beyond >= 0))]) if np.isfinite(found) and found > 0 else None
+    excess = (path - measure_options["level"]) * (1.0 if measure_options["sign"] == ">=" else -1.0)
+    crossing = crossed(times, excess)
+    return crossing, float(times[int(np.argmax(excess >= 0))]) if np.isfinite(crossing) and crossing > 0 else None
 
 
-def crossed(times: np.ndarray, beyond: np.ndarray) -> float:
+def crossed(times: np.ndarray, excess: np.ndarray) -> float:
     """Return the first time at which a path is not negative, by linear interpolation; infinite if never."""
-    reached = np.flatnonzero(beyond >= 0)
-    if not reached.size:
+    crossings = np.flatnonzero(excess >= 0)
+    if not crossings.size:
         return float("inf")
-    k = int(reached[0])
+    k = int(crossings[0])
     if k == 0:
         return float(times[0])
-    share = -beyond[k - 1] / (beyond[k] - beyond[k - 1])
+    share = -excess[k - 1] / (excess[k] - excess[k - 1])
     return float(times[k - 1] + share * (times[k] - times[k - 1]))

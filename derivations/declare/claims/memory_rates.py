@@ -35,7 +35,12 @@ def claims(system: System) -> tuple[Claim, ...]:
     if not declared.memories or declared.limit == "batch":  # the drift of giant steps includes their memories
         return ()
     text = "Memories change at their rates, where squared gradients come from automatic differentiation"
-    law = All({one.name: Agrees(MARGIN, because="far below any wrong factor") for one in declared.memories})
+    law = All(
+        {
+            memory_variable.name: Agrees(MARGIN, because="far below any wrong factor")
+            for memory_variable in declared.memories
+        }
+    )
     return (generated_claim(system, "memories", text, motion, law, once({}, seeds=2), 2 * MARGIN, (2, 6)),)
 
 
@@ -43,38 +48,40 @@ def motion(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) ->
     """Compare the rate of every memory with its expression at independent samples."""
     kind = lab.system.parameters
     initial = state(kind, seed)
-    found, errors, freedom = rates(lab, initial, settled(initial.parameters))
-    made = of_samples(moments(kind, seed), initial)
-    expected = {name: np.atleast_1d(found[name]) for name in made}
-    return compared(made, scaled(expected, 1 + twist), {name: np.atleast_1d(errors[name]) for name in made}, freedom)
+    flow_rates, errors, freedom = rates(lab, initial, settled(initial.parameters))
+    estimates = of_samples(moments(kind, seed), initial)
+    expected = {name: np.atleast_1d(flow_rates[name]) for name in estimates}
+    return compared(
+        estimates, scaled(expected, 1 + twist), {name: np.atleast_1d(errors[name]) for name in estimates}, freedom
+    )
 
 
-def of_samples(made: sample_gradient.Moments, initial: Initial) -> Rates:
+def of_samples(estimates: sample_gradient.Moments, initial: Initial) -> Rates:
     """Return the rates (batches, 1) of all memories by the means over every batch of samples."""
-    p, at = schedules.now(initial), rows(initial.parameters)
-    whole, declared = {**initial.constants, **initial.state}, at.declaration
-    each = _squares(made, initial)
-    found: dict[str, list[float]] = {one.name: [] for one in declared.memories}
-    known = {**schedules.shared(p), TIME: float(initial.state.get(TIME, 0.0))}
-    for squares in each:
+    p, layout = schedules.now(initial), rows(initial.parameters)
+    entries, declared = {**initial.constants, **initial.state}, layout.declaration
+    squares_by_batch = _squares(estimates, initial)
+    memory_rates: dict[str, list[float]] = {memory_variable.name: [] for memory_variable in declared.memories}
+    namespace = {**schedules.shared(p), TIME: float(initial.state.get(TIME, 0.0))}
+    for squares in squares_by_batch:
         sums = {
-            name: float(sum(squares[at.of(*vector)].sum() for vector in memory.vectors_of(declared, name)))
+            name: float(sum(squares[layout.of(*vector)].sum() for vector in memory.vectors_of(declared, name)))
             for name in memory.of_squares(declared)
         }
-        for one in declared.memories:
-            seen = {name: schedules.entry_of(whole, name) for name in one.seen if name not in sums}
-            found[one.name].append(number(one.rate, {**known, **seen, **sums}))
-    return {name: np.array(values)[:, None] for name, values in found.items()}
+        for memory_variable in declared.memories:
+            inputs = {name: schedules.entry_of(entries, name) for name in memory_variable.seen if name not in sums}
+            memory_rates[memory_variable.name].append(number(memory_variable.rate, {**namespace, **inputs, **sums}))
+    return {name: np.array(values)[:, None] for name, values in memory_rates.items()}
 
 
-def _squares(made: sample_gradient.Moments, initial: Initial) -> np.ndarray:
+def _squares(estimates: sample_gradient.Moments, initial: Initial) -> np.ndarray:
     """The squared gradient (batches, S) of every vector, |g_a|^2, divided by d in an online limit."""
-    p, at = schedules.now(initial), rows(initial.parameters)
+    p, layout = schedules.now(initial), rows(initial.parameters)
     if p.declaration.limit == "online":
-        found, blocks = made.second, spectra.blocks(p)
-        if blocks is not None and at.stack:
-            found = (blocks.share[:, None, None] * found).sum(1)
-        return np.diagonal(found, axis1=-2, axis2=-1) / (episodes.samples(p) * p.batch)
-    gram = np.linalg.pinv(at.gram(initial.state | initial.constants), hermitian=True)
-    parts = made.drift @ gram * made.drift
-    return parts.sum(-1).sum(1) if at.stack else parts.sum(-1)
+        second_moments, blocks = estimates.second, spectra.blocks(p)
+        if blocks is not None and layout.stack:
+            second_moments = (blocks.share[:, None, None] * second_moments).sum(1)
+        return np.diagonal(second_moments, axis1=-2, axis2=-1) / (episodes.samples(p) * p.batch)
+    gram = np.linalg.pinv(layout.gram(initial.state | initial.constants), hermitian=True)
+    parts = estimates.drift @ gram * estimates.drift
+    return parts.sum(-1).sum(1) if layout.stack else parts.sum(-1)

@@ -32,12 +32,12 @@ def accelerated(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.
     parameters = system.parameters()
     beta, names = parameters.momentum, [block.name for block in rows(parameters).moving]
     steps = int(np.ceil(MEMORIES / (1.0 - beta)))
-    asked: dict[str, Any] = {"seed": seed, "until": until, "save_points": 2, "d": small_dimension(parameters)}
+    run_options: dict[str, Any] = {"seed": seed, "until": until, "save_points": 2, "d": small_dimension(parameters)}
     options: dict[str, Any] = {"step_size": until / steps, "batch": BATCH}
     if parameters.declaration.limit == "online":
-        asked, options = {**asked, "d": max(asked["d"], round(steps / until))}, {}
-    flow = lab.integrate(rtol=1e-8, **asked, **({"momentum": 0.0} if twist else {}))
-    run = lab.simulate(method="compressed", seeds=REPLICAS, **asked, **options)
+        run_options, options = {**run_options, "d": max(run_options["d"], round(steps / until))}, {}
+    flow = lab.integrate(rtol=1e-8, **run_options, **({"momentum": 0.0} if twist else {}))
+    run = lab.simulate(method="compressed", seeds=REPLICAS, **run_options, **options)
     start, end = (np.concatenate([flow[name][k].ravel() for name in names]) for k in (0, -1))
     ends = np.concatenate([run[name][:, -1].reshape(REPLICAS, -1) for name in names], axis=1)
     size = max(float(np.abs(end - start).max()), 1e-300)

@@ -27,20 +27,22 @@ def slopes(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) ->
     until, parameters = horizon(lab.system), lab.system.parameters()
     answer = lab.gradient(of=["final loss"], seed=seed, until=until)
     derivatives = answer.of("final loss")
-    at = dict(zip(answer["parameter"].tolist(), answer["at"].tolist(), strict=True))
-    wanted = {}
+    values = dict(zip(answer["parameter"].tolist(), answer["at"].tolist(), strict=True))
+    differences = {}
 
     def loss(name: str, value: float) -> float:
         run = lab.integrate(seed=seed, until=until, rtol=1e-12, save_points=2, parameters={name: value})
         return float(run["loss"][-1])
 
-    for name, value in at.items():
+    for name, value in values.items():
         if isinstance(getattr(parameters, name), int):  # a batch, which must be an integer in flows
             continue
         # At 0, where the domain of a parameter may end, the nodes are on one side.
         nodes, weights = (CENTRAL, CENTRAL_WEIGHTS) if value else (ABOVE, ABOVE_WEIGHTS)
         step = LENGTH * (abs(value) or 1.0)
-        wanted[name] = sum(w * loss(name, value + k * step) for k, w in zip(nodes, weights, strict=True)) / step
-    scale = {name: abs(at[name]) or 1.0 for name in wanted}
-    size = max(abs(slope) * scale[name] for name, slope in wanted.items())
-    return max(abs((1 + twist) * derivatives[name] - wanted[name]) * scale[name] for name in wanted) / max(size, 1e-300)
+        differences[name] = sum(w * loss(name, value + k * step) for k, w in zip(nodes, weights, strict=True)) / step
+    scale = {name: abs(values[name]) or 1.0 for name in differences}
+    size = max(abs(slope) * scale[name] for name, slope in differences.items())
+    return max(abs((1 + twist) * derivatives[name] - differences[name]) * scale[name] for name in differences) / max(
+        size, 1e-300
+    )

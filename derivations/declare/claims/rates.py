@@ -29,23 +29,23 @@ def rates(lab: Any, initial: Initial, tier: str) -> tuple[Rates, Rates, int]:
     randomisations of its points.
     """
     if tier == "exact":
-        found = _moving(lab.functions(initial, tier).flow(initial.state))
-        return found, {name: np.zeros_like(rate) for name, rate in found.items()}, BATCHES - 1
-    made = []
+        exact_rates = _moving(lab.functions(initial, tier).flow(initial.state))
+        return exact_rates, {name: np.zeros_like(rate) for name, rate in exact_rates.items()}, BATCHES - 1
+    randomisations = []
     for k in range(TIMES):
-        more = {"points": FINE, "sample_seed": 1 + k}
-        other = dataclasses.replace(initial, parameters=dataclasses.replace(initial.parameters, **more))
-        made.append(_moving(lab.functions(other, tier).flow(initial.state)))
-    whole = {name: np.array([each[name] for each in made]) for name in made[0]}
+        options = {"points": FINE, "sample_seed": 1 + k}
+        variant = dataclasses.replace(initial, parameters=dataclasses.replace(initial.parameters, **options))
+        randomisations.append(_moving(lab.functions(variant, tier).flow(initial.state)))
+    stacked = {name: np.array([values[name] for values in randomisations]) for name in randomisations[0]}
     return (
-        {name: each.mean(axis=0) for name, each in whole.items()},
-        {name: each.std(axis=0, ddof=1) / np.sqrt(TIMES) for name, each in whole.items()},
+        {name: values.mean(axis=0) for name, values in stacked.items()},
+        {name: values.std(axis=0, ddof=1) / np.sqrt(TIMES) for name, values in stacked.items()},
         TIMES - 1,
     )
 
 
-def _moving(found: Mapping[str, np.ndarray]) -> Rates:
-    return {name: rate for name, rate in found.items() if name != schedules.TIME}
+def _moving(flow_rates: Mapping[str, np.ndarray]) -> Rates:
+    return {name: rate for name, rate in flow_rates.items() if name != schedules.TIME}
 
 
 def compared(sampled: Rates, expected: Rates, errors: Rates, freedom: int) -> dict[str, Score]:
@@ -53,28 +53,32 @@ def compared(sampled: Rates, expected: Rates, errors: Rates, freedom: int) -> di
 
     An order parameter with a small rate is compared relative to a part of the largest rate.
     """
-    least = SLOWEST * max(float(np.abs(rate).max()) for rate in expected.values())
-    found = {}
+    smallest = SLOWEST * max(float(np.abs(rate).max()) for rate in expected.values())
+    scores = {}
     for name, batches in sampled.items():
-        own = batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
-        error = np.sqrt(own**2 + errors[name] ** 2)
-        size = max(float(np.abs(expected[name]).max()), least)
-        found[name] = score(batches.mean(axis=0), error, expected[name], min(freedom, len(batches) - 1), size)
-    return found
+        batch_error = batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
+        error = np.sqrt(batch_error**2 + errors[name] ** 2)
+        size = max(float(np.abs(expected[name]).max()), smallest)
+        scores[name] = score(batches.mean(axis=0), error, expected[name], min(freedom, len(batches) - 1), size)
+    return scores
 
 
-def scaled(found: Rates, factor: float) -> Rates:
+def scaled(flow_rates: Rates, factor: float) -> Rates:
     """Return rates multiplied by a factor."""
-    return {name: factor * rate for name, rate in found.items()}
+    return {name: factor * rate for name, rate in flow_rates.items()}
 
 
 def by_parameter(system: System, margin: float, because: str, scalars: bool = True) -> All:
     """Return the law that every order parameter agrees within a relative margin."""
-    at = rows(system.parameters())
-    names = [block.name for block in at.moving] + (sample_gradient.scalar_names(at) if scalars else [])
-    if at.velocities:
-        every = [name for name, *_ in velocity_blocks.described(at)]
-        if at.declaration.limit == "batch" and not scalars:
-            every, scalars = [block.name for block in at.velocities], True
-        names = [*names, *every] if scalars else [block.name for block in at.velocities if block.letter == "VV"]
+    layout = rows(system.parameters())
+    names = [block.name for block in layout.moving] + (sample_gradient.scalar_names(layout) if scalars else [])
+    if layout.velocities:
+        velocity_names = [name for name, *_ in velocity_blocks.described(layout)]
+        if layout.declaration.limit == "batch" and not scalars:
+            velocity_names, scalars = [block.name for block in layout.velocities], True
+        names = (
+            [*names, *velocity_names]
+            if scalars
+            else [block.name for block in layout.velocities if block.letter == "VV"]
+        )
     return All({name: Agrees(margin, because=because) for name in names})

@@ -25,36 +25,36 @@ def whole(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> 
     """Compare the drift of every order parameter with the mean motion by whole episodes of independent samples."""
     initial = quieted(state(lab.system.parameters, seed))
     expected, errors, freedom = rates(lab, initial, settled(initial.parameters))
-    made = sample_gradient.drift_of(_moments(initial, seed), initial)
-    return compared(made, scaled(expected, 1 + twist), errors, freedom)
+    estimates = sample_gradient.drift_of(_moments(initial, seed), initial)
+    return compared(estimates, scaled(expected, 1 + twist), errors, freedom)
 
 
 def _moments(initial: Initial, seed: int) -> sample_gradient.Moments:
     """The means over batches of whole episodes."""
     import jax
 
-    p, at = schedules.now(initial), rows(initial.parameters)
+    p, layout = schedules.now(initial), rows(initial.parameters)
     declared, (frame, scale, spaces) = in_force(p), sample_frames.frame_of(initial)
-    count, S, T = frame.shape[1], at.students, episodes.samples(p)
-    own = np.concatenate(
-        [np.atleast_1d(initial.state[name]) for name in sample_gradient.scalar_names(at)] or [np.empty(0)]
+    count, S, T = frame.shape[1], layout.students, episodes.samples(p)
+    scalar_values = np.concatenate(
+        [np.atleast_1d(initial.state[name]) for name in sample_gradient.scalar_names(layout)] or [np.empty(0)]
     )
-    given = sample_gradient.given_of(initial) | {f"K_{k}": size for k, size in enumerate(at.units)}
+    constants = sample_gradient.given_of(initial) | {f"K_{k}": size for k, size in enumerate(layout.units)}
     clusters = sample_gradient.clusters_of(initial, frame)
     drift, scalars, size = [], [], SAMPLES - SAMPLES % T
     with jax.enable_x64(True):
         for k in range(BATCHES):
             rng = np.random.default_rng([seed, 23, k])
-            which = rng.choice(len(clusters), size, p=[probability for probability, *_ in clusters])
-            centres, labels = (np.array([one[n] for one in clusters]) for n in (1, 2))
-            x = rng.standard_normal((size, count)) * scale[which] + centres[which]
-            noise = labels[which] + sample_gradient.noise_of(initial, rng.standard_normal((1, size)))
-            of_rows, of_scalars = evaluate.moves(declared, frame[: at.total], own, x, noise, given)
+            cluster_index = rng.choice(len(clusters), size, p=[probability for probability, *_ in clusters])
+            centres, labels = (np.array([cluster[n] for cluster in clusters]) for n in (1, 2))
+            x = rng.standard_normal((size, count)) * scale[cluster_index] + centres[cluster_index]
+            noise = labels[cluster_index] + sample_gradient.noise_of(initial, rng.standard_normal((1, size)))
+            of_rows, of_scalars = evaluate.moves(declared, frame[: layout.total], scalar_values, x, noise, constants)
             mean = (np.asarray(of_rows) / size).reshape(S, spaces, -1)
             drift.append(np.einsum("ilm,jlm->lij", mean, frame.reshape(len(frame), spaces, -1)))
             scalars.append(np.asarray(of_scalars) / size)
-    every = np.array(drift) if at.stack else np.array(drift)[:, 0]
-    return sample_gradient.Moments(every, np.zeros((BATCHES, S, S)), np.array(scalars))
+    drifts = np.array(drift) if layout.stack else np.array(drift)[:, 0]
+    return sample_gradient.Moments(drifts, np.zeros((BATCHES, S, S)), np.array(scalars))
 
 
 def whole_claim(system: System) -> Claim:

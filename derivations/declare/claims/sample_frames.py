@@ -13,12 +13,13 @@ def frame_of(initial: Initial) -> tuple[np.ndarray, np.ndarray, int]:
 
     The parts of the vectors in the eigenspaces are concatenated. Velocities, if there are any, come last.
     """
-    at = rows(initial.parameters)
-    gram = at.gram({**initial.constants, **initial.state})
-    gram = velocity_blocks.extended(at, gram, initial.state) if at.velocities else gram
+    layout = rows(initial.parameters)
+    gram = layout.gram({**initial.constants, **initial.state})
+    gram = velocity_blocks.extended(layout, gram, initial.state) if layout.velocities else gram
     order = np.arange(gram.shape[-1])
-    order[: at.total] = np.roll(order[: at.total], -at.students)  # teachers first, as for points of tier sampled
-    parts = [root(one[order][:, order])[np.argsort(order)] for one in (gram if at.stack else [gram])]
+    # Teachers first, as for points of tier sampled.
+    order[: layout.total] = np.roll(order[: layout.total], -layout.students)
+    parts = [root(matrix[order][:, order])[np.argsort(order)] for matrix in (gram if layout.stack else [gram])]
     law = mixture.mixture(initial.parameters)
     variances = np.ones((1, 1)) if law is None else law.eigenvalue
     return np.hstack(parts), np.repeat(np.sqrt(variances), len(order), axis=1), len(parts)

@@ -42,26 +42,26 @@ def claim(system: System, entry: Mapping[str, Any], number: int) -> Claim:
     """Return the claim of the table with this number. Raises `fields.Mistake`."""
     fields.require_known(entry, KEYS, "claim")
     name = fields.name(entry, "id", "claim", f"claim-{number}")
-    over = dict(_table(entry, "over", name))
-    seeds = fields.whole({"seeds": over.pop("seeds", 1)}, "seeds", "claim", 1)
-    _require_parameters(system, entry, over, name)
-    _require_end_times(entry, over, name)
-    by_points = _is_mean_over_points(system, entry, over)
-    asked = {"unbiased": by_points, "fixed_start": by_points and seeds == 1}
-    seeds = LEAST_RUNS if asked["fixed_start"] else seeds
-    measure = _measure(system, entry, name, asked)
-    law, broken = _law(entry, over, seeds, name)
+    ranges = dict(_table(entry, "over", name))
+    seeds = fields.whole({"seeds": ranges.pop("seeds", 1)}, "seeds", "claim", 1)
+    _require_parameters(system, entry, ranges, name)
+    _require_end_times(entry, ranges, name)
+    by_points = _is_mean_over_points(system, entry, ranges)
+    options = {"unbiased": by_points, "fixed_start": by_points and seeds == 1}
+    seeds = LEAST_RUNS if options["fixed_start"] else seeds
+    measure = _measure(system, entry, name, options)
+    law, broken = _law(entry, ranges, seeds, name)
     expected: Any = fields.choice(entry, "expected", ANSWERS, "confirmed", "claim")
     published = _published(entry, name)
     if isinstance(law, Power):
-        _require_enough(over[law.over], seeds, law.over, name)
+        _require_enough(ranges[law.over], seeds, law.over, name)
     return Claim(
         id=name,
         statement=fields.text(entry, "statement", "claim", name),
         source=system.source.at(published or "stated"),
         measure=measure,
         law=law,
-        sweep={"quick": Grid(_points(over), seeds)},
+        sweep={"quick": Grid(_points(ranges), seeds)},
         control=break_law(**broken),
         rungs=(7,) if entry.get("engine", "flow") == "flow" else (8,),
         variants=(Variant("main", expected=expected),),
@@ -96,23 +96,23 @@ def _require_enough(values: Any, seeds: int, coordinate: str, name: str) -> None
 
 
 def _table(entry: Mapping[str, Any], key: str, name: str) -> Mapping[str, Any]:
-    given = entry.get(key, {})
-    if not isinstance(given, Mapping):
+    table = entry.get(key, {})
+    if not isinstance(table, Mapping):
         raise fields.Mistake(f"claim {name}: {key} is a table such as {{d = [1e3, 1e4]}}", "claim", key)
-    return given
+    return table
 
 
-def _require_parameters(system: System, entry: Mapping[str, Any], over: Mapping[str, Any], name: str) -> None:
+def _require_parameters(system: System, entry: Mapping[str, Any], ranges: Mapping[str, Any], name: str) -> None:
     """Check that every named parameter belongs to the model, and that every value is a number or a word."""
-    known = [field.name for field in dataclasses.fields(system.parameters)]
-    for key, table in (("over", over), ("parameters", _table(entry, "parameters", name))):
+    parameter_names = [field.name for field in dataclasses.fields(system.parameters)]
+    for key, table in (("over", ranges), ("parameters", _table(entry, "parameters", name))):
         for word, value in table.items():
             if key == "over" and word == UNTIL:
                 continue
-            if word not in known:
+            if word not in parameter_names:
                 raise fields.Mistake(
                     f"claim {name}: {key} names {fields.shown(word)}, which is not a parameter of the model; "
-                    f"{fields.near(word, known)}",
+                    f"{fields.near(word, parameter_names)}",
                     "claim",
                     key,
                 )
@@ -123,37 +123,39 @@ def _require_parameters(system: System, entry: Mapping[str, Any], over: Mapping[
                 )
 
 
-def _require_end_times(entry: Mapping[str, Any], over: Mapping[str, Any], name: str) -> None:
+def _require_end_times(entry: Mapping[str, Any], ranges: Mapping[str, Any], name: str) -> None:
     """Check that end times in the range of a claim are positive numbers; they are only for final values."""
-    if UNTIL not in over:
+    if UNTIL not in ranges:
         return
-    values = over[UNTIL] if isinstance(over[UNTIL], list) else [over[UNTIL]]
+    values = ranges[UNTIL] if isinstance(ranges[UNTIL], list) else [ranges[UNTIL]]
     if not values:
         raise fields.Mistake(f"claim {name}: until takes numbers, but [] was given", "claim", "over")
     for value in values:
         fields.real({UNTIL: value}, UNTIL, "claim", above=0.0)
     if str(entry["measure"]).startswith("first"):
-        said = "over = {until = ..} belongs to a measure 'final R'; a first time does not depend on the end of the run"
-        raise fields.Mistake(f"claim {name}: {said}", "claim", "over")
+        message = (
+            "over = {until = ..} belongs to a measure 'final R'; a first time does not depend on the end of the run"
+        )
+        raise fields.Mistake(f"claim {name}: {message}", "claim", "over")
     if UNTIL in entry:
         raise fields.Mistake(
             f"claim {name}: until is given twice, in the claim and in over; leave one of the two out", "claim", UNTIL
         )
 
 
-def _points(over: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+def _points(ranges: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     """Return the grid of all values, with integers as such."""
     points: list[dict[str, Any]] = [{}]
-    for name, values in over.items():
-        listed = values if isinstance(values, list) else [values]
-        numbers = [int(v) if isinstance(v, float) and v.is_integer() else v for v in listed]
+    for name, values in ranges.items():
+        value_list = values if isinstance(values, list) else [values]
+        numbers = [int(v) if isinstance(v, float) and v.is_integer() else v for v in value_list]
         points = [{**point, name: value} for point in points for value in numbers]
         if len(points) > MOST_POINTS:
             raise fields.Mistake(f"over gives more than {MOST_POINTS} runs", "claim", "over")
     return tuple(points)
 
 
-def _is_mean_over_points(system: System, entry: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
+def _is_mean_over_points(system: System, entry: Mapping[str, Any], ranges: Mapping[str, Any]) -> bool:
     """Return True for a value of a flow whose right-hand side is a mean over random points in some runs.
 
     The sampling error of such a value is not visible in one run.
@@ -162,11 +164,11 @@ def _is_mean_over_points(system: System, entry: Mapping[str, Any], over: Mapping
     if not isinstance(law, Mapping) or "equals" not in law or entry.get("engine", "flow") not in NUMERICAL:
         return False
     default = system.parameters()
-    for point in _points(over):
-        given = {key: value for key, value in {**_table(entry, "parameters", ""), **point}.items() if key != UNTIL}
-        numbers = {key: value for key, value in given.items() if not isinstance(value, str)}
+    for point in _points(ranges):
+        settings = {key: value for key, value in {**_table(entry, "parameters", ""), **point}.items() if key != UNTIL}
+        numbers = {key: value for key, value in settings.items() if not isinstance(value, str)}
         parameters = dataclasses.replace(default, **numbers)
-        tiers = {given.get("tier", "auto")}
+        tiers = {settings.get("tier", "auto")}
         if tiers == {"auto"}:
             tiers = {stage.tier(stage.adapt(parameters)) for stage in system.stages if isinstance(stage, Dynamics)}
         if tiers & {"mixed", "sampled"}:
@@ -174,7 +176,7 @@ def _is_mean_over_points(system: System, entry: Mapping[str, Any], over: Mapping
     return False
 
 
-def _law(entry: Mapping[str, Any], over: Mapping[str, Any], seeds: int, name: str) -> tuple[Any, dict[str, Any]]:
+def _law(entry: Mapping[str, Any], ranges: Mapping[str, Any], seeds: int, name: str) -> tuple[Any, dict[str, Any]]:
     """Return the law, and the fields by which its control breaks it."""
     table = entry.get("law")
     if not isinstance(table, Mapping) or sum(word in table for word in LAWS) != 1:
@@ -182,13 +184,13 @@ def _law(entry: Mapping[str, Any], over: Mapping[str, Any], seeds: int, name: st
             f"claim {name}: law is a table with one of {', '.join(LAWS)}, as in law = {{power = 0.5}}", "claim", "law"
         )
     try:
-        return _read_law(entry, table, over, seeds)
+        return _read_law(entry, table, ranges, seeds)
     except fields.Mistake as mistake:
         raise fields.Mistake(f"claim {name}: {mistake} in the law", "claim", "law") from None
 
 
 def _read_law(
-    entry: Mapping[str, Any], table: Mapping[str, Any], over: Mapping[str, Any], seeds: int
+    entry: Mapping[str, Any], table: Mapping[str, Any], ranges: Mapping[str, Any], seeds: int
 ) -> tuple[Any, dict[str, Any]]:
     fields.require_known(table, (*LAWS, "margin", "rivals", "over", "toward", *REASONS, "exceptions"), "claim")
     measure = measures.read(str(entry.get("measure", "")))
@@ -196,21 +198,21 @@ def _read_law(
     sampled = share or entry.get("engine", "flow") not in NUMERICAL
     margin = fields.real(table, "margin", "claim", 0.05, above=0.0)
     if "power" in table:
-        listed = [key for key, values in over.items() if isinstance(values, list)]
-        coordinate = fields.text(table, "over", "claim", listed[0] if listed else "d")
-        if coordinate not in listed:
+        swept = [key for key, values in ranges.items() if isinstance(values, list)]
+        coordinate = fields.text(table, "over", "claim", swept[0] if swept else "d")
+        if coordinate not in swept:
             raise fields.Mistake(
                 f"a power of {coordinate} needs several values of it, as in over = {{{coordinate} = [1e3, 1e4]}}"
             )
         power = fields.real(table, "power", "claim")
-        given = table.get("rivals", [])
-        if not isinstance(given, list):
-            raise fields.Mistake(f"rivals is a list of exponents, but {fields.shown(given)} was given")
-        exponents = [fields.real({"rivals": r}, "rivals", "claim") for r in given]
+        rival_exponents = table.get("rivals", [])
+        if not isinstance(rival_exponents, list):
+            raise fields.Mistake(f"rivals is a list of exponents, but {fields.shown(rival_exponents)} was given")
+        exponents = [fields.real({"rivals": r}, "rivals", "claim") for r in rival_exponents]
         rivals = tuple(Form(f"{coordinate}^{r:g}", 0.0, r) for r in exponents)
         exact = None if sampled or seeds > 1 else 1e-4  # straight lines between saved points
-        below = all(isinstance(x, int | float) and x <= 1 for x in over[coordinate])
-        toward: Any = fields.choice(table, "toward", ("large", "small"), "small" if below else "large", "claim")
+        small_values = all(isinstance(x, int | float) and x <= 1 for x in ranges[coordinate])
+        toward: Any = fields.choice(table, "toward", ("large", "small"), "small" if small_values else "large", "claim")
         reasons: dict[str, Any] = {name: fields.text(table, name, "claim", "") for name in REASONS}
         law = Power(power, over=coordinate, margin=margin, rivals=rivals, error=exact, toward=toward, **reasons)
         return law, {"exponent": power + 1.0, "rivals": ()}
@@ -242,9 +244,9 @@ def _measure(system: System, entry: Mapping[str, Any], name: str, options: Mappi
     if measure.spread and entry.get("engine") != "bands":
         raise fields.Mistake(f'claim {name}: a standard deviation needs engine = "bands"', "claim", "engine")
     engine = fields.choice(entry, "engine", ENGINES, "flow", "claim")
-    above = {key: fields.real(entry, key, "claim", above=0.0) for key in ("until", "step") if key in entry}
+    positive = {key: fields.real(entry, key, "claim", above=0.0) for key in ("until", "step") if key in entry}
     variable = _variable(system, measure.variable, name)
-    asked = {
+    measure_options = {
         "engine": engine,
         "variable": variable,
         "entry": _entry(system, variable, measure.place, name),
@@ -255,25 +257,29 @@ def _measure(system: System, entry: Mapping[str, Any], name: str, options: Mappi
         "inside": measure.inside,
         "spread": measure.spread,
         "quantity": measure.quantity.replace(measure.variable, variable),
-        "until": above.get("until"),
-        "step": above.get("step"),
+        "until": positive.get("until"),
+        "step": positive.get("step"),
         "batch": fields.whole(entry, "batch", "claim", 1) if "batch" in entry else None,
         "parameters": dict(_table(entry, "parameters", name)),
         **options,
     }
-    return functools.partial(measured, asked=asked)
+    return functools.partial(measured, asked=measure_options)
 
 
 def _variable(system: System, variable: str, name: str) -> str:
     """Return the order parameter of a measure; M_w is short for M_ww."""
-    at: Rows = rows(system.parameters())
-    known = [block.name for block in at.moving] + [at.declaration.students[g].named(w) for g, w, _ in at.scalars]
-    known += [memory.name for memory in at.declaration.memories]
-    known += ["loss", *(one.name for one, _ in labels.errors(at.declaration))]
-    known += ["classification_error"] if any(one.classifies() for one in at.declaration.each_stage) else []
-    variable = measures.full_name(variable, known)
-    if variable not in known:
-        known_quantities = f"what a run holds is {', '.join(known)}"
+    layout: Rows = rows(system.parameters())
+    variables = [block.name for block in layout.moving] + [
+        layout.declaration.students[g].named(w) for g, w, _ in layout.scalars
+    ]
+    variables += [memory.name for memory in layout.declaration.memories]
+    variables += ["loss", *(member.name for member, _ in labels.errors(layout.declaration))]
+    variables += (
+        ["classification_error"] if any(member.classifies() for member in layout.declaration.each_stage) else []
+    )
+    variable = measures.full_name(variable, variables)
+    if variable not in variables:
+        known_quantities = f"what a run holds is {', '.join(variables)}"
         if variable == "classification_error":
             known_quantities += (
                 "; the share of wrong labels belongs to a hinge or logistic loss, and is error/4 where student and "
@@ -287,9 +293,9 @@ def _entry(system: System, variable: str, place: str | None, name: str) -> tuple
     """Return the entry in a measure as indices from 0; None without one."""
     if place is None:
         return None
-    at: Rows = rows(system.parameters())
-    shapes = {block.name: block.shape for block in at.moving}
-    shapes |= {at.declaration.students[g].named(word): (count,) for g, word, count in at.scalars}
+    layout: Rows = rows(system.parameters())
+    shapes = {block.name: block.shape for block in layout.moving}
+    shapes |= {layout.declaration.students[g].named(word): (count,) for g, word, count in layout.scalars}
     shape = shapes.get(variable, ())
     numbers = [int(part) if part.strip() else 0 for part in place.split(",")]
     if len(shape) == 3 and len(numbers) == 2:  # indices of the whole vectors, not of their parts in a block

@@ -53,22 +53,22 @@ def small_dimension(parameters: Any) -> int:
     fixed = data.dimension(inputs)
     if fixed is not None:
         return fixed
-    at = rows(parameters)
+    layout = rows(parameters)
     return max(
         SMALL,
-        2 * at.total + (at.students if parameters.declaration.momentum else 0),
+        2 * layout.total + (layout.students if parameters.declaration.momentum else 0),
         0 if inputs is None else len(inputs.blocks),
     )
 
 
-def start(kind: type, seed: int, **changed: Any) -> Initial:
+def start(kind: type, seed: int, **changes: Any) -> Initial:
     """Return a random state of the declared sizes with clearly non-zero overlaps."""
     parameters: Any = kind()
     random = {"overlap": None} if parameters.declaration.teachers else {}
-    parameters = dataclasses.replace(parameters, d=small_dimension(parameters), **random, **changed)
-    found = enter(parameters, None, np.random.default_rng([seed, 11]))
-    found = _along_teachers(found) if slow_start(parameters) else found
-    return velocity_gradient.pushed(found, np.random.default_rng([seed, 13]))
+    parameters = dataclasses.replace(parameters, d=small_dimension(parameters), **random, **changes)
+    initial = enter(parameters, None, np.random.default_rng([seed, 11]))
+    initial = _along_teachers(initial) if slow_start(parameters) else initial
+    return velocity_gradient.pushed(initial, np.random.default_rng([seed, 13]))
 
 
 def slow_start(parameters: Any) -> bool:
@@ -88,35 +88,35 @@ def start_of_sgd(parameters: Any) -> dict[str, float]:
 
 def _along_teachers(initial: Initial) -> Initial:
     """Add to every student `ALONG` of its teacher, scaled to its norm, and restore its norm."""
-    at = rows(initial.parameters)
-    gram = at.gram({**initial.constants, **initial.state})
-    norms, students = np.sqrt(np.diag(gram)), np.arange(at.students)
-    teacher = at.students + partners(at)
+    layout = rows(initial.parameters)
+    gram = layout.gram({**initial.constants, **initial.state})
+    norms, students = np.sqrt(np.diag(gram)), np.arange(layout.students)
+    teacher = layout.students + partners(layout)
     change = np.eye(len(gram))
     change[students, teacher] += ALONG * norms[students] / norms[teacher]
     gram = change @ gram @ change.T
     scale = norms / np.sqrt(np.diag(gram))
-    components = at.components(gram * np.outer(scale, scale))
-    moving = {block.name: components[block.name] for block in at.moving}
+    components = layout.components(gram * np.outer(scale, scale))
+    moving = {block.name: components[block.name] for block in layout.moving}
     return dataclasses.replace(initial, state={**initial.state, **moving})
 
 
-def flat(found: Initial, state: Mapping[str, np.ndarray]) -> np.ndarray:
+def flat(initial: Initial, state: Mapping[str, np.ndarray]) -> np.ndarray:
     """Components as one vector."""
-    return rows(found.parameters).layout.pack(state)
+    return rows(initial.parameters).layout.pack(state)
 
 
 @functools.lru_cache(maxsize=8)
 def state(kind: type, seed: int) -> Initial:
     """Return the random state of a seed, for the model with this class of parameters, at a random time of a run."""
-    found = start(kind, seed)
-    if not schedules.active(found.parameters):
-        return found
-    end = min(2.0 * max(schedules.breaks(found.parameters), default=1.0), found.parameters.declaration.until)
-    begin = found.parameters.declaration.begin
-    end = end if end > begin else found.parameters.declaration.until
+    initial = start(kind, seed)
+    if not schedules.active(initial.parameters):
+        return initial
+    end = min(2.0 * max(schedules.breaks(initial.parameters), default=1.0), initial.parameters.declaration.until)
+    begin = initial.parameters.declaration.begin
+    end = end if end > begin else initial.parameters.declaration.until
     time = np.array(begin + (end - begin) * np.random.default_rng([seed, 12]).random())
-    return dataclasses.replace(found, state={**found.state, schedules.TIME: time})
+    return dataclasses.replace(initial, state={**initial.state, schedules.TIME: time})
 
 
 def quieted(initial: Initial) -> Initial:

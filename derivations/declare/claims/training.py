@@ -44,11 +44,11 @@ def microscope(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0
         np.concatenate([runs[method][n][:, -1].reshape(point["seeds"], -1) for n in names], axis=1)
         for method in ("explicit", "compressed")
     ]
-    seen = np.hypot(ends[0].std(0), ends[1].std(0)) > 1e-9
-    effect, known = exceeding(ends[0][:, seen], ends[1][:, seen]) if seen.any() else (np.zeros(1), 0.0)
+    varying = np.hypot(ends[0].std(0), ends[1].std(0)) > 1e-9
+    effect, error = exceeding(ends[0][:, varying], ends[1][:, varying]) if varying.any() else (np.zeros(1), 0.0)
     return {
         "motion": motion(lab, point, seed, twist, names),
-        "law": score(effect, known, 0.0, size=1.0),
+        "law": score(effect, error, 0.0, size=1.0),
     }
 
 
@@ -61,23 +61,28 @@ def motion(lab: Any, point: Mapping[str, Any], seed: int, twist: float, names: S
     """
 
     def moved(batch: int, steps: int, seeds: int) -> list[np.ndarray]:
-        found = []
+        motions = []
         for method, factor in (("explicit", 1.0), ("compressed", 1 + twist)):
             run = trained(lab, method, point["step"] * factor, batch, steps, seeds, seed)
-            found.append(np.concatenate([(run[n][:, -1] - run[n][:, 0]).reshape(seeds, -1) for n in names], axis=1))
-        return found
+            motions.append(np.concatenate([(run[n][:, -1] - run[n][:, 0]).reshape(seeds, -1) for n in names], axis=1))
+        return motions
 
     # Rewards may be rare, so that most samples of an episode have no effect; long episodes are too many samples.
     large = LARGE * EPISODE // max(EPISODE, episodes.samples(lab.system.parameters()))
-    one, two = moved(large, FEW, point["seeds"] // 8)
-    error = np.sqrt((one.var(0, ddof=1) + two.var(0, ddof=1)) / len(one))
-    of_means = score(two.mean(0), error, one.mean(0), 2 * (len(one) - 1))
-    if error.max() <= UNKNOWN * np.abs(one.mean(0)).max():
+    explicit, compressed = moved(large, FEW, point["seeds"] // 8)
+    error = np.sqrt((explicit.var(0, ddof=1) + compressed.var(0, ddof=1)) / len(explicit))
+    of_means = score(compressed.mean(0), error, explicit.mean(0), 2 * (len(explicit) - 1))
+    if error.max() <= UNKNOWN * np.abs(explicit.mean(0)).max():
         return of_means
-    one, two = (np.abs(each) for each in moved(1, 1, ALONE))
-    if not np.median(one, 0).any():  # most samples have no effect
+    explicit, compressed = (np.abs(sizes) for sizes in moved(1, 1, ALONE))
+    if not np.median(explicit, 0).any():  # most samples have no effect
         return of_means
-    return score(np.median(two, 0), np.hypot(error_of_median(one), error_of_median(two)), np.median(one, 0), ALONE - 1)
+    return score(
+        np.median(compressed, 0),
+        np.hypot(error_of_median(explicit), error_of_median(compressed)),
+        np.median(explicit, 0),
+        ALONE - 1,
+    )
 
 
 def error_of_median(values: np.ndarray) -> np.ndarray:
@@ -110,7 +115,7 @@ def beside(lab: Any, point: Mapping[str, Any], seed: int, twist: float) -> dict[
     raise AssertionError
 
 
-def exceeding(one: np.ndarray, two: np.ndarray) -> tuple[np.ndarray, float]:
+def exceeding(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, float]:
     """P(a number of the first sample exceeds one of the second) - 1/2, by column (n, ..), and its standard error.
 
     Numbers that differ only by rounding, such as those of constant replicas, count as equal, with the value one half.
@@ -120,8 +125,8 @@ def exceeding(one: np.ndarray, two: np.ndarray) -> tuple[np.ndarray, float]:
     """
     from scipy.stats import rankdata
 
-    n, both = len(one), np.concatenate([one, two])
-    order = rankdata(np.round(both / np.maximum(np.abs(both).max(axis=0), 1e-300), ROUNDED), axis=0) - 1
+    n, pooled = len(first), np.concatenate([first, second])
+    order = rankdata(np.round(pooled / np.maximum(np.abs(pooled).max(axis=0), 1e-300), ROUNDED), axis=0) - 1
     return (order[:n].sum(0) - n * (2 * n - 1) / 2) / n**2, float(np.sqrt((2 * n + 1) / (12 * n**2)))
 
 
@@ -130,10 +135,18 @@ def trained(lab: Any, method: str, step: float, batch: int, steps: int, seeds: i
     parameters = lab.system.parameters()
     d = small_dimension(parameters)
     limit = parameters.declaration.limit
-    more = {"online": {"step": step * d}, "batch": {"step": step}}.get(limit, {})
+    step_parameter = {"online": {"step": step * d}, "batch": {"step": step}}.get(limit, {})
     until = {"online": steps / d, "batch": float(steps)}.get(limit, steps * step)
     return lab.simulate(
-        method=method, step_size=step, batch=batch, seed=seed, until=until, seeds=seeds, save_points=2, d=d, **more
+        method=method,
+        step_size=step,
+        batch=batch,
+        seed=seed,
+        until=until,
+        seeds=seeds,
+        save_points=2,
+        d=d,
+        **step_parameter,
     )
 
 
@@ -165,16 +178,16 @@ def small_steps(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.
     """
     system, until, steps = lab.system, horizon(lab.system), point["steps"]
     d, names = small_dimension(system.parameters()), [b.name for b in rows(system.parameters()).moving]
-    asked = {"seed": seed, "until": until, "save_points": 2, "d": d, **start_of_sgd(system.parameters())}
+    run_options = {"seed": seed, "until": until, "save_points": 2, "d": d, **start_of_sgd(system.parameters())}
     exact = settled(system.parameters()) == "exact"
     options = [{"rtol": 1e-9}] if exact else [{"points": FINE, "sample_seed": 1 + k} for k in range(TIMES)]
-    flows = [lab.integrate(**each, **asked) for each in options]
+    flows = [lab.integrate(**point_options, **run_options) for point_options in options]
     ends, starts = (np.array([np.concatenate([f[n][k].ravel() for n in names]) for f in flows]) for k in (-1, 0))
-    moved = ends.mean(0) - starts.mean(0)
-    size = max(float(np.abs(moved).max()), 1e-300)
+    change = ends.mean(0) - starts.mean(0)
+    size = max(float(np.abs(change).max()), 1e-300)
 
     def final(step: float, batch: int) -> np.ndarray:
-        run = lab.simulate(method="compressed", step_size=step, batch=batch, seeds=REPLICAS, **asked)
+        run = lab.simulate(method="compressed", step_size=step, batch=batch, seeds=REPLICAS, **run_options)
         return np.concatenate([run[name][:, -1].reshape(REPLICAS, -1) for name in names], axis=1)
 
     samples = max(1, SAMPLES // episodes.samples(system.parameters()))
@@ -188,7 +201,7 @@ def small_steps(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.
     freedom = REPLICAS - 1
     if not exact:
         variance, freedom = variance + ends.var(0, ddof=1) / TIMES, min(freedom, TIMES - 1)
-    expected = starts.mean(0) + (1 + twist) * moved
+    expected = starts.mean(0) + (1 + twist) * change
     return score(2 * fine.mean(0) - coarse.mean(0), np.sqrt(variance), expected, freedom, size)
 
 

@@ -25,54 +25,54 @@ SIZE = 0.3
 
 def pushed(initial: Initial, rng: np.random.Generator) -> Initial:
     """The state with random velocities, within the span of all vectors and outside it."""
-    at = rows(initial.parameters)
-    if not at.declaration.inertial:
+    layout = rows(initial.parameters)
+    if not layout.declaration.inertial:
         return initial
-    values, vectors = np.linalg.eigh(at.gram({**initial.state, **initial.constants}))
-    every = np.zeros((at.total + at.students, at.total + at.students))
-    every[: at.total, : at.total] = vectors * np.sqrt(np.maximum(values, 0.0))
-    every[at.total :] = SIZE * rng.normal(size=(at.students, len(every)))
-    state = {**initial.state, **velocity_blocks.components(at, every @ every.T)}
-    for g, word, count in velocity_blocks.pushes(at):
-        state[velocity_blocks.push_name(at, g, word)] = SIZE * rng.normal(size=count)
+    values, vectors = np.linalg.eigh(layout.gram({**initial.state, **initial.constants}))
+    all_rows = np.zeros((layout.total + layout.students, layout.total + layout.students))
+    all_rows[: layout.total, : layout.total] = vectors * np.sqrt(np.maximum(values, 0.0))
+    all_rows[layout.total :] = SIZE * rng.normal(size=(layout.students, len(all_rows)))
+    state = {**initial.state, **velocity_blocks.components(layout, all_rows @ all_rows.T)}
+    for g, word, count in velocity_blocks.pushes(layout):
+        state[velocity_blocks.push_name(layout, g, word)] = SIZE * rng.normal(size=count)
     return dataclasses.replace(initial, state=state)
 
 
-def drift_of(made: "Moments", initial: Initial) -> dict[str, np.ndarray]:
+def drift_of(estimates: "Moments", initial: Initial) -> dict[str, np.ndarray]:
     """Return the drift of all overlaps, numbers and velocities in every batch, (batches, ..) by name."""
-    p, at = schedules.now(initial), rows(initial.parameters)
-    gram, n, S = _gram(initial, at), at.total, at.students
+    p, layout = schedules.now(initial), rows(initial.parameters)
+    gram, n, S = _gram(initial, layout), layout.total, layout.students
     rate = p.step if p.declaration.limit == "online" else 1.0
-    moved = np.zeros((len(made.drift), n + S, n + S))
-    moved[:, :S] = -rate * speeds.of_vectors(p)[:, None] * gram[n:]
-    moved[:, n:] = (made.drift + p.decay * gram[:S] - gram[n:]) / p.momentum_time
-    motions = _components(moved + np.swapaxes(moved, -1, -2), at)
+    motion = np.zeros((len(estimates.drift), n + S, n + S))
+    motion[:, :S] = -rate * speeds.of_vectors(p)[:, None] * gram[n:]
+    motion[:, n:] = (estimates.drift + p.decay * gram[:S] - gram[n:]) / p.momentum_time
+    motions = _components(motion + np.swapaxes(motion, -1, -2), layout)
     start = 0
-    for (g, word, count), own in zip(at.scalars, speeds.of_scalars(p), strict=True):
-        slopes, start = made.scalars[:, start : start + count], start + count
-        name, push = at.declaration.students[g].named(word), velocity_blocks.push_name(at, g, word)
+    for (g, word, count), speed in zip(layout.scalars, speeds.of_scalars(p), strict=True):
+        slopes, start = estimates.scalars[:, start : start + count], start + count
+        name, push = layout.declaration.students[g].named(word), velocity_blocks.push_name(layout, g, word)
         velocity = np.asarray(initial.state.get(push, np.zeros(count)))
-        motions[name] = -rate * own * velocity + 0.0 * slopes
+        motions[name] = -rate * speed * velocity + 0.0 * slopes
         if push in initial.state:
             motions[push] = (slopes - velocity) / p.momentum_time
     return motions
 
 
-def second_of(made: "Moments", initial: Initial) -> dict[str, np.ndarray]:
+def second_of(estimates: "Moments", initial: Initial) -> dict[str, np.ndarray]:
     """Return the motion of the overlaps of velocities by the noise of batches only, (batches, ..) by name."""
-    p, at = schedules.now(initial), rows(initial.parameters)
-    gram = np.zeros((len(made.second), at.total + at.students, at.total + at.students))
-    gram[:, at.total :, at.total :] = made.second / (episodes.samples(p) * p.batch) / p.momentum_time**2
-    found = velocity_blocks.components(at, gram)
-    return {block.name: found[block.name] for block in at.velocities if block.letter == "VV"}
+    p, layout = schedules.now(initial), rows(initial.parameters)
+    gram = np.zeros((len(estimates.second), layout.total + layout.students, layout.total + layout.students))
+    gram[:, layout.total :, layout.total :] = estimates.second / (episodes.samples(p) * p.batch) / p.momentum_time**2
+    components = velocity_blocks.components(layout, gram)
+    return {block.name: components[block.name] for block in layout.velocities if block.letter == "VV"}
 
 
-def _gram(initial: Initial, at: Rows) -> np.ndarray:
+def _gram(initial: Initial, layout: Rows) -> np.ndarray:
     """The Gram matrix (n + S, n + S) of all rows and velocities."""
-    return velocity_blocks.extended(at, at.gram({**initial.constants, **initial.state}), initial.state)
+    return velocity_blocks.extended(layout, layout.gram({**initial.constants, **initial.state}), initial.state)
 
 
-def _components(gram: np.ndarray, at: Rows) -> dict[str, np.ndarray]:
+def _components(gram: np.ndarray, layout: Rows) -> dict[str, np.ndarray]:
     """The order parameters (batches, ..) in Gram matrices (batches, n + S, n + S)."""
-    every, names = at.components(gram), [block.name for block in at.moving]
-    return {**{name: every[name] for name in names}, **velocity_blocks.components(at, gram)}
+    overlaps, names = layout.components(gram), [block.name for block in layout.moving]
+    return {**{name: overlaps[name] for name in names}, **velocity_blocks.components(layout, gram)}

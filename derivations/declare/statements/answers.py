@@ -35,13 +35,13 @@ class Answers:
         student = number < len(declared.students)
         function, letter, index = ("f", "a", "i") if student else ("f^*", "b", "j")
         for head in declared.heads:
-            one = declared.readout(number, head)
-            if one is None:
+            readout = declared.readout(number, head)
+            if readout is None:
                 continue
             of_head = f"_{{{self._marked(number, head)}}}" if head else mark
             weight = self.weight(letter, index, rf"\text{{{head}}}")
-            whole = rf"{function}{of_head}(x) = \sum_{{{index}}} {weight}\,{phi}({fields})"
-            parts = [whole, *([value] if not lines else []), self._readout(one, weight, student)]
+            formula = rf"{function}{of_head}(x) = \sum_{{{index}}} {weight}\,{phi}({fields})"
+            parts = [formula, *([value] if not lines else []), self._readout(readout, weight, student)]
             lines.append(r",\quad ".join(parts))
         return lines
 
@@ -50,18 +50,18 @@ class Answers:
         name = self.declared.groups[number].name
         return rf"\text{{{head}}}" if not name or name == head else rf"\text{{{name},{head}}}"
 
-    def _readout(self, one: Readout, weight: str, student: bool) -> str:
-        if one.output == "own":
-            assert one.expression is not None
-            return f"{weight} = {notation.expression(one.expression)}" + (r"\text{ with }j = i" if student else "")
-        said = {
+    def _readout(self, readout: Readout, weight: str, student: bool) -> str:
+        if readout.output == "own":
+            assert readout.expression is not None
+            return f"{weight} = {notation.expression(readout.expression)}" + (r"\text{ with }j = i" if student else "")
+        texts = {
             "sum": " = 1",
             "mean": " = 1/K",
             "root": r" = 1/\sqrt{K}",
             "trained": r"\text{ trained}",
             COPIED: r"\text{ copied}",
         }
-        return weight + said[one.output]
+        return weight + texts[readout.output]
 
     def sums(self) -> list[str]:
         """Answers and labels of several groups as sums over groups, or as predictions from them."""
@@ -69,10 +69,10 @@ class Answers:
         sides = ((range(len(declared.students)), "f"), (range(len(declared.students), len(declared.groups)), "f^*"))
         for side, letter in sides:
             for head in declared.heads:
-                found = declared.prediction(letter == "f", head)
-                if found is not None:
+                prediction = declared.prediction(letter == "f", head)
+                if prediction is not None:
                     left = rf"{letter}_{{\text{{{head}}}}}" if head else letter
-                    lines.append(rf"{left} := {notation.expression(found.tree)}")
+                    lines.append(rf"{left} := {notation.expression(prediction.tree)}")
                     continue
                 fed = [k for k in side if declared.readout(k, head) is not None]
                 if len(fed) < 2 and not (fed and declared.labelling and letter == "f^*"):
@@ -91,21 +91,21 @@ class Answers:
     def loss(self) -> str:
         """The loss that is minimised."""
         declared = self.declared
-        own = notation.expression(declared.own_loss) if declared.own_loss else LOSSES.get(declared.loss, "")
+        sample_loss = notation.expression(declared.own_loss) if declared.own_loss else LOSSES.get(declared.loss, "")
         if not declared.several:
-            return rf"L = \mathrm{{E}}[\ell(f, y)],\quad \ell(f, y) = {own}"
+            return rf"L = \mathrm{{E}}[\ell(f, y)],\quad \ell(f, y) = {sample_loss}"
         names = ", ".join(rf"\text{{{head}}}" for head in declared.force)
-        over = rf"o \in \{{{names}\}}"
+        head_range = rf"o \in \{{{names}\}}"
         if declared.loss == "softmax":
-            own = r"\log \sum_o \exp(f_{o}) - f_{k},\quad k\text{ the head of the largest }y_{o}"
-            return rf"L = \mathrm{{E}}[\ell],\quad \ell = {own},\quad {over}"
+            sample_loss = r"\log \sum_o \exp(f_{o}) - f_{k},\quad k\text{ the head of the largest }y_{o}"
+            return rf"L = \mathrm{{E}}[\ell],\quad \ell = {sample_loss},\quad {head_range}"
         if declared.joint:
-            return rf"L = \mathrm{{E}}[\ell],\quad \ell = {own}"
-        return rf"L = \sum_o \mathrm{{E}}[\ell(f_{{o}}, y_{{o}})],\quad \ell(f, y) = {own},\quad {over}"
+            return rf"L = \mathrm{{E}}[\ell],\quad \ell = {sample_loss}"
+        return rf"L = \sum_o \mathrm{{E}}[\ell(f_{{o}}, y_{{o}})],\quad \ell(f, y) = {sample_loss},\quad {head_range}"
 
     def errors(self) -> list[str]:
         """Loss and errors of several heads as sums over pairs of units."""
-        a_i, a_k, b_j, b_l = (self.weight(*one) for one in ("ai", "ak", "bj", "bl"))
+        a_i, a_k, b_j, b_l = (self.weight(*pair) for pair in ("ai", "ak", "bj", "bl"))
         error = rf"\mathrm{{E}}[(f_{{o}} - f^*_{{o}})^2] = \sum_{{i,k}} {a_i} {a_k} K_{{ik}}"
         error += rf" - 2 \sum_{{i,j}} {a_i} {b_j} K_{{ij}} + \sum_{{j,l}} {b_j} {b_l} K_{{jl}}"
         if self.declared.loss == "correlation":
@@ -114,7 +114,7 @@ class Answers:
 
     def head(self, group: Group, word: str) -> str:
         """The head of a readout of a group as an index above a weight; for other numbers, the head of the sum."""
-        named = next((one.head for one in group.readouts if one.word == word), "")
+        named = next((readout.head for readout in group.readouts if readout.word == word), "")
         return rf"\text{{{named}}}" if named else HEAD
 
     def number(self, group: Group, word: str) -> str:
@@ -144,9 +144,9 @@ class Answers:
         return rf", {weights}, $g_{{im}} = \sum_o a^{{o}}_i g^{{o}}_m$"
 
     def second(self, target: str, slopes: str, kernel: str) -> str:
-        """The second-order term of several heads as a sum over pairs of units (only teachers for a correlation
+        """The q-order term of several heads as a sum over pairs of units (only teachers for a correlation
         loss).
         """
-        one, two = "mn" if self.declared.loss == "squared" else "jl"
-        means = rf"\mathrm{{E}}[{slopes}\,\varphi_{one} \varphi_{two}]"
-        return rf"{target} = \sum_{{{one},{two}}} g_{{i{one}}} g_{{k{two}}}\,{means} + \sigma^2 g_{{ik}}\,{kernel}"
+        p, q = "mn" if self.declared.loss == "squared" else "jl"
+        means = rf"\mathrm{{E}}[{slopes}\,\varphi_{p} \varphi_{q}]"
+        return rf"{target} = \sum_{{{p},{q}}} g_{{i{p}}} g_{{k{q}}}\,{means} + \sigma^2 g_{{ik}}\,{kernel}"

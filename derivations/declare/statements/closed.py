@@ -49,7 +49,7 @@ class Names:
     printed: dict[Any, str] = dataclasses.field(default_factory=dict)
     series: dict[Any, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
 
-    def overlap(self, one: tuple[int, str, str], two: tuple[int, str, str]) -> Any:
+    def overlap(self, left: tuple[int, str, str], right: tuple[int, str, str]) -> Any:
         """The covariance of the fields of two vectors (group, slot, index), an entry of an order parameter.
 
         For inputs with eigenvalues it is an entry of S, which the page defines.
@@ -57,37 +57,39 @@ class Names:
         import sympy
 
         places = list(self.rows.starts)
-        (g, r, i), (h, s, j) = sorted((one, two), key=lambda v: places.index((v[0], v[1])))
+        (g, r, i), (h, s, j) = sorted((left, right), key=lambda v: places.index((v[0], v[1])))
         if (g, r) == (h, s) and j < i:
             i, j = j, i
         block = next(b for b in self.rows.blocks if b.rows == self.rows.of(g, r) and b.columns == self.rows.of(h, s))
-        same = (g, r, i) == (h, s, j)
+        same_vector = (g, r, i) == (h, s, j)
         scaled = self.rows.declaration.inputs is not None
         name = f"S_{block.name}" if scaled else block.name
-        found = sympy.Symbol(f"{name}[{i},{j}]", real=True, positive=True if same else None)
-        self.printed[found] = f"{self.tex(block.name, 'S' if scaled else '')}_{{{i}{j}}}"
-        return found
+        symbol = sympy.Symbol(f"{name}[{i},{j}]", real=True, positive=True if same_vector else None)
+        self.printed[symbol] = f"{self.tex(block.name, 'S' if scaled else '')}_{{{i}{j}}}"
+        return symbol
 
     def centre(self, slot: str, i: str) -> Any:
         """The mean of a field as a symbol."""
         import sympy
 
-        above = "" if self.rows.single else slot
-        found = sympy.Symbol(f"mu{above and f'_{above}'}[{i}]", real=True)
-        self.printed[found] = rf"\mu{above and f'^{{{above}}}'}_{{{i}}}"
-        return found
+        superscript = "" if self.rows.single else slot
+        symbol = sympy.Symbol(f"mu{superscript and f'_{superscript}'}[{i}]", real=True)
+        self.printed[symbol] = rf"\mu{superscript and f'^{{{superscript}}}'}_{{{i}}}"
+        return symbol
 
-    def tex(self, name: str, other: str = "", space: str = "") -> str:
-        """A block's name in LaTeX: its letter or `other`, with groups, slots and eigenspaces above if there are
+    def tex(self, name: str, replacement: str = "", space: str = "") -> str:
+        """A block's name in LaTeX: its letter or `replacement`, with groups, slots and eigenspaces above if there are
         several.
         """
         *groups, letter, slots = name.split("_")
         several = not self.rows.single
-        above = [rf"\mathrm{{{group}}}" for group in groups] + ([slots] if several else []) + ([space] if space else [])
+        superscripts = (
+            [rf"\mathrm{{{group}}}" for group in groups] + ([slots] if several else []) + ([space] if space else [])
+        )
         hatted = self.rows.declaration.weights == "normalised" and letter in "QM"
-        letter = other or letter
+        letter = replacement or letter
         hat = rf"\hat{{{letter}}}" if hatted else letter
-        return hat + (f"^{{{', '.join(above)}}}" if above else "")
+        return hat + (f"^{{{', '.join(superscripts)}}}" if superscripts else "")
 
     def correlation(self, entry: tuple[Any, ...], slots: tuple[str, str]) -> Any:
         """S_ab of two gates (kind, slope, order, kind, slope, order) in these slots of two units."""
@@ -96,32 +98,34 @@ class Names:
         kinds = [f"{kind}({slope})" for kind, slope in (entry[0:2], entry[3:5])]
         pairs = list(dict.fromkeys([*(value[:2] for value in self.series.values()), tuple(kinds)]))
         prime = "'" * pairs.index(tuple(kinds))
-        found = sympy.Symbol(f"S{prime}_{entry[2]},{entry[5]}", real=True)
-        self.series[found] = (*kinds, entry, slots)
-        self.printed[found] = f"S{prime}_{{{entry[2]}{entry[5]}}}"
-        return found
+        symbol = sympy.Symbol(f"S{prime}_{entry[2]},{entry[5]}", real=True)
+        self.series[symbol] = (*kinds, entry, slots)
+        self.printed[symbol] = f"S{prime}_{{{entry[2]}{entry[5]}}}"
+        return symbol
 
 
-def forms(declared: Declaration, found: Kernels, names: Names) -> list[Forms]:
+def forms(declared: Declaration, kernels: Kernels, names: Names) -> list[Forms]:
     """The closed forms of all pairs of kinds; empty if the means have no closed form."""
-    if found.closed:
+    if kernels.closed:
         return []
-    texts, made = dict(found.texts), []
+    texts, pair_forms = dict(kernels.texts), []
     programs = [name for name in texts if re.match(r"(pair|self|mean|quad)_", name)]
     students, total = len(declared.students), len(declared.groups)
     for g in range(total):
         for h in range(g, total):
             if not declared.meet(g, h, declared.watched):
                 continue
-            outputs = values(texts, programs, f"mean_{g}_{h}", (g, h), found, names)
+            outputs = values(texts, programs, f"mean_{g}_{h}", (g, h), kernels, names)
             slopes, bends = {}, {}
             if g < students and declared.meet(g, h):
-                more = values(texts, programs, f"pair_{g}_{h}", (g, h), found, names)
-                one, two = declared.groups[g].slots, declared.groups[h].slots
-                slopes = dict(zip([(s, t) for s in one for t in two], more, strict=False))
-                bends = dict(zip([(s, r) for s in one for r in one], more[len(slopes) :], strict=False))
-            made.append(Forms(g, h, letters(g, h, students), outputs[0], slopes, bends))
-    return made
+                derivatives = values(texts, programs, f"pair_{g}_{h}", (g, h), kernels, names)
+                first_slots, second_slots = declared.groups[g].slots, declared.groups[h].slots
+                slopes = dict(zip([(s, t) for s in first_slots for t in second_slots], derivatives, strict=False))
+                bends = dict(
+                    zip([(s, r) for s in first_slots for r in first_slots], derivatives[len(slopes) :], strict=False)
+                )
+            pair_forms.append(Forms(g, h, letters(g, h, students), outputs[0], slopes, bends))
+    return pair_forms
 
 
 def alone(names: Names, number: int, shape: Shape) -> Any:
@@ -129,18 +133,18 @@ def alone(names: Names, number: int, shape: Shape) -> Any:
     import sympy
 
     declared = names.rows.declaration
-    group, moved = declared.groups[number], declared.moved
-    program = Program([shape], [group.scalars], Tables(), moved=moved)
+    group, has_means = declared.groups[number], declared.moved
+    program = Program([shape], [group.scalars], Tables(), moved=has_means)
     (value,) = program.expressions([(shape.value,)])
     places: dict[Any, Any] = {}
-    for a, one in enumerate(group.slots):
-        places |= {program.entry(a, b): names.overlap((number, one, "i"), (number, two, "i"))
-                   for b, two in enumerate(group.slots)}  # fmt: skip
-        places |= {program.centre(a): names.centre(one, "i")} if moved else {}
+    for a, slot in enumerate(group.slots):
+        places |= {program.entry(a, b): names.overlap((number, slot, "i"), (number, other_slot, "i"))
+                   for b, other_slot in enumerate(group.slots)}  # fmt: skip
+        places |= {program.centre(a): names.centre(slot, "i")} if has_means else {}
     for word in group.scalars:
-        own = sympy.Symbol(f"{word}[i]", real=True)
-        names.printed[own] = f"{word}_i"
-        places[sympy.Symbol(f"b0_{word}", real=True)] = own
+        unit_number = sympy.Symbol(f"{word}[i]", real=True)
+        names.printed[unit_number] = f"{word}_i"
+        places[sympy.Symbol(f"b0_{word}", real=True)] = unit_number
     return tidy(sympy.sympify(value).subs(places, simultaneous=True), names)
 
 
@@ -152,43 +156,47 @@ def letters(g: int, h: int, students: int) -> str:
 
 
 def values(
-    texts: dict[str, str], programs: list[str], name: str, kinds: tuple[int, int], found: Kernels, names: Names
+    texts: dict[str, str], programs: list[str], name: str, kinds: tuple[int, int], kernels: Kernels, names: Names
 ) -> list[Any]:
     """The outputs of a generated function at symbols."""
     import sympy
 
-    number, at = programs.index(name), names.rows
-    declared, students = at.declaration, len(at.declaration.students)
-    unit = (declared.weights == "normalised" and declared.inputs is None) or bool(found.pairs[number])
+    number, layout = programs.index(name), names.rows
+    declared, students = layout.declaration, len(layout.declaration.students)
+    unit = (declared.weights == "normalised" and declared.inputs is None) or bool(kernels.pairs[number])
     index = letters(*kinds, students)
     fields = [(k, slot, i) for k, i in zip(kinds, index, strict=True) for slot in declared.groups[k].slots]
 
     def cell(a: int, b: int) -> Any:
-        one = fields[a]
-        if a == b and (found.pairs[number] or (unit and one[0] < students)):
+        left = fields[a]
+        if a == b and (kernels.pairs[number] or (unit and left[0] < students)):
             return sympy.S.One
-        return names.overlap(one, fields[b])
+        return names.overlap(left, fields[b])
 
-    given: list[Any] = []
+    arguments: list[Any] = []
     function = _function(texts[name], name)
     for argument in inspect.signature(function).parameters:
         if match := re.fullmatch(r"c(\d+)_(\d+)", argument):
-            given.append(cell(int(match[1]), int(match[2])))
+            arguments.append(cell(int(match[1]), int(match[2])))
         elif argument == "S":
-            one, two = (declared.groups[k].slots for k in kinds)
-            slots = (one[found.places[number][0]], two[found.places[number][1]]) if found.pairs[number] else ("", "")
-            given.append([names.correlation(entry, slots) for entry in found.pairs[number]])
+            left, right = (declared.groups[k].slots for k in kinds)
+            slots = (
+                (left[kernels.places[number][0]], right[kernels.places[number][1]])
+                if kernels.pairs[number]
+                else ("", "")
+            )
+            arguments.append([names.correlation(entry, slots) for entry in kernels.pairs[number]])
         elif argument == "m":
-            given.append([_mean_symbol(entry, names) for entry in found.means[number]])
+            arguments.append([_mean_symbol(entry, names) for entry in kernels.means[number]])
         elif match := re.fullmatch(r"b(\d)_(\w+)", argument):
-            given.append(sympy.Symbol(f"{match[2]}[{index[int(match[1])]}]", real=True))
-            names.printed[given[-1]] = f"{match[2]}_{index[int(match[1])]}"
+            arguments.append(sympy.Symbol(f"{match[2]}[{index[int(match[1])]}]", real=True))
+            names.printed[arguments[-1]] = f"{match[2]}_{index[int(match[1])]}"
         elif match := re.fullmatch(r"mu_(\d+)", argument):
             _, slot, i = fields[int(match[1])]
-            given.append(names.centre(slot, i))
+            arguments.append(names.centre(slot, i))
         else:
-            given.append(sympy.Symbol(argument, real=True))
-    return [tidy(value, names) for value in function(*given)]
+            arguments.append(sympy.Symbol(argument, real=True))
+    return [tidy(value, names) for value in function(*arguments)]
 
 
 def _mean_symbol(entry: tuple[Any, ...], names: Names) -> Any:
@@ -196,9 +204,9 @@ def _mean_symbol(entry: tuple[Any, ...], names: Names) -> Any:
     import sympy
 
     kind, slope, order = entry
-    found = sympy.Symbol(f"E[{kind}({slope})^({order})]", real=True)
-    names.printed[found] = rf"\mathrm{{E}}[\mathrm{{{kind}}}^{{({order})}}]"
-    return found
+    symbol = sympy.Symbol(f"E[{kind}({slope})^({order})]", real=True)
+    names.printed[symbol] = rf"\mathrm{{E}}[\mathrm{{{kind}}}^{{({order})}}]"
+    return symbol
 
 
 def tidy(value: Any, names: Names) -> Any:
@@ -273,53 +281,55 @@ def _function(text: str, name: str) -> Callable[..., Any]:
     return space[name]
 
 
-def tilted(moved: bool = False) -> tuple[tuple[str, Any], ...]:
+def tilted(has_means: bool = False) -> tuple[tuple[str, Any], ...]:
     """I = E[g'(z_i) g'(z_k) g(z_m) g(z_n)], g(z) = erf(z/sqrt 2), as named expressions of the covariance C.
 
-    If `moved` is True the fields have means mu, and J = E[g'(z_i) g'(z_k) g(z_m)] comes last. Source: Saad & Solla 1995
-    for fields without means (`derivations.declare.arcsines`).
+    If `has_means` is True the fields have means mu, and J = E[g'(z_i) g'(z_k) g(z_m)] comes last. Source: Saad & Solla
+    1995 for fields without means (`derivations.declare.arcsines`).
     """
     import sympy
 
     def c(a: str, b: str) -> Any:
         return sympy.Symbol(f"C_{{{''.join(sorted(a + b))}}}", real=True)
 
-    one, two = 1 + c("i", "i"), 1 + c("k", "k")
+    size_i, size_k = 1 + c("i", "i"), 1 + c("k", "k")
     L0, L1, L2, L4 = sympy.symbols("Lambda_0 Lambda_1 Lambda_2 Lambda_4", positive=True)
     cross = c("i", "k")
 
     def variance(m: str) -> Any:
-        return L4 * (1 + c(m, m)) - c("k", m) ** 2 * one - c("i", m) ** 2 * two + 2 * cross * c("i", m) * c("k", m)
+        return (
+            L4 * (1 + c(m, m)) - c("k", m) ** 2 * size_i - c("i", m) ** 2 * size_k + 2 * cross * c("i", m) * c("k", m)
+        )
 
-    found = (
-        ("Lambda_4", one * two - cross**2),
+    definitions = (
+        ("Lambda_4", size_i * size_k - cross**2),
         (
             "Lambda_0",
             L4 * c("m", "n")
-            - c("k", "m") * c("k", "n") * one
-            - c("i", "m") * c("i", "n") * two
+            - c("k", "m") * c("k", "n") * size_i
+            - c("i", "m") * c("i", "n") * size_k
             + cross * (c("i", "m") * c("k", "n") + c("i", "n") * c("k", "m")),
         ),
         ("Lambda_1", variance("m")),
         ("Lambda_2", variance("n")),
     )
-    if not moved:
-        return (*found, ("I", 4 / sympy.pi**2 / sympy.sqrt(L4) * sympy.asin(L0 / sympy.sqrt(L1 * L2))))
+    if not has_means:
+        return (*definitions, ("I", 4 / sympy.pi**2 / sympy.sqrt(L4) * sympy.asin(L0 / sympy.sqrt(L1 * L2))))
     epsilon, *heights = sympy.symbols("epsilon h_m h_n", real=True)
     mu = {name: sympy.Symbol(f"mu_{name}", real=True) for name in "ikmn"}
     phi, phi2 = sympy.Function("Phi"), sympy.Function("Phi_2")
 
     def height(m: str, size: Any) -> Any:
-        first, last = two * c("i", m) - cross * c("k", m), one * c("k", m) - cross * c("i", m)
+        first, last = size_k * c("i", m) - cross * c("k", m), size_i * c("k", m) - cross * c("i", m)
         return (L4 * mu[m] - first * mu["i"] - last * mu["k"]) / sympy.sqrt(L4 * size)
 
     common = 2 / sympy.pi / sympy.sqrt(L4) * sympy.exp(-epsilon / 2)
-    both = 4 * phi2(*heights, L0 / sympy.sqrt(L1 * L2)) - 2 * phi(heights[0]) - 2 * phi(heights[1]) + 1
+    pair_mean = 4 * phi2(*heights, L0 / sympy.sqrt(L1 * L2)) - 2 * phi(heights[0]) - 2 * phi(heights[1]) + 1
     return (
-        *found,
-        ("epsilon", (two * mu["i"] ** 2 - 2 * cross * mu["i"] * mu["k"] + one * mu["k"] ** 2) / L4),
+        *definitions,
+        ("epsilon", (size_k * mu["i"] ** 2 - 2 * cross * mu["i"] * mu["k"] + size_i * mu["k"] ** 2) / L4),
         ("h_m", height("m", L1)),
         ("h_n", height("n", L2)),
-        ("I", common * both),
+        ("I", common * pair_mean),
         ("J", common * (2 * phi(heights[0]) - 1)),
     )

@@ -54,10 +54,10 @@ def closures(content: Content) -> list[str]:
     """The definitions of the symbols S_ab of series gates and of Phi_2, as formulas."""
     gates = list(dict.fromkeys((value[0], value[1]) for value in content.names.series.values()))
     lines = []
-    for number, (one, two) in enumerate(gates):
-        entry = next(value[2] for value in content.names.series.values() if value[:2] == (one, two))
-        prime, slots = "'" * number, next(v[3] for v in content.names.series.values() if v[:2] == (one, two))
-        c = "c" if one == two else "d"
+    for number, (left, right) in enumerate(gates):
+        entry = next(value[2] for value in content.names.series.values() if value[:2] == (left, right))
+        prime, slots = "'" * number, next(v[3] for v in content.names.series.values() if v[:2] == (left, right))
+        c = "c" if left == right else "d"
         lines.append(
             rf"S{prime}_{{ab}}(\rho) = \mathrm{{E}}[F^{{(a)}}(z_1)\,G^{{(b)}}(z_2)] = \sum_q c_{{q+a}} {c}_{{q+b}}"
             r"\,\rho^q/q!,\quad \partial S_{ab}/\partial\rho = S_{a+1,b+1}"
@@ -67,11 +67,11 @@ def closures(content: Content) -> list[str]:
             + rf",\quad z_1 = {slots[0]}_i\cdot x,\quad z_2 = {slots[1]}_k\cdot x"
             + (
                 ""
-                if one == two
+                if left == right
                 else rf",\quad d_q = \mathrm{{E}}[G^{{(q)}}(z)],\quad G(z) = {_gate(entry[3], entry[4])}"
             )
         )
-    if any(shown.value.has(closed.both_below()) for shown in content.shown):
+    if any(form.value.has(closed.both_below()) for form in content.shown):
         lines.append(
             r"\Phi_2(h, k, \rho) = \mathrm{P}(z_1 < h, z_2 < k),\quad \mathrm{E}[z_1^2] = \mathrm{E}[z_2^2] = 1,\quad "
             r"\mathrm{E}[z_1 z_2] = \rho"
@@ -105,14 +105,14 @@ def stated(content: Content) -> list[str]:
     return lines
 
 
-def parameters_of(at: Rows) -> list[str]:
+def parameters_of(layout: Rows) -> list[str]:
     """The order parameters, readouts and scalars, in words."""
-    lines = [f"{b.name} ({', '.join(b.dims)}): {b.meaning}" for b in at.blocks]
-    for group, word, _ in at.scalars:
-        owner = at.declaration.students[group]
-        said = f"readout {word}_i" if word in owner.trained_readouts else f"number {word} of unit i"
-        moves = "trained" if at.declaration.moves(owner, word) else "fixed"
-        lines.append(f"{owner.named(word)} ({at.dimension(group)}): {said}, {moves}")
-    lines += [f"{name} ({', '.join(dims)}): {text}" for name, dims, text in velocity_blocks.described(at)]
-    lines += [f"{memory.name} (memory): {memory.start:g} at the start" for memory in at.declaration.memories]
+    lines = [f"{b.name} ({', '.join(b.dims)}): {b.meaning}" for b in layout.blocks]
+    for group, word, _ in layout.scalars:
+        owner = layout.declaration.students[group]
+        description = f"readout {word}_i" if word in owner.trained_readouts else f"number {word} of unit i"
+        moves = "trained" if layout.declaration.moves(owner, word) else "fixed"
+        lines.append(f"{owner.named(word)} ({layout.dimension(group)}): {description}, {moves}")
+    lines += [f"{name} ({', '.join(dims)}): {text}" for name, dims, text in velocity_blocks.described(layout)]
+    lines += [f"{memory.name} (memory): {memory.start:g} at the start" for memory in layout.declaration.memories]
     return lines

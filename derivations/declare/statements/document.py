@@ -100,20 +100,20 @@ def _paragraph(title: str, text: str) -> str:
 
 def _order(content: Content) -> str:
     """Order parameters as formulas, with their names in a run."""
-    items, at = [], content.rows
-    for block in at.blocks:
+    items, layout = [], content.rows
+    for block in layout.blocks:
         (g, r), (h, s) = (
-            next(k for k, start in at.starts.items() if start == b.start) for b in (block.rows, block.columns)
+            next(k for k, start in layout.starts.items() if start == b.start) for b in (block.rows, block.columns)
         )
-        student, other = at.is_student(g), at.is_student(h)
-        i, k = ("i" if student else "j"), ("k" if other else "j" if student else "l")
+        student, second_student = layout.is_student(g), layout.is_student(h)
+        i, k = ("i" if student else "j"), ("k" if second_student else "j" if student else "l")
         name = content.names.tex(block.name).replace(r"\hat", "")
-        stars = ["^*" if at.role(group) == "teacher" else "" for group in (g, h)]
+        stars = ["^*" if layout.role(group) == "teacher" else "" for group in (g, h)]
         overlap = rf"{r}{stars[0]}_{i}\cdot {s}{stars[1]}_{k}"
         items.append(rf"${name}_{{{i}{k}}} = {overlap}$ (\texttt{{{notation.escaped(block.name)}}})")
-    for line in parameters_of(at)[len(at.blocks) :]:
-        name, rest = line.split(" ", 1)
-        items.append(rf"\texttt{{{notation.escaped(name)}}} {notation.escaped(rest)}")
+    for line in parameters_of(layout)[len(layout.blocks) :]:
+        name, description = line.split(" ", 1)
+        items.append(rf"\texttt{{{notation.escaped(name)}}} {notation.escaped(description)}")
     return "; ".join(items) + "."
 
 
@@ -123,10 +123,10 @@ def _math_words(text: str) -> str:
 
 def _display(formulas: Any) -> list[str]:
     """Formulas below each other, each broken to the width of the page at its outer signs."""
-    found = []
+    lines = []
     for formula in formulas:
-        found.append((r" \\" + "\n" + r"&\qquad ").join(broken(formula)))
-    rows = [("&" + line) for line in found]
+        lines.append((r" \\" + "\n" + r"&\qquad ").join(broken(formula)))
+    rows = [("&" + line) for line in lines]
     return [r"\begin{align*}", (r" \\" + "\n").join(rows), r"\end{align*}"]
 
 
@@ -151,16 +151,16 @@ def broken(formula: str, wide: int = WIDE) -> list[str]:
 
 def _parts(formula: str, deepest: int) -> list[str]:
     """A formula cut before its signs within at most `deepest` brackets, and after `quad` outside all brackets."""
-    found, depth, braces, start = [], 0, 0, 0
+    parts, depth, braces, start = [], 0, 0, 0
     for match in re.finditer(r"\\[a-zA-Z]+|[{}()\[\]]| [+-] ", formula):
         token = match.group()
         braces += (token == "{") - (token == "}")
         depth += (token in ("(", "[")) - (token in (")", "]"))
         if not braces and ((token in (" + ", " - ") and depth <= deepest) or (token == r"\quad" and not depth)):
-            at = match.end() if token == r"\quad" else match.start()
-            found.append(formula[start:at])
-            start = at
-    return [*found, formula[start:]]
+            cut = match.end() if token == r"\quad" else match.start()
+            parts.append(formula[start:cut])
+            start = cut
+    return [*parts, formula[start:]]
 
 
 def width(formula: str) -> int:
@@ -179,12 +179,12 @@ def width(formula: str) -> int:
 
 def _flat(formula: str) -> str:
     """A formula with every fraction replaced by its wider part."""
-    at = formula.find(r"\frac{")
-    if at < 0:
+    start = formula.find(r"\frac{")
+    if start < 0:
         return formula
-    over, rest = _braced(formula[at + 5 :])
-    under, rest = _braced(rest)
-    return formula[:at] + max((_flat(over), _flat(under)), key=width) + _flat(rest)
+    numerator, tail = _braced(formula[start + 5 :])
+    denominator, tail = _braced(tail)
+    return formula[:start] + max((_flat(numerator), _flat(denominator)), key=width) + _flat(tail)
 
 
 def _braced(text: str) -> tuple[str, str]:
@@ -199,29 +199,29 @@ def _braced(text: str) -> tuple[str, str]:
 
 def _forms(content: Content) -> list[str]:
     """The closed forms, long ones over several lines."""
-    return _display([_form(content, shown) for shown in content.shown])
+    return _display([_form(content, form) for form in content.shown])
 
 
-def _form(content: Content, shown: Shown) -> str:
+def _form(content: Content, form: Shown) -> str:
     """A closed form; one too wide for a line is a sum, which can be broken."""
     import sympy
 
-    above = f"^{{{shown.above}}}" if shown.above else ""
+    superscript = f"^{{{form.above}}}" if form.above else ""
     options: dict[str, Any] = {
         "symbol_names": content.names.printed, "inv_trig_style": "full", "long_frac_ratio": 1.5
     }  # fmt: skip
-    value, more = shown.value, ""
+    value, abbreviations = form.value, ""
     if not content.names.series and width(sympy.latex(value, **options)) > WIDE:
-        value, roots = _spread(value, shown.indices)
-        more = "".join(rf",\quad {delta} = {sympy.latex(root, **options)}" for delta, root in roots.items())
+        value, roots = _spread(value, form.indices)
+        abbreviations = "".join(rf",\quad {delta} = {sympy.latex(root, **options)}" for delta, root in roots.items())
     written = ""
     for term in sympy.Add.make_args(value) if value.is_Add else (value,):
-        found = sympy.latex(sympy.powsimp(term), **options)
-        negative = found.lstrip().startswith("-")
-        written += found if not written else f" - {found.lstrip()[1:]}" if negative else f" + {found}"
+        term_text = sympy.latex(sympy.powsimp(term), **options)
+        negative = term_text.lstrip().startswith("-")
+        written += term_text if not written else f" - {term_text.lstrip()[1:]}" if negative else f" + {term_text}"
     if content.names.series:
         written = written.replace(r"\left(", "(").replace(r"\right)", ")")
-    return f"{shown.letter}{above}_{{{shown.indices}}} = {written}{more}"
+    return f"{form.letter}{superscript}_{{{form.indices}}} = {written}{abbreviations}"
 
 
 def _spread(value: Any, indices: str) -> tuple[Any, dict[Any, Any]]:
@@ -231,13 +231,13 @@ def _spread(value: Any, indices: str) -> tuple[Any, dict[Any, Any]]:
     radicands = sorted({e.base for e in value.atoms(sympy.Pow) if e.exp.is_Rational and e.exp.q == 2}, key=str)
     long = [e for e in radicands if e.is_Add and e.count_ops() > 3]
     primes = {e: sympy.Symbol(rf"\Delta{chr(39) * k}_{{{indices}}}", positive=True) for k, e in enumerate(long)}
-    rest, terms = sympy.expand(value.xreplace(primes)), []
-    for angle in sorted(rest.atoms(sympy.asin), key=str):
-        factor = rest.coeff(angle, 1)
+    remainder, terms = sympy.expand(value.xreplace(primes)), []
+    for angle in sorted(remainder.atoms(sympy.asin), key=str):
+        factor = remainder.coeff(angle, 1)
         terms.append(sympy.factor(sympy.together(factor)) * angle)
-        rest = sympy.expand(rest - factor * angle)
-    rooted = [term for term in sympy.Add.make_args(rest) if term.has(*primes.values(), sympy.exp, sympy.cos)]
-    terms += [sympy.Add(*rooted), rest - sympy.Add(*rooted)]
+        remainder = sympy.expand(remainder - factor * angle)
+    rooted = [term for term in sympy.Add.make_args(remainder) if term.has(*primes.values(), sympy.exp, sympy.cos)]
+    terms += [sympy.Add(*rooted), remainder - sympy.Add(*rooted)]
     if any(term.has(sympy.asin) for term in terms[:-2]) or long:
         terms[-2:] = [sympy.factor(sympy.together(term)) for term in terms[-2:]]
     return sympy.Add(*terms), {name: root for root, name in primes.items()}

@@ -19,27 +19,27 @@ def motion(writer: "Writer") -> Iterator[str]:
     """The step of vectors and of their overlaps."""
     declared, pushed = writer.declared, writer.declared.momentum is not None
     s, t = ("", "") if writer.single else ("^{s}", "^{t}")
-    own = declared.students[0].slots[0] if writer.single else "s"
-    other = own if writer.single else "t"
-    one, two = rf"{own}_i", rf"{other}_k"
+    first_slot = declared.students[0].slots[0] if writer.single else "s"
+    second_slot = first_slot if writer.single else "t"
+    first, second = rf"{first_slot}_i", rf"{second_slot}_k"
     products = rf"N{writer.above('st')}_{{ik}}"
     if pushed:
-        yield from _velocities(writer, (s, t), (one, two), products)
+        yield from _velocities(writer, (s, t), (first, second), products)
     else:
         r, q = _speed(writer, "i"), _speed(writer, "k")
-        yield rf"{one}'\cdot u = {one}\cdot u - \eta {r}D{s}_i[u]\text{{ for a vector u at rest}}"
-        both = rf"{r}D{s}_i[{two}] + {q}D{t}_k[{one}]"
-        yield rf"{one}'\cdot {two}' = {one}\cdot {two} - \eta\bigl({both}\bigr) + \eta^2 {r}{q}{products}"
+        yield rf"{first}'\cdot u = {first}\cdot u - \eta {r}D{s}_i[u]\text{{ for a vector u at rest}}"
+        drifts = rf"{r}D{s}_i[{second}] + {q}D{t}_k[{first}]"
+        yield rf"{first}'\cdot {second}' = {first}\cdot {second} - \eta\bigl({drifts}\bigr) + \eta^2 {r}{q}{products}"
     noise = rf" + E{writer.above('st')}_{{ik}}\,d/B" if declared.noisy else ""
     yield rf"{products} = \sum_{{a,b}} D{s}_i[u_a]\,(G^+)_{{ab}}\,D{t}_k[u_b]{noise}\text{{ over all vectors u}}"
     yield r"G_{ab} = u_a\cdot u_b,\quad G^+\text{ its pseudo-inverse}"
     if declared.weights == "sphere":
-        yield rf"{one} = |{one}|\,{one}'/|{one}'|\text{{ after the step}}"
+        yield rf"{first} = |{first}|\,{first}'/|{first}'|\text{{ after the step}}"
     if _speed(writer, "i"):
         yield r"r_i\text{ the factor of the step of vector i}"
     if not all(declared.moves(group, slot) for group in declared.students for slot in group.slots):
         yield r"\text{vectors that are not trained stay}"
-    changing = [one.name for one in writer.changing]
+    changing = [schedule.name for schedule in writer.changing]
     if "step" not in changing:
         yield r"\eta = \text{step}"
     if declared.noisy:
@@ -53,30 +53,32 @@ def _speed(writer: "Writer", unit: str) -> str:
     return rf"r_{unit}\," if rated else ""
 
 
-def _velocities(writer: "Writer", above: tuple[str, str], vectors: tuple[str, str], products: str) -> Iterator[str]:
+def _velocities(
+    writer: "Writer", superscripts: tuple[str, str], vectors: tuple[str, str], products: str
+) -> Iterator[str]:
     """The step of velocities, then of vectors."""
-    (s, t), one, stated = above, vectors[0], writer.declared.momentum
-    assert stated is not None
+    (s, t), u, momentum = superscripts, vectors[0], writer.declared.momentum
+    assert momentum is not None
     nu, mu = rf"\nu{s}_i", rf"\nu{t}_k"
-    damp = r"(1 - \beta)\," if stated.timed else ""
+    damp = r"(1 - \beta)\," if momentum.timed else ""
     yield rf"{nu}'\cdot u = \beta\,{nu}\cdot u + {damp}D{s}_i[u]\text{{ for a vector u at rest}}"
     between = rf"\beta^2\,{nu}\cdot {mu} + \beta {damp}\bigl(D{s}_i[{mu}] + D{t}_k[{nu}]\bigr)"
-    square = r"(1 - \beta)^2\," if stated.timed else ""
+    square = r"(1 - \beta)^2\," if momentum.timed else ""
     yield rf"{nu}'\cdot {mu}' = {between} + {square}{products}"
-    push = rf"{damp}D{s}_i + \beta {nu}'" if stated.nesterov else rf"{nu}'"
+    push = rf"{damp}D{s}_i + \beta {nu}'" if momentum.nesterov else rf"{nu}'"
     r = _speed(writer, "i")
-    bracket = rf"\bigl({push}\bigr)" if stated.nesterov else push
-    yield rf"{one}' = {one} - \eta {r}{bracket}\text{{, from which the overlaps of vectors and with velocities follow}}"
-    yield r"\beta = \text{momentum}" if not stated.timed else r"\beta = 1 - 1/\tau,\quad \tau = \text{momentum\_time}"
+    bracket = rf"\bigl({push}\bigr)" if momentum.nesterov else push
+    yield rf"{u}' = {u} - \eta {r}{bracket}\text{{, from which the overlaps of vectors and with velocities follow}}"
+    yield r"\beta = \text{momentum}" if not momentum.timed else r"\beta = 1 - 1/\tau,\quad \tau = \text{momentum\_time}"
 
 
 def numbers(writer: "Writer", number: tuple[Group, str], factor: str, slope: str) -> list[str]:
     """The step of a number (group, word) of the units by its slope; `factor` starts with the minus sign."""
-    here, stated = writer.answers.number(*number), writer.declared.momentum
+    symbol, momentum = writer.answers.number(*number), writer.declared.momentum
     factor = factor.replace("-", "- ", 1)
-    if stated is None:
-        return [f"{here}' = {here} {factor}{slope}"]
+    if momentum is None:
+        return [f"{symbol}' = {symbol} {factor}{slope}"]
     velocity = rf"\nu^{{{notation.name(number[0].named(number[1]))}}}_i"
-    damp = r"(1 - \beta)\," if stated.timed else ""
-    push = rf"\bigl({damp}{slope} + \beta {velocity}'\bigr)" if stated.nesterov else f"{velocity}'"
-    return [rf"{velocity}' = \beta {velocity} + {damp}{slope}", f"{here}' = {here} {factor}{push}"]
+    damp = r"(1 - \beta)\," if momentum.timed else ""
+    push = rf"\bigl({damp}{slope} + \beta {velocity}'\bigr)" if momentum.nesterov else f"{velocity}'"
+    return [rf"{velocity}' = \beta {velocity} + {damp}{slope}", f"{symbol}' = {symbol} {factor}{push}"]

@@ -60,8 +60,8 @@ class Law:
             else "0"
         )
         count = len(self.declared.inputs.clusters) if self.declared.inputs is not None else 0
-        drawn = rf"\text{{ with probability }}p_{{c}}, c = 1, .., {count}" if self.several else ""
-        return mean, self.eigenvalue.removesuffix(r"\,"), drawn
+        choice = rf"\text{{ with probability }}p_{{c}}, c = 1, .., {count}" if self.several else ""
+        return mean, self.eigenvalue.removesuffix(r"\,"), choice
 
     def centres(self) -> list[str]:
         """The means of the fields."""
@@ -73,8 +73,8 @@ class Law:
         lines = []
         for side, index, star in sides:
             for slot in dict.fromkeys(slot for group in side for slot in group.slots):
-                above = "" if self.single else f"^{{{slot}}}"
-                lines.append(rf"\mu{above}_{{{index}}} = \sum_n {self.weight}\,({slot}{star}_{index}\cdot m_n)")
+                superscript = "" if self.single else f"^{{{slot}}}"
+                lines.append(rf"\mu{superscript}_{{{index}}} = \sum_n {self.weight}\,({slot}{star}_{index}\cdot m_n)")
         return lines
 
     def loss(self) -> list[str]:
@@ -92,32 +92,32 @@ class Law:
 
     def kernels(self) -> list[str]:
         """The additional kernels for means of fields and labels."""
-        slope, above, field = (r"\varphi_i'", "", "") if self.single else (r"\partial_s\varphi_i", "^s", "^{s}")
+        slope, index, field = (r"\varphi_i'", "", "") if self.single else (r"\partial_s\varphi_i", "^s", "^{s}")
         lines = []
         if self.declared.moved:
             lines.append(
-                rf"U{above}_{{ik}} = \mathrm{{E}}[{slope} \varphi_k] = \partial K_{{ik}}/\partial \mu{field}_{{i}}"
+                rf"U{index}_{{ik}} = \mathrm{{E}}[{slope} \varphi_k] = \partial K_{{ik}}/\partial \mu{field}_{{i}}"
             )
         if self.label:
             bend = r"\varphi_i''" if self.single else r"\partial_s\partial_r\varphi_i"
             derivative = rf" = \partial K_i/\partial \mu{field}_i"
-            first = rf"U{above}_i = \mathrm{{E}}[{slope}]{derivative},\quad " if self.declared.moved else ""
+            first = rf"U{index}_i = \mathrm{{E}}[{slope}]{derivative},\quad " if self.declared.moved else ""
             lines.append(rf"K_i = \mathrm{{E}}[\varphi_i],\quad {first}"
                          rf"W{'' if self.single else '^{sr}'}_i = \mathrm{{E}}[{bend}]")  # fmt: skip
         return lines
 
-    def drift(self, right: str, along: str) -> str:
-        """The mean over clusters of a drift, and of its part along their means; `along` is (m_n . u)."""
+    def drift(self, right: str, mean_overlap: str) -> str:
+        """The mean over clusters of a drift, and of its part along their means; `mean_overlap` is (m_n . u)."""
         if not self.declared.moved:
             return rf"{self.average}{right}" if self.eigenvalue else rf"{self.average}\bigl({right}\bigr)"
         kappa = r"\kappa_i" if self.single else r"\kappa^s_i"
-        return rf"{self.average}\bigl({right} + {kappa} \sum_n {self.weight}\,{along}\bigr)"
+        return rf"{self.average}\bigl({right} + {kappa} \sum_n {self.weight}\,{mean_overlap}\bigr)"
 
     def kappa(self) -> list[str]:
         """The mean derivative of the loss with respect to a field in a cluster."""
         if not self.declared.moved:
             return []
-        letter, above = (r"\kappa_i", "") if self.single else (r"\kappa^s_i", "^s")
-        second = rf"{self.label}\,U{above}_i" if self.label else rf"\sum_j b_j U{above}_{{ij}}"
-        first = "" if self.declared.loss == "correlation" else rf"\sum_k a_k U{above}_{{ik}} "
+        letter, superscript = (r"\kappa_i", "") if self.single else (r"\kappa^s_i", "^s")
+        second = rf"{self.label}\,U{superscript}_i" if self.label else rf"\sum_j b_j U{superscript}_{{ij}}"
+        first = "" if self.declared.loss == "correlation" else rf"\sum_k a_k U{superscript}_{{ik}} "
         return [rf"{letter} = a_i \bigl({first}- {second}\bigr)"]

@@ -85,9 +85,9 @@ class Writer:
         """The sum over eigenspaces, as a prefix."""
         return r"\sum_l " if self.space else ""
 
-    def product(self, one: str, two: str) -> str:
+    def product(self, first: str, second: str) -> str:
         """An inner product of the parts of two vectors in an eigenspace."""
-        return rf"({one}\cdot {two})" + (f"_{{{self.space}}}" if self.space else "")
+        return rf"({first}\cdot {second})" + (f"_{{{self.space}}}" if self.space else "")
 
     def entry(self, block: Block, i: str, j: str) -> str:
         """An entry of an order parameter."""
@@ -120,12 +120,12 @@ class Writer:
         """The distribution of the inputs."""
         if self.declared.inputs is None:
             return r"x \sim \mathcal{N}(0, I)"
-        mean, value, drawn = self.law.inputs()
+        mean, value, choice = self.law.inputs()
         if not self.space:
-            return rf"x \sim \mathcal{{N}}({mean}, {value} I){drawn}"
+            return rf"x \sim \mathcal{{N}}({mean}, {value} I){choice}"
         count = f"{self.rows.spaces}"
         return (rf"x^{{(l)}} \sim \mathcal{{N}}({mean}, {value} I)\text{{ in block }}l = 1, .., {count}"
-                rf"\text{{ of share }}f_{{l}}{drawn}")  # fmt: skip
+                rf"\text{{ of share }}f_{{l}}{choice}")  # fmt: skip
 
     def above(self, slots: str) -> str:
         """Slots above a kernel, if there are several."""
@@ -170,13 +170,13 @@ class Writer:
     def _kernels(self) -> list[str]:
         if self.single:
             s = self.rows.declaration.students[0].slots[0]
-            pair, own = rf"({s}_i\cdot {s}_k)", rf"({s}_i\cdot {s}_i)"
+            pair, self_product = rf"({s}_i\cdot {s}_k)", rf"({s}_i\cdot {s}_i)"
             if self.declared.inputs is not None:
-                pair, own = " S_{ik}", " S_{ii}"
+                pair, self_product = " S_{ik}", " S_{ii}"
             return [
                 r"K_{ik} = \mathrm{E}[\varphi_i \varphi_k],\quad V_{ik} = \mathrm{E}[\varphi_i' \varphi_k']"
                 rf" = \partial K_{{ik}}/\partial{pair},\quad W_{{ik}} = \mathrm{{E}}[\varphi_i'' \varphi_k]"
-                rf" = 2\,\partial K_{{ik}}/\partial{own}"
+                rf" = 2\,\partial K_{{ik}}/\partial{self_product}"
             ]
         return [
             r"K_{ik} = \mathrm{E}[\varphi_i \varphi_k],\quad V^{st}_{ik} = \mathrm{E}[\partial_s\varphi_i\,"
@@ -194,15 +194,15 @@ class Writer:
             student = rf"V_{{ik}}\,{self.product(f'{s}_k', 'u')} + W_{{ik}}\,{self.product(f'{s}_i', 'u')}"
             teacher = rf"V_{{ij}}\,{self.product(f'{s}^*_j', 'u')} + W_{{ij}}\,{self.product(f'{s}_i', 'u')}"
         else:
-            own = rf"\,{self.product('r_i', 'u')}"
-            student = rf"\sum_t V^{{st}}_{{ik}}\,{self.product('t_k', 'u')} + \sum_r W^{{sr}}_{{ik}}{own}"
-            teacher = rf"\sum_t V^{{st}}_{{ij}}\,{self.product('t^*_j', 'u')} + \sum_r W^{{sr}}_{{ij}}{own}"
+            symbol = rf"\,{self.product('r_i', 'u')}"
+            student = rf"\sum_t V^{{st}}_{{ik}}\,{self.product('t_k', 'u')} + \sum_r W^{{sr}}_{{ik}}{symbol}"
+            teacher = rf"\sum_t V^{{st}}_{{ij}}\,{self.product('t^*_j', 'u')} + \sum_r W^{{sr}}_{{ij}}{symbol}"
         front, weights = self.answers.front, self.answers.weight
         first = rf"{front} \sum_k {weights('a', 'k')} \bigl({student}\bigr)"
         second = rf"{front} \sum_j {weights('b', 'j')} \bigl({teacher}\bigr)"
         if self.law.label:
-            own = "w" if self.single else "s"
-            second = rf"a_i\,{self.law.label}\,W_i\,{self.product(f'{self.lead(own)[1]}', 'u')}"
+            symbol = "w" if self.single else "s"
+            second = rf"a_i\,{self.law.label}\,W_i\,{self.product(f'{self.lead(symbol)[1]}', 'u')}"
         right = f"-{second}" if self.declared.loss == "correlation" else f"{first} - {second}"
         if self.eigenvalue:
             right = rf"{self.eigenvalue}\bigl({right}\bigr)"
@@ -212,12 +212,12 @@ class Writer:
 
     def sampled(self) -> list[str]:
         """The gradient A of one student vector as a mean over samples; then the drift D and the definition of c."""
-        _, own = self.lead("A")
+        _, vector = self.lead("A")
         letter = self.training.letter("i", "s")
         means = rf"\mathrm{{E}}[{letter}\,{self.product('u', 'x')}]"
         if any(group.unit.calls("wick") for group in self.declared.students):
-            means += rf" + 2\,\mathrm{{E}}[\partial\ell/\partial({own}\cdot {own})]\,({own}\cdot u)"
-        by_loss = rf"{'c_i' if self.single else 'c^s_i'} = \partial\ell/\partial({own}\cdot x)"
+            means += rf" + 2\,\mathrm{{E}}[\partial\ell/\partial({vector}\cdot {vector})]\,({vector}\cdot u)"
+        by_loss = rf"{'c_i' if self.single else 'c^s_i'} = \partial\ell/\partial({vector}\cdot x)"
         rules = [*self.training.rules(), *self.training.looks()]
         if all(slot in self.declared.ruled(group) for group in self.declared.students for slot in group.slots
                if self.declared.moves(group, slot)):  # fmt: skip
@@ -227,23 +227,23 @@ class Writer:
     def lead(self, letter: str, on: str = "u") -> tuple[str, str]:
         """(drift of student vector i along another vector, that student vector)."""
         if self.single:
-            above = f"^{{{self.space}}}" if self.space else ""
-            return f"{letter}{above}_i[{on}]", f"{self.declared.students[0].slots[0]}_i"
+            superscript = f"^{{{self.space}}}" if self.space else ""
+            return f"{letter}{superscript}_i[{on}]", f"{self.declared.students[0].slots[0]}_i"
         return f"{letter}^{{s{self.space}}}_i[{on}]" if self.space else f"{letter}^s_i[{on}]", "s_i"
 
     def constrained(self, right: str) -> list[str]:
         """The gradient, and the drift D after constraint and decay."""
-        (A, own), (D, _), kind = self.lead("A"), self.lead("D"), self.declared.weights
+        (A, vector), (D, _), kind = self.lead("A"), self.lead("D"), self.declared.weights
         rate = r"\lambda" if self.declared.inputs is None else r"\lambda_{\text{decay}}"
-        decay = rf" + {rate}\,{self.product(own, 'u')}" if self.decay and kind != "sphere" else ""
+        decay = rf" + {rate}\,{self.product(vector, 'u')}" if self.decay and kind != "sphere" else ""
         if kind == "free":
             return [f"{D} = {right}{decay}"]
         if kind == "sphere":
-            taken = self.summed(self.lead("A", own)[0])
-            return [f"{A} = {right}", rf"{D} = {A} - {taken}\,{self.product(own, 'u')}/|{own}|^2"]
+            radial_part = self.summed(self.lead("A", vector)[0])
+            return [f"{A} = {right}", rf"{D} = {A} - {radial_part}\,{self.product(vector, 'u')}/|{vector}|^2"]
         e = "e_i" if self.single else "e^s_i"
-        along = rf"\bigl({A} - {self.summed(self.lead('A', e)[0])}\,{self.product(e, 'u')}\bigr)/|{own}|"
-        return [f"{A} = {right}", rf"{D} = {along}{decay},\quad {e} = {own}/|{own}|"]
+        projected = rf"\bigl({A} - {self.summed(self.lead('A', e)[0])}\,{self.product(e, 'u')}\bigr)/|{vector}|"
+        return [f"{A} = {right}", rf"{D} = {projected}{decay},\quad {e} = {vector}/|{vector}|"]
 
     def summed(self, formula: str) -> str:
         """The sum over eigenspaces of a formula in l, with another letter for l."""
@@ -269,30 +269,36 @@ class Writer:
         i, k = "i", "k" if h < students else "n"
         star = "^*" if students <= h < len(declared.groups) else ""
         if self.space:
-            above = (lambda slot: "^{l}") if self.single else (lambda slot: f"^{{{slot}l}}")
+            superscript = (lambda slot: "^{l}") if self.single else (lambda slot: f"^{{{slot}l}}")
         else:
-            above = (lambda slot: "") if self.single else (lambda slot: f"^{{{slot}}}")
-        terms, one, two = [], self.speed(g, r), self.speed(h, s) if h < students else ""
+            superscript = (lambda slot: "") if self.single else (lambda slot: f"^{{{slot}}}")
+        terms, first_speed, second_speed = [], self.speed(g, r), self.speed(h, s) if h < students else ""
         if declared.moves(declared.groups[g], r):
-            terms.append(one + velocities.term(self, above(r), i, f"{s}{star}_{k}"))
+            terms.append(first_speed + velocities.term(self, superscript(r), i, f"{s}{star}_{k}"))
         if h < students and declared.moves(declared.groups[h], s):
-            terms.append(two + velocities.term(self, above(s), k, f"{r}_{i}"))
+            terms.append(second_speed + velocities.term(self, superscript(s), k, f"{r}_{i}"))
         if not terms:
             return f"{RATE}{self.entry(block, i, k)} = 0"
         drift = f"-{self.eta}{terms[0]}" if len(terms) == 1 else rf"-{self.eta}\bigl({' + '.join(terms)}\bigr)"
         line = f"{RATE}{self.entry(block, i, k)} = {drift}"
         if not self.online or self.declared.timed:
             return line
-        both = len(terms) == 2
+        both_move = len(terms) == 2
         gain = (r"f_{l}\," if self.space else "") + self.law.average + self.eigenvalue
-        line += rf" + \frac{{\eta^2}}{{B}} {one}{two}{gain}E{self.above(r + s)}_{{ik}}" if both else ""
+        line += (
+            rf" + \frac{{\eta^2}}{{B}} {first_speed}{second_speed}{gain}E{self.above(r + s)}_{{ik}}"
+            if both_move
+            else ""
+        )
         if declared.weights == "sphere":
-            first = rf"{squared(one)}E{self.above(r + r)}_{{ii}}/|{r}_i|^2"
-            second = rf"{squared(two)}E{self.above(s + s)}_{{kk}}/|{s}_k|^2"
-            widths = rf"\bigl({first} + {second}\bigr)" if both else first
-            over = self.law.eigenvalue.replace("l}", "h}")
-            every = self.law.average + (rf"\bigl(\sum_h f_h {over}\bigr)\," if self.space else self.eigenvalue)
-            line += rf" - \frac{{\eta^2}}{{2B}} {every}{widths}\,{self.entry(block, i, k)}"
+            first = rf"{squared(first_speed)}E{self.above(r + r)}_{{ii}}/|{r}_i|^2"
+            second = rf"{squared(second_speed)}E{self.above(s + s)}_{{kk}}/|{s}_k|^2"
+            widths = rf"\bigl({first} + {second}\bigr)" if both_move else first
+            eigenvalue = self.law.eigenvalue.replace("l}", "h}")
+            mean_factor = self.law.average + (
+                rf"\bigl(\sum_h f_h {eigenvalue}\bigr)\," if self.space else self.eigenvalue
+            )
+            line += rf" - \frac{{\eta^2}}{{2B}} {mean_factor}{widths}\,{self.entry(block, i, k)}"
         return line
 
     def _owner(self, row: int) -> tuple[int, str]:
@@ -348,43 +354,43 @@ class Writer:
 
     def letters(self) -> str:
         """The meaning of letters in the second-order term, for its title."""
-        over = ""
+        text = ""
         if self.declared.loss == "squared":
-            over = r", $g_m = a_m$ for a student and $-b_m$ for a teacher, $\varphi_m$ the unit of either"
+            text = r", $g_m = a_m$ for a student and $-b_m$ for a teacher, $\varphi_m$ the unit of either"
         if self.declared.several:
-            over = self.answers.letters()
+            text = self.answers.letters()
         step = r"$\eta$ the step" + (f" over ${velocities.FACTOR}$" if velocities.is_fixed(self.declared) else "")
         batch = "the batch" if self.declared.episode is None else "the samples of a step, those of all its episodes"
-        return rf"{step}, $B$ {batch}{over}"
+        return rf"{step}, $B$ {batch}{text}"
 
     def second(self) -> list[str]:
         """The second-order term of an online limit, and the noise of giant steps."""
         if not self.declared.noisy:
             return []
         if self.declared.rules or self.declared.predictions or self.declared.look is not None:
-            one, two = self.training.letter("i", "s"), self.training.letter("k", "t")
-            return [rf"E{self.above('st')}_{{ik}} = \mathrm{{E}}[{one} {two}]"]
-        letter = "c_i" if self.single else "c^s_i"
-        other = "c_k" if self.single else "c^t_k"
+            first, second = self.training.letter("i", "s"), self.training.letter("k", "t")
+            return [rf"E{self.above('st')}_{{ik}} = \mathrm{{E}}[{first} {second}]"]
+        c_i = "c_i" if self.single else "c^s_i"
+        c_k = "c_k" if self.single else "c^t_k"
         slope = r"\partial\ell/\partial f_{o}" if self.declared.several else r"\partial_f\ell(f, y)"
-        lines = [rf"E{self.above('st')}_{{ik}} = \mathrm{{E}}[{letter} {other}],\quad {letter} = {self.answers.front}\,"
+        lines = [rf"E{self.above('st')}_{{ik}} = \mathrm{{E}}[{c_i} {c_k}],\quad {c_i} = {self.answers.front}\,"
                  + (r"\varphi_i'" if self.single else r"\partial_s\varphi_i") + rf"\,{slope}"
                  + (f"/|{self.lead('A')[1]}|" if self.declared.weights == "normalised" else "")]  # fmt: skip
-        over = {"squared": r"\sum_{m,n} g_m g_n", "correlation": r"\sum_{j,l} b_j b_l"}.get(self.declared.loss)
-        if over and self.declared.several:
+        sums = {"squared": r"\sum_{m,n} g_m g_n", "correlation": r"\sum_{j,l} b_j b_l"}.get(self.declared.loss)
+        if sums and self.declared.several:
             slopes = r"\varphi_i' \varphi_k'" if self.single else r"\partial_s\varphi_i\,\partial_t\varphi_k"
             lines.append(self.answers.second(f"E{self.above('st')}_{{ik}}", slopes, rf"\mathrm{{E}}[{slopes}]"))
-        elif over:
-            one, two = "mn" if self.declared.loss == "squared" else "jl"
+        elif sums:
+            first, second = "mn" if self.declared.loss == "squared" else "jl"
             slopes = r"\varphi_i' \varphi_k'" if self.single else r"\partial_s\varphi_i\,\partial_t\varphi_k"
             label = self.law.label
-            rest = (
+            noise_term = (
                 rf"- 2 {label} \sum_m g_m \mathrm{{E}}[{slopes}\,\varphi_m] + ({label}^2 + \sigma^2)"
                 if label
                 else r"+ \sigma^2"
             )
             lines.append(
-                rf"E{self.above('st')}_{{ik}} = a_i a_k \bigl({over}\,\mathrm{{E}}[{slopes}\,\varphi_{one} "
-                rf"\varphi_{two}] {rest}\,\mathrm{{E}}[{slopes}]\bigr)"
+                rf"E{self.above('st')}_{{ik}} = a_i a_k \bigl({sums}\,\mathrm{{E}}[{slopes}\,\varphi_{first} "
+                rf"\varphi_{second}] {noise_term}\,\mathrm{{E}}[{slopes}]\bigr)"
             )
         return lines

@@ -81,22 +81,22 @@ def expression(tree: Tree, binding: int = 0) -> str:
         return name(tree.word)
     if tree.kind == "call":
         return _call(tree)
-    mine = BINDING[tree.kind]
-    one, two = tree.parts
+    level = BINDING[tree.kind]
+    first, second = tree.parts
     if tree.kind == "^":
-        base = expression(one, 4)
-        return rf"{base}^{{{expression(two)}}}"
-    if tree.kind == "-" and one.kind == "number" and one.value == 0:
-        written = f"-{expression(two, 2)}"
+        base = expression(first, 4)
+        return rf"{base}^{{{expression(second)}}}"
+    if tree.kind == "-" and first.kind == "number" and first.value == 0:
+        written = f"-{expression(second, 2)}"
     elif tree.kind == "*":
-        left, right = expression(one, mine), expression(two, mine)
+        left, right = expression(first, level), expression(second, level)
         sign = r" \cdot " if right[:1].isdigit() else r"\," if "(" in left + right else " "
         written = left + sign + right
     elif tree.kind == "/":
-        written = f"{expression(one, mine)}/{expression(two, 3)}"
+        written = f"{expression(first, level)}/{expression(second, 3)}"
     else:
-        written = f"{expression(one, mine)} {tree.kind} {expression(two, mine + (tree.kind == '-'))}"
-    return f"({written})" if mine < binding or (tree.kind == "/" and binding == 3) else written
+        written = f"{expression(first, level)} {tree.kind} {expression(second, level + (tree.kind == '-'))}"
+    return f"({written})" if level < binding or (tree.kind == "/" and binding == 3) else written
 
 
 def _call(tree: Tree) -> str:

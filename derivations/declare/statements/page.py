@@ -31,20 +31,20 @@ def statement(parameters: Any, tier: str) -> Page:
 
     tier = settled(parameters) if tier == "auto" else tier
     equations(parameters, tier)
-    found = kernels(parameters.declaration, numbers(parameters))
+    closed_kernels = kernels(parameters.declaration, numbers(parameters))
     names = closed.Names(rows(parameters))
     grid = tier == "exact" and on_grid(parameters)
     closed_forms = tier not in ("leading", "sampled") and not parameters.declaration.rules
     closed_forms = closed_forms and parameters.declaration.look is None
-    shown, remarks = _shown(parameters, found, names) if closed_forms else ((), ())
-    why = explained(parameters, tier, found)
-    tilted = tier == "exact" and bool(found.tilts)
+    forms, remarks = _shown(parameters, closed_kernels, names) if closed_forms else ((), ())
+    reasons = explained(parameters, tier, closed_kernels)
+    tilted = tier == "exact" and bool(closed_kernels.tilts)
     leading = _leading(parameters, tier)
-    content = Content(parameters, tier, tuple(why), names, shown, remarks, leading, tilted, closed_forms)
+    content = Content(parameters, tier, tuple(reasons), names, forms, remarks, leading, tilted, closed_forms)
     return Page(
         text(content),
         document.latex(content),
-        why="\n".join(why) + "\n",
+        why="\n".join(reasons) + "\n",
         fragment=document.fragment(content),
         stated=functools.partial(exact.printed, parameters) if tier == "exact" and not grid else None,
     )
@@ -65,34 +65,36 @@ def _leading(parameters: Any, tier: str) -> tuple[str, ...]:
     )
 
 
-def _shown(parameters: Any, found: Any, names: closed.Names) -> tuple[tuple[Shown, ...], tuple[str, ...]]:
+def _shown(parameters: Any, closed_kernels: Any, names: closed.Names) -> tuple[tuple[Shown, ...], tuple[str, ...]]:
     """The closed forms of a page, and remarks on omitted ones."""
     declared: Declaration = parameters.declaration
-    shown: list[Shown] = []
-    seen: dict[Any, str] = {}
+    forms: list[Shown] = []
+    first_uses: dict[Any, str] = {}
     remarks: list[str] = []
-    for form in closed.forms(declared, found, names):
+    for form in closed.forms(declared, closed_kernels, names):
         kinds = (declared.groups[form.first].text, declared.groups[form.second].text)
         several = len(declared.students) > 1 or len(declared.teachers) > 1
         groups = [declared.groups[n].name for n in (form.first, form.second)] if several else []
         mark = ",".join(group for group in groups if group)
         size = form.mean.count_ops()
-        if size > BRIEF and kinds in seen:
-            remarks.append(f"K_{form.indices} is the same function as {seen[kinds]}, at the overlaps of this pair")
+        if size > BRIEF and kinds in first_uses:
+            remarks.append(
+                f"K_{form.indices} is the same function as {first_uses[kinds]}, at the overlaps of this pair"
+            )
         elif size > LONGEST:
             remarks.append(f"K_{form.indices} has {size} operations: see the Python page")
         else:
-            seen[kinds] = f"K_{form.indices}"
-            shown.append(Shown("K", mark, form.indices, form.mean))
+            first_uses[kinds] = f"K_{form.indices}"
+            forms.append(Shown("K", mark, form.indices, form.mean))
         single = names.rows.single
         for letter, parts in (("V", form.slopes), ("W", form.bends)):
             for slots, value in parts.items():
-                along = letter == "W" and slots[0] == slots[1]  # the part that a projection removes
-                taken = along and declared.weights != "free" and declared.inputs is None
-                if value.count_ops() <= BRIEF and not taken:
-                    above = ",".join(x for x in (mark, "" if single else "".join(slots)) if x)
-                    shown.append(Shown(letter, above, form.indices, value))
-    return tuple([*shown, *_alone(parameters, names)]), tuple(remarks)
+                is_diagonal = letter == "W" and slots[0] == slots[1]  # the part that a projection removes
+                projected_out = is_diagonal and declared.weights != "free" and declared.inputs is None
+                if value.count_ops() <= BRIEF and not projected_out:
+                    superscript = ",".join(x for x in (mark, "" if single else "".join(slots)) if x)
+                    forms.append(Shown(letter, superscript, form.indices, value))
+    return tuple([*forms, *_alone(parameters, names)]), tuple(remarks)
 
 
 def _alone(parameters: Any, names: closed.Names) -> Iterator[Shown]:
@@ -124,7 +126,7 @@ def text(content: Content) -> str:
     lines += _section(
         "Kernels", map(notation.plain, [*writer.covariances(), *writer.kernels(), *writer.held(), *closures(content)])
     )
-    lines += [f"  {line}" for shown in content.shown for line in _closed(shown)]
+    lines += [f"  {line}" for form in content.shown for line in _closed(form)]
     lines += [f"  {remark}" for remark in content.remarks]
     lines += _section("Equations of motion", map(notation.plain, [*writer.drift(), *writer.motion()]))
     return "\n".join([*lines, *_second(writer)]) + "\n"
@@ -137,26 +139,26 @@ def _second(writer: Writer) -> list[str]:
     return _section(head, map(notation.plain, writer.second()))
 
 
-def _closed(shown: Shown) -> list[str]:
-    above = f"^{shown.above}" if shown.above else ""
-    value = re.sub(r"S('*)_(\d+),(\d+)", r"S\1_\2_\3", str(shown.value))
-    found = f"{shown.letter}{above}_{shown.indices} = {value}"
-    return textwrap.wrap(found, WIDTH, subsequent_indent="    ", break_long_words=False)
+def _closed(form: Shown) -> list[str]:
+    superscript = f"^{form.above}" if form.above else ""
+    value = re.sub(r"S('*)_(\d+),(\d+)", r"S\1_\2_\3", str(form.value))
+    line = f"{form.letter}{superscript}_{form.indices} = {value}"
+    return textwrap.wrap(line, WIDTH, subsequent_indent="    ", break_long_words=False)
 
 
 def _section(title: str, lines: Any) -> list[str]:
-    found = [
+    wrapped = [
         part for line in lines
         for part in textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="      ", break_long_words=False)
     ]  # fmt: skip
-    return ["", title, *found]
+    return ["", title, *wrapped]
 
 
 def units(declared: Declaration) -> list[str]:
     """The units as the user wrote them."""
-    found = []
+    lines = []
     for number, group in enumerate(declared.groups):
-        who = "student" if number < len(declared.students) else "teacher"
-        output = ", ".join(f"{one.output} for {one.head}" for one in group.heads) or group.output
-        found.append(f"{who}{f' {group.name}' if group.name else ''}: {group.text}, output {output}")
-    return found
+        side = "student" if number < len(declared.students) else "teacher"
+        output = ", ".join(f"{readout.output} for {readout.head}" for readout in group.heads) or group.output
+        lines.append(f"{side}{f' {group.name}' if group.name else ''}: {group.text}, output {output}")
+    return lines

@@ -34,7 +34,7 @@ class Training:
                 plain = self.single and not group.name and word in group.slots
                 letter = "c_i" if plain else rf"c^{{{notation.name(group.named(word))}}}_i"
                 lines.append(rf"{letter} = \text{{{notation.escaped(rule.text)}}}")
-        own = {
+        meanings = {
             "dl": r"\text{dl} = \partial\ell/\partial f",
             "df": r"\text{df} = \partial f/\partial z_i",
             "dphi": r"\text{dphi} = \partial\varphi_i/\partial z_i",
@@ -42,45 +42,45 @@ class Training:
             "l": r"\text{l} = \ell(f, y)",
             "gnorm": r"\text{gnorm} = \bigl(\sum_b (\partial\ell/\partial z_b)^2\bigr)^{1/2}",
         }
-        said = [line for word, line in own.items() if word in words]
+        definitions = [line for word, line in meanings.items() if word in words]
         lines += self.episodes()
         if any(word in words for word in ("df", "dphi", "grad")):
-            said.append(r"z_i\text{ the field or number that moves}")
-        return [*lines, *([r",\quad ".join(said)] if said else [])]
+            definitions.append(r"z_i\text{ the field or number that moves}")
+        return [*lines, *([r",\quad ".join(definitions)] if definitions else [])]
 
     def episodes(self) -> list[str]:
         """The reward of an episode, and the means over its other samples."""
-        own = self.declared.episode
-        if own is None:
+        episode = self.declared.episode
+        if episode is None:
             return []
         z = "z" if self.single else "z^s"
         of_sample = [
-            rf"s = \text{{{notation.escaped(own.success_text)}}}",
+            rf"s = \text{{{notation.escaped(episode.success_text)}}}",
             r"n = \sum s\text{ over the T samples of an episode}",
         ]
         mean = rf"\mathrm{{E}}[c\,{z}] = \mathrm{{E}}[s\,c(R_{{K+1}})\,{z} + (1 - s)\,c(R_K)\,{z}]"
         return [
-            r",\quad ".join([rf"R_n = \text{{{notation.escaped(own.reward_text)}}}", *of_sample]),
+            r",\quad ".join([rf"R_n = \text{{{notation.escaped(episode.reward_text)}}}", *of_sample]),
             rf"{mean},\quad K \sim \text{{binomial of the T - 1 other samples, with the odds E[s]}}",
         ]
 
     def letter(self, unit: str, slot: str) -> str:
         """The coefficient of a vector; with looks it has a tilde."""
-        above = "" if self.single else f"^{slot}"
-        return f"{NAMED if self.declared.look is not None else 'c'}{above}_{unit}"
+        superscript = "" if self.single else f"^{slot}"
+        return f"{NAMED if self.declared.look is not None else 'c'}{superscript}_{unit}"
 
     def looks(self) -> list[str]:
         """The fields after virtual steps, and the update."""
         look = self.declared.look
         if look is None:
             return []
-        above, last = "" if self.single else "s,", f"({look.times})"
+        superscript, last = "" if self.single else "s,", f"({look.times})"
         c, move = "c_i" if self.single else "c^s_i", self.letter("i", "s")
         if look.times == 1:
-            steps = [rf"z^{{{above}(1)}}_i = z{'' if self.single else '^s'}_i - \rho\,{c}(z)"]
+            steps = [rf"z^{{{superscript}(1)}}_i = z{'' if self.single else '^s'}_i - \rho\,{c}(z)"]
         else:
-            one, two = rf"z^{{{above}(n)}}_i", rf"z^{{{above}(n-1)}}_i"
-            steps = [rf"z^{{(0)}} = z,\quad {one} = {two} - \rho\,{c}(z^{{(n-1)}}),\quad n = 1..{look.times}"]
+            next_field, field = rf"z^{{{superscript}(n)}}_i", rf"z^{{{superscript}(n-1)}}_i"
+            steps = [rf"z^{{(0)}} = z,\quad {next_field} = {field} - \rho\,{c}(z^{{(n-1)}}),\quad n = 1..{look.times}"]
         if look.use == "last":
             steps.append(rf"{move} = {c}(z^{{{last}}})")
         elif look.times == 1:
@@ -120,10 +120,10 @@ class Training:
         texts = {schedule.name: schedule.text for schedule in self.changing}
         for name, _ in self.declared.rates:
             word = notation.escaped(name)
-            said = rf"rate\_{word}, the factor of the step for {word}"
+            description = rf"rate\_{word}, the factor of the step for {word}"
             if f"rate_{name}" in texts:
-                said = rf"{notation.escaped(texts[f'rate_{name}'])}, the factor of the step for {word}"
-            lines.append(rf"r_{{{notation.name(name)}}} = \text{{{said}}}")
+                description = rf"{notation.escaped(texts[f'rate_{name}'])}, the factor of the step for {word}"
+            lines.append(rf"r_{{{notation.name(name)}}} = \text{{{description}}}")
         return lines
 
     def _memory(self, name: str, rate: str) -> str:
@@ -134,9 +134,11 @@ class Training:
         """The definitions of the squared gradients in memories."""
         lines = []
         for name in memory.of_squares(self.declared):
-            over = "trained vectors" if name == memory.SQUARE else name.removeprefix(f"{memory.SQUARE}_")
+            vectors_text = "trained vectors" if name == memory.SQUARE else name.removeprefix(f"{memory.SQUARE}_")
             mean = r"\mathrm{E}[c_i^2]/B" if self.declared.limit == "online" else r"|\mathrm{E}[c_i x]|^2"
             if self.declared.limit == "batch" and self.declared.noisy:
                 mean = rf"\bigl({mean} + \mathrm{{E}}[c_i^2]\,d/B\bigr)"
-            lines.append(rf"\text{{{notation.escaped(name)}}} = \sum_i {mean}\text{{ over {notation.escaped(over)}}}")
+            lines.append(
+                rf"\text{{{notation.escaped(name)}}} = \sum_i {mean}\text{{ over {notation.escaped(vectors_text)}}}"
+            )
         return lines

@@ -18,9 +18,9 @@ def is_fixed(declared: Declaration) -> bool:
     return declared.momentum is not None and not declared.inertial
 
 
-def term(writer: "Writer", above: str, i: str, on: str) -> str:
+def term(writer: "Writer", superscript: str, i: str, on: str) -> str:
     """The drift of a student vector, without its step, along another vector: D_i[u], or that of its velocity."""
-    return rf"(\nu{above}_{i}\cdot {on})" if writer.declared.timed else f"D{above}_{i}[{on}]"
+    return rf"(\nu{superscript}_{i}\cdot {on})" if writer.declared.timed else f"D{superscript}_{i}[{on}]"
 
 
 def step(declared: Declaration, text: str) -> str:
@@ -44,19 +44,19 @@ def motion(writer: "Writer") -> Iterator[str]:
     """The motion of velocities, and the definition of beta or tau."""
     declared = writer.declared
     if is_fixed(declared):
-        changing = any(one.name == "step" for one in writer.changing)
+        changing = any(schedule.name == "step" for schedule in writer.changing)
         if not (writer.online and changing):
             yield r"\eta = " + (r"\text{step}" if writer.online else "1") + f"/{FACTOR}"
         yield r"\beta = \text{momentum}"
     if not declared.timed:
         return
     s, t = ("", "") if writer.single else ("^{s}", "^{t}")
-    one, two = rf"\nu{s}_i", rf"\nu{t}_k"
+    first, second = rf"\nu{s}_i", rf"\nu{t}_k"
     yield (
-        rf"{RATE}({one}\cdot u) = \bigl(D{s}_i[u] - {one}\cdot u\bigr)/\tau"
+        rf"{RATE}({first}\cdot u) = \bigl(D{s}_i[u] - {first}\cdot u\bigr)/\tau"
         r"\text{ for a vector u at rest; else the motion of u is added}"
     )
-    between = rf"\bigl(D{s}_i[{two}] + D{t}_k[{one}] - 2\,{one}\cdot {two}\bigr)/\tau"
+    between = rf"\bigl(D{s}_i[{second}] + D{t}_k[{first}] - 2\,{first}\cdot {second}\bigr)/\tau"
     noise = rf" + E{writer.above('st')}_{{ik}}/(B \tau^2)" if writer.online else ""
-    yield rf"{RATE}({one}\cdot {two}) = {between}{noise}"
+    yield rf"{RATE}({first}\cdot {second}) = {between}{noise}"
     yield r"\tau = \text{momentum\_time},\quad \nu\text{ velocities}"
