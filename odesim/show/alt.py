@@ -16,9 +16,9 @@ def describe(figure: Any) -> str:
         if axis.get_visible() and axis.get_label() != "<colorbar>":
             words = _panel(axis)
             panels[words] = panels.get(words, 0) + 1
-    said = [f"{words} ({count} panels)" if count > 1 else words for words, count in panels.items() if words]
+    sentences = [f"{words} ({count} panels)" if count > 1 else words for words, count in panels.items() if words]
     title = plain(figure.get_suptitle()).replace("\n", ", ")
-    return ". ".join([*([title] if title else []), *said]) + "."
+    return ". ".join([*([title] if title else []), *sentences]) + "."
 
 
 def _panel(axis: Any) -> str:
@@ -46,14 +46,14 @@ def _rows(table: Any) -> list[str]:
     ]
 
 
-def _scale(axis: Any, which: str) -> str:
+def _scale(axis: Any, letter: str) -> str:
     """Return the label of an axis and its range in words."""
-    own = axis.xaxis if which == "x" else axis.yaxis
-    label = plain(own.get_label().get_text())
+    scale = axis.xaxis if letter == "x" else axis.yaxis
+    label = plain(scale.get_label().get_text())
     if not label:
         return ""
-    low, high = sorted(own.get_view_interval())
-    return f"{label} ({low:.3g} to {high:.3g}{', logarithmic' if own.get_scale() == 'log' else ''})"
+    low, high = sorted(scale.get_view_interval())
+    return f"{label} ({low:.3g} to {high:.3g}{', logarithmic' if scale.get_scale() == 'log' else ''})"
 
 
 def plain(text: str) -> str:
@@ -68,5 +68,5 @@ def plain(text: str) -> str:
     text = re.sub(r"\\sqrt\{([^{}]*)\}", r"sqrt(\1)", text)
     text = re.sub(r"\\(?:bar|mathrm|mathcal|left|right)(?![a-z])\s*", "", text)
     text = re.sub(r"\\[,;! ]", " ", text).replace(r"\langle", "<").replace(r"\rangle", ">").replace(r"\|", "|")
-    text = re.sub(r"[_^]\{([^{}]*)\}", lambda found: found.group(0)[0] + found.group(1), text)
+    text = re.sub(r"[_^]\{([^{}]*)\}", lambda match: match.group(0)[0] + match.group(1), text)
     return re.sub(r"\s+", " ", re.sub(r"[${}\\]", "", text)).strip()

@@ -15,9 +15,9 @@ def add(figures: Mapping[str, Any], references: Sequence[Reference]) -> None:
     """
     for figure in figures.values():
         for axis in figure.axes:
-            here = [reference for reference in references if reference.panel == axis.get_label()]
-            if here:
-                _draw(axis, here)
+            panel_references = [reference for reference in references if reference.panel == axis.get_label()]
+            if panel_references:
+                _draw(axis, panel_references)
 
 
 def _draw(axis: Any, references: Sequence[Reference]) -> None:
@@ -27,11 +27,11 @@ def _draw(axis: Any, references: Sequence[Reference]) -> None:
         left = min(left, min(moments) / 1.5)  # such an axis begins at the first saved time, which may be later
     named: set[str] = set()
     style: dict[str, Any] = {"linestyle": DASHES, "linewidth": 0.9, "zorder": 1.5, "gid": "theory"}
-    shown = [reference for reference in references if reference.at is None or left <= reference.at <= right]
-    for reference in shown:
+    visible = [reference for reference in references if reference.at is None or left <= reference.at <= right]
+    for reference in visible:
         label = None if reference.label in named else reference.label
         named.add(reference.label)
-        if label and len({other.colour for other in shown if other.label == label}) > 1:
+        if label and len({entry.colour for entry in visible if entry.label == label}) > 1:
             axis.plot([], [], color=GREY, label=label, **style)  # the colours are those of the curves
             label = None
         if reference.level is not None:

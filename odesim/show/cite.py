@@ -31,11 +31,13 @@ def entries_of_check(record: Mapping[str, Any]) -> list[str]:
 def of_check(record: Mapping[str, Any]) -> str:
     """Return the BibTeX entry of a check: its object, its result, and how to repeat it."""
     system, request, digest = record["system"], record["request"], record["digest"]
-    said = f"{record['verdict']['answer']}; {record['grade']['name']}"
-    made = f"odesim {record['versions']['odesim']}, effort {request['effort']}, seed {request['seed']}, check {digest}"
+    verdict = f"{record['verdict']['answer']}; {record['grade']['name']}"
+    method = (
+        f"odesim {record['versions']['odesim']}, effort {request['effort']}, seed {request['seed']}, check {digest}"
+    )
     fields = {
-        "title": f"Check of {system['name']} ({system['source']}) by odesim: {said}",
-        "note": made,
+        "title": f"Check of {system['name']} ({system['source']}) by odesim: {verdict}",
+        "note": method,
         "year": record["created"][:4],
         "date": record["created"][:10],
         "url": system["link"],
@@ -47,9 +49,9 @@ def of_check(record: Mapping[str, Any]) -> str:
 def _entry(name: str, source: Source) -> str:
     """Return an entry made of the fields of a source without BibTeX."""
     authors, year = source.authors, str(source.year or "")
-    said = re.fullmatch(r"(.*?)[\s,(]*\b((?:1[6-9]|20)\d\d)\b[)\s]*", authors)
-    if not year and said:  # in a declared model the author writes these
-        authors, year = said.groups()
+    match = re.fullmatch(r"(.*?)[\s,(]*\b((?:1[6-9]|20)\d\d)\b[)\s]*", authors)
+    if not year and match:  # in a declared model the author writes these
+        authors, year = match.groups()
     fields = {"title": source.title, "author": _names(authors), "note": source.venue, "year": year, "url": source.link}
     lines = [f"  {key:<6} = {{{_escaped(value)}}},\n" for key, value in fields.items() if value]
     return f"@misc{{{name}{year},\n{''.join(lines)}}}"

@@ -94,8 +94,8 @@ def _names(run: Any) -> tuple[str, str]:
     """Return the names of both runs for a legend. For a user's samples they mention the samples, unlike the third
     run.
     """
-    one, other = _named(*_methods(run))
-    return one, f"{other} on the samples" if "shown_gaussian" in run else other
+    first, second = _named(*_methods(run))
+    return first, f"{second} on the samples" if "shown_gaussian" in run else second
 
 
 def _gaussian(axis: Any, time: np.ndarray, values: np.ndarray, shade: Any) -> None:
@@ -106,8 +106,8 @@ def _gaussian(axis: Any, time: np.ndarray, values: np.ndarray, shade: Any) -> No
 def _named(first: str, second: str) -> tuple[str, str]:
     """Names of two runs in a legend, from their methods."""
     names = {"flow": "ODE", "explicit": "SGD", "compressed": "SGD", "observed": "observed weights"}
-    both = names.get(first, first), names.get(second, second)
-    return both if both[0] != both[1] else (f"first {both[0]}", f"second {both[1]}")
+    pair = names.get(first, first), names.get(second, second)
+    return pair if pair[0] != pair[1] else (f"first {pair[0]}", f"second {pair[1]}")
 
 
 def _both(axis: Any, time: np.ndarray, first: np.ndarray, second: np.ndarray, shade: Any) -> None:
@@ -140,14 +140,14 @@ def _curves(axis: Any, run: Any) -> list[Any]:
     if "others_low" in run:
         axis.fill_between(time, run["others_low"], run["others_high"], color="0.87", linewidth=0)
     numbers = run["shown_colour"].values
-    what = str(run["shown_colour"].attrs.get("meaning", "entry")).removeprefix("number of the ")
+    noun = str(run["shown_colour"].attrs.get("meaning", "entry")).removeprefix("number of the ")
     for k, number in enumerate(numbers):
         if "shown_low" in run:
             _expected(axis, time, run["shown_low"].values[k], run["shown_high"].values[k], colour(k))
         _both(axis, time, first[k], second[:, k], colour(k))
-        handles.append(Line2D([], [], color=colour(k), linewidth=THICK, label=f"{what} {int(number) + 1}"))
-    one, other = _names(run)
-    handles += _of_both(one, other, second[:, 0])
+        handles.append(Line2D([], [], color=colour(k), linewidth=THICK, label=f"{noun} {int(number) + 1}"))
+    first_name, second_name = _names(run)
+    handles += _of_both(first_name, second_name, second[:, 0])
     if "shown_low" in run:
         handles.append(_band_handle())
     if "shown_gaussian" in run:
@@ -155,26 +155,26 @@ def _curves(axis: Any, run: Any) -> list[Any]:
             _gaussian(axis, time, run["shown_gaussian"].values[:, k], colour(k))
         handles.append(Line2D([], [], color="0.1", linewidth=1.1, linestyle=DOTS, label="SGD, Gaussian inputs, median"))
     if "others_low" in run:
-        handles.append(Patch(color="0.87", linewidth=0, label=f"other entries, {other}, 5 to 95 %"))
+        handles.append(Patch(color="0.87", linewidth=0, label=f"other entries, {second_name}, 5 to 95 %"))
     meaning = str(run["shown_first"].attrs.get("meaning", ""))
     axis.set(xlabel="time $t$", ylabel=in_lines(label_of(meaning, "order parameter")), xlim=(time[0], time[-1]))
     axis.set_label("order parameters")
     return handles
 
 
-def _of_both(one: str, other: str, second: np.ndarray) -> list[Any]:
+def _of_both(first: str, label: str, second: np.ndarray) -> list[Any]:
     """Return legend entries of the two runs; `second` (replica, time) is a curve of the second."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    line = Line2D([], [], color=SCALAR, linewidth=THICK, label=one)
+    line = Line2D([], [], color=SCALAR, linewidth=THICK, label=first)
     if len(second) >= FEW:
-        return [line, Patch(color="0.35", alpha=0.35, linewidth=0, label=f"{other}, {band(second)[2]}")]
-    words, style = (f"{other}, {len(second)} replicas", "-") if len(second) > 1 else (other, "--")
+        return [line, Patch(color="0.35", alpha=0.35, linewidth=0, label=f"{label}, {band(second)[2]}")]
+    words, style = (f"{label}, {len(second)} replicas", "-") if len(second) > 1 else (label, "--")
     return [line, Line2D([], [], color="0.35", linewidth=1.0, linestyle=style, label=words)]
 
 
-def draw_component(axis: Any, found: Comparison, name: str) -> list[Any]:
+def draw_component(axis: Any, comparison: Comparison, name: str) -> list[Any]:
     """Draw the matched entries of one component of both runs into `axis`, and return the entries of a legend.
 
     The first run is a line on top of the replicas of the second or, for ten or more, on top of their 10 to 90 % range.
@@ -183,19 +183,20 @@ def draw_component(axis: Any, found: Comparison, name: str) -> list[Any]:
     """
     from matplotlib.lines import Line2D
 
-    variable = found.second.state[name]
-    first, second = np.median(on_times(found.first, name, found.times)[0], axis=0), with_replicas(variable)
+    variable = comparison.second.state[name]
+    first, second = np.median(on_times(comparison.first, name, comparison.times)[0], axis=0), with_replicas(variable)
     dims = [dim for dim in variable.dims if dim not in ("seed", "time")]
     handles: list[Any] = []
-    bands = _bands(found, name)
+    bands = _bands(comparison, name)
     for place, shade, words in chosen_entries(first, dims):
         shade = shade if dims else SCALAR
         if place in bands:
-            _expected(axis, found.times, *bands[place], shade)
-        _both(axis, found.times, first[(slice(None), *place)], second[(slice(None), slice(None), *place)], shade)
+            _expected(axis, comparison.times, *bands[place], shade)
+        _both(axis, comparison.times, first[(slice(None), *place)], second[(slice(None), slice(None), *place)], shade)
         handles += [Line2D([], [], color=shade, linewidth=THICK, label=words)] if words else []
     handles += _of_both(
-        *_named(found.first.origin.method, found.second.origin.method), second.reshape(*second.shape[:2], -1)[..., 0]
+        *_named(comparison.first.origin.method, comparison.second.origin.method),
+        second.reshape(*second.shape[:2], -1)[..., 0],
     )
     handles += [_band_handle()] if bands else []
     if not dims:
@@ -204,13 +205,13 @@ def draw_component(axis: Any, found: Comparison, name: str) -> list[Any]:
     return handles
 
 
-def _bands(found: Comparison, name: str) -> dict[tuple[int, ...], tuple[np.ndarray, np.ndarray]]:
+def _bands(comparison: Comparison, name: str) -> dict[tuple[int, ...], tuple[np.ndarray, np.ndarray]]:
     """Return the lower and upper ends (time,) of the theoretical band of the entries of a component that have one."""
-    arrays = getattr(found.band, "arrays", {})
+    arrays = getattr(comparison.band, "arrays", {})
     if f"{name}_low" in arrays:
         return {(): (arrays[f"{name}_low"].values, arrays[f"{name}_high"].values)}
-    chosen = panels.chosen_of(found.first, found.reference)
-    if name != chosen.name or "shown_low" not in arrays or panels.PARTS in found.second.state[name].dims:
+    chosen = panels.chosen_of(comparison.first, comparison.reference)
+    if name != chosen.name or "shown_low" not in arrays or panels.PARTS in comparison.second.state[name].dims:
         return {}
     ends = zip(arrays["shown_low"].values, arrays["shown_high"].values, strict=True)
     return dict(zip(chosen.indices, ends, strict=True))
@@ -225,8 +226,8 @@ def _band_handle() -> Any:
 
 def _logarithmic(axis: Any, *curves: np.ndarray) -> None:
     """Use a logarithmic axis if all curves are positive and together span a decade."""
-    least, most = min(map(np.nanmin, curves)), max(map(np.nanmax, curves))
-    if least > 0 and most > 10 * least:
+    smallest, largest = min(map(np.nanmin, curves)), max(map(np.nanmax, curves))
+    if smallest > 0 and largest > 10 * smallest:
         axis.set_yscale("log")
 
 
@@ -250,21 +251,21 @@ def _agreement(axis: Any, run: Any) -> list[Any]:
     """
     if "half_first" in run:
         first, second = run["half_first"].values, run["half_second"].values
-        known = np.isfinite(first) & np.isfinite(second).any(axis=0)
-        if known.any():
-            return _times(axis, run, first, second, np.flatnonzero(known))
+        finite = np.isfinite(first) & np.isfinite(second).any(axis=0)
+        if finite.any():
+            return _times(axis, run, first, second, np.flatnonzero(finite))
     return _differences(axis, run)
 
 
-def _times(axis: Any, run: Any, first: np.ndarray, second: np.ndarray, known: np.ndarray) -> list[Any]:
+def _times(axis: Any, run: Any, first: np.ndarray, second: np.ndarray, entries: np.ndarray) -> list[Any]:
     """Draw the half-way times, second run against first, and the diagonal."""
     from matplotlib.lines import Line2D
 
     top, incomplete = 0.0, False
-    for k in known:
-        reached = second[np.isfinite(second[:, k]), k]
-        low, middle, high = np.quantile(reached, BAND)
-        complete = len(reached) == len(second)
+    for k in entries:
+        times = second[np.isfinite(second[:, k]), k]
+        low, middle, high = np.quantile(times, BAND)
+        complete = len(times) == len(second)
         incomplete |= not complete
         axis.errorbar(
             first[k], middle, [[middle - low], [high - middle]], fmt="o", markersize=4, linewidth=0.9, capsize=1.5,
@@ -272,10 +273,10 @@ def _times(axis: Any, run: Any, first: np.ndarray, second: np.ndarray, known: np
         )  # fmt: skip
         top = max(top, first[k], high)
     axis.plot([0, 1.08 * top], [0, 1.08 * top], color="0.6", linewidth=0.7, zorder=0)
-    one, other = _named(*_methods(run))
+    first_name, second_name = _named(*_methods(run))
     axis.set(
-        xlabel=f"half-way time, {one}" if len(one) < 6 else f"half way, {one}",
-        ylabel=f"half-way time, {other}" if len(other) < 6 else f"half way, {other}",
+        xlabel=f"half-way time, {first_name}" if len(first_name) < 6 else f"half way, {first_name}",
+        ylabel=f"half-way time, {second_name}" if len(second_name) < 6 else f"half way, {second_name}",
         xlim=(0, 1.08 * top),
         ylim=(0, 1.08 * top),
     )
@@ -327,8 +328,8 @@ def _notes(run: Any) -> list[str]:
     """Return the judgement of the whole comparison, the sentence of the shown component, and the explanations."""
     if "notes" not in run:
         return []
-    said = [str(note) for note in run["notes"].values]
-    lines = [line for note in said for line in textwrap.wrap(note, LETTERS)]
+    notes = [str(note) for note in run["notes"].values]
+    lines = [line for note in notes for line in textwrap.wrap(note, LETTERS)]
     return [*lines[:NOTES], *(["(more in summary.json)"] if len(lines) > NOTES else [])]
 
 

@@ -25,23 +25,23 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Return all findings. With a non-zero `code`, `odesim doctor` fails."""
-    found = [Finding(name, text or "not installed", 0 if text else 4) for name, text in versions().items()]
+    findings = [Finding(name, text or "not installed", 0 if text else 4) for name, text in versions().items()]
     try:
         described = device.configure("auto")
     except MissingError as error:
-        found.append(Finding("jax", str(error), 4))
+        findings.append(Finding("jax", str(error), 4))
         described = device.describe()
     else:
         import jax
 
         jax.devices()
         described = device.describe()
-        found += [_precision(), *(_batch(rows) for rows in ROWS)]
-    found.append(Finding("processor", f"{described['processor']}, {described['cores']} cores"))
-    found.append(Finding("threads", str(described["threads"] or "all cores")))
+        findings += [_precision(), *(_batch(rows) for rows in ROWS)]
+    findings.append(Finding("processor", f"{described['processor']}, {described['cores']} cores"))
+    findings.append(Finding("threads", str(described["threads"] or "all cores")))
     if "jax" in described:
-        found.append(Finding("device", f"{described['jax']['platform']}: {', '.join(described['jax']['devices'])}"))
-    return [*found, _cache(), _disk()]
+        findings.append(Finding("device", f"{described['jax']['platform']}: {', '.join(described['jax']['devices'])}"))
+    return [*findings, _cache(), _disk()]
 
 
 def _precision() -> Finding:

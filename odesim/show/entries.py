@@ -13,29 +13,29 @@ OTHERS = 60
 THIN: Any = {"linewidth": 0.4, "alpha": 0.5, "zorder": 0}
 
 
-def draw_entries(axis: Any, time: np.ndarray, values: np.ndarray, dims: Sequence[str], most: int = 8) -> None:
+def draw_entries(axis: Any, time: np.ndarray, values: np.ndarray, dims: Sequence[str], limit: int = 8) -> None:
     """Draw the entries of values (replica, time, ...) whose dimensions after the time are `dims`.
 
     At most eight are in colours and have labels: the assignment of rows to columns with the largest sum of sizes at the
     end, or the entries of a list with the largest changes. The last index determines the colour. The first replica is
-    thick, others are thin, up to `most` in total.
+    thick, others are thin, up to `limit` in total.
     """
     first = values[0]
     chosen = chosen_entries(first, dims)
     flat = first.reshape(len(time), -1)
-    rest = np.setdiff1d(np.arange(flat.shape[1]), [_flat(place, first) for place, *_ in chosen])
-    for k in rest[spread(rest, OTHERS)] if rest.size else ():
+    uncoloured = np.setdiff1d(np.arange(flat.shape[1]), [_flat(place, first) for place, *_ in chosen])
+    for k in uncoloured[spread(uncoloured, OTHERS)] if uncoloured.size else ():
         axis.plot(time, flat[:, k], color=GREY, **THIN)
     for place, shade, words in chosen:
-        for other in values[1:most]:
-            axis.plot(time, other[(slice(None), *place)], color=shade, **THIN)
+        for replica in values[1:limit]:
+            axis.plot(time, replica[(slice(None), *place)], color=shade, **THIN)
         axis.plot(time, first[(slice(None), *place)], color=shade, label=words)
-    if rest.size:
-        few = f" ({OTHERS} of {rest.size})" if rest.size > OTHERS else ""
+    if uncoloured.size:
+        few = f" ({OTHERS} of {uncoloured.size})" if uncoloured.size > OTHERS else ""
         axis.plot([], [], color=GREY, **THIN, label=f"other entries{few}")
     if len(values) > 1:
         axis.plot([], [], color="0.35", label=f"thick: replica 1 of {len(values)}")
-        axis.plot([], [], color="0.35", **THIN, label=f"thin: replicas 2 to {min(most, len(values))}")
+        axis.plot([], [], color="0.35", **THIN, label=f"thin: replicas 2 to {min(limit, len(values))}")
 
 
 def _flat(place: tuple[int, ...], values: np.ndarray) -> int:
@@ -48,6 +48,6 @@ def chosen_entries(values: np.ndarray, dims: Sequence[str]) -> list[tuple[tuple[
     if values.ndim == 1:
         return [((), colour(0), None)]
     places, _ = matched_entries(np.nan_to_num(values))
-    own = values.shape[-1] <= COLOURED
+    by_column = values.shape[-1] <= COLOURED
     word = dims[-1].rstrip("_").replace("_", " ")
-    return [(place, colour(place[-1] if own else k), f"{word} {place[-1] + 1}") for k, place in enumerate(places)]
+    return [(place, colour(place[-1] if by_column else k), f"{word} {place[-1] + 1}") for k, place in enumerate(places)]

@@ -89,14 +89,14 @@ def modules(system: str | None = None, only: str | None = None) -> list[tuple[st
 
     Raises `MissingError` without the package `figures`, which an installed odesim does not have.
     """
-    found = []
+    figure_names = []
     for owner, package in _packages(system).items():
         path = importlib.import_module(package).__path__
         names = sorted(m.name for m in pkgutil.iter_modules(path) if not m.name.startswith("_"))
-        found += [(owner, name, f"{package}.{name}") for name in names]
-    if only is not None and only not in [name for _, name, _ in found]:
-        raise UsageError(f"there is no figure {only!r}; {nearest(only, [name for _, name, _ in found])}")
-    return [(owner, name, importlib.import_module(full)) for owner, name, full in found if only in (None, name)]
+        figure_names += [(owner, name, f"{package}.{name}") for name in names]
+    if only is not None and only not in [name for _, name, _ in figure_names]:
+        raise UsageError(f"there is no figure {only!r}; {nearest(only, [name for _, name, _ in figure_names])}")
+    return [(owner, name, importlib.import_module(full)) for owner, name, full in figure_names if only in (None, name)]
 
 
 def _packages(system: str | None) -> dict[str, str]:
@@ -107,10 +107,10 @@ def _packages(system: str | None) -> dict[str, str]:
         if chosen.figures:
             return {system: chosen.figures}
     root = _package()
-    known = sorted(module.name for module in pkgutil.iter_modules(root.__path__) if module.ispkg)
-    if system is not None and system not in known:
-        raise UsageError(f"system {system} has no figures yet; there are those of {', '.join(known)}")
-    return {owner: f"{PACKAGE}.{owner}" for owner in ([system] if system is not None else known)}
+    owners = sorted(module.name for module in pkgutil.iter_modules(root.__path__) if module.ispkg)
+    if system is not None and system not in owners:
+        raise UsageError(f"system {system} has no figures yet; there are those of {', '.join(owners)}")
+    return {owner: f"{PACKAGE}.{owner}" for owner in ([system] if system is not None else owners)}
 
 
 def _package() -> ModuleType:
@@ -122,8 +122,8 @@ def _package() -> ModuleType:
         root = importlib.import_module(PACKAGE)
     except ImportError:
         raise MissingError(sentence) from None
-    ours = Path(__file__).resolve().parents[2] / PACKAGE
-    if ours not in [Path(path).resolve() for path in root.__path__]:
+    expected = Path(__file__).resolve().parents[2] / PACKAGE
+    if expected not in [Path(path).resolve() for path in root.__path__]:
         raise MissingError(sentence)
     return root
 
@@ -145,11 +145,11 @@ def _run(need: Request, root: Path, say: Say | None) -> Run:
     if target.stored is None:
         if say is not None:
             say(f"integrating {_words(need)}")
-        began = time.perf_counter()
+        start = time.perf_counter()
         trajectory = solve.solve(case, checkpoint=Checkpoint(folder, case.digest))
         if trajectory.outcome.kind == "failed":
             raise NumericalError(f"a run that a figure needs failed ({_words(need)}): {trajectory.outcome.reason}")
-        save(trajectory, case, folder, {"solve": time.perf_counter() - began}, draw=None)
+        save(trajectory, case, folder, {"solve": time.perf_counter() - start}, draw=None)
     return target.stored if target.stored is not None else load(folder)
 
 
@@ -207,11 +207,11 @@ def make(
 
 def captions(paths: Sequence[Path]) -> dict[str, str]:
     """Return the caption of every figure in `paths`, from the list in its folder."""
-    found = {}
+    by_path = {}
     for path in paths:
         entries = {entry["file"]: entry["caption"] for entry in read_json(path.parent / LIST)["figures"]}
-        found[str(path)] = entries[path.name]
-    return found
+        by_path[str(path)] = entries[path.name]
+    return by_path
 
 
 def draw(module: ModuleType, stored: Sequence[Run | Stored], quick: bool = False) -> Any:
@@ -256,18 +256,18 @@ def _save(module: ModuleType, stored: Sequence[Run | Stored], path: Path, quick:
 
 def caption_of(module: ModuleType, quick: bool) -> str:
     """Return the caption of a figure: its content, then the numbers of its size, published or requested."""
-    needed = module.needs(quick=quick)
+    needs = module.needs(quick=quick)
     if not quick:
-        return " ".join(filter(None, (module.CAPTION, getattr(module, "PUBLISHED", ""), seeds_of(needed))))
-    asked = "; ".join(dict.fromkeys(_words(need) for need in needed[:3]))
-    return " ".join(filter(None, (module.CAPTION, f"Smaller request (--quick): {asked}.", seeds_of(needed))))
+        return " ".join(filter(None, (module.CAPTION, getattr(module, "PUBLISHED", ""), seeds_of(needs))))
+    sizes = "; ".join(dict.fromkeys(_words(need) for need in needs[:3]))
+    return " ".join(filter(None, (module.CAPTION, f"Smaller request (--quick): {sizes}.", seeds_of(needs))))
 
 
 COUNTS = {"seeds": "seed", "replicas": "replica", "draws": "draw"}
 """Arguments of a table that give the number of random repetitions, and the word for one repetition."""
 
 
-def seeds_of(needed: Sequence[Request | Table]) -> str:
+def seeds_of(needs: Sequence[Request | Table]) -> str:
     """Return a sentence with the number of seeds, replicas or draws of a figure, or "" if nothing is random.
 
     >>> seeds_of([Request("liao", {}, {"seed": 0}), Request("liao", {"m": 3}, {"seed": 0})])
@@ -275,12 +275,12 @@ def seeds_of(needed: Sequence[Request | Table]) -> str:
     """
     words = []
     for name, word in COUNTS.items():
-        found = {int(n.arguments[name]) for n in needed if isinstance(n, Table) and name in n.arguments}
-        if found:
-            counts = " or ".join(map(str, sorted(found)))
-            words.append(f"{counts} {word}{'' if found == {1} else 's'}")
-    runs = {need.options.get("seed", 0) for need in needed if isinstance(need, Request)}
-    runs |= {n.arguments["seed"] for n in needed if isinstance(n, Table) and "seed" in n.arguments and not words}
+        counts_of = {int(n.arguments[name]) for n in needs if isinstance(n, Table) and name in n.arguments}
+        if counts_of:
+            counts = " or ".join(map(str, sorted(counts_of)))
+            words.append(f"{counts} {word}{'' if counts_of == {1} else 's'}")
+    runs = {need.options.get("seed", 0) for need in needs if isinstance(need, Request)}
+    runs |= {n.arguments["seed"] for n in needs if isinstance(n, Table) and "seed" in n.arguments and not words}
     if runs:
         words.append("one seed" if len(runs) == 1 else f"{len(runs)} seeds")
     sentence = ", ".join(words)
@@ -295,15 +295,15 @@ def _record(
     `words` are its caption and its alternative text.
     """
     try:
-        known = read_json(folder / LIST)["figures"]
+        entries = read_json(folder / LIST)["figures"]
     except (OSError, ValueError, KeyError, TypeError):
-        known = []
+        entries = []
     runs = [run.digest for run in stored if isinstance(run, Run)]
     entry = {
         "file": path.name, "svg": path.with_suffix(".svg").name, **words, "claims": list(module.CLAIMS), "runs": runs,
         "sha256": sha256(path),
     }  # fmt: skip
-    rest = [other for other in known if other["file"] != path.name and (folder / other["file"]).is_file()]
-    content = sorted([*rest, entry], key=lambda item: item["file"])
+    other_entries = [other for other in entries if other["file"] != path.name and (folder / other["file"]).is_file()]
+    content = sorted([*other_entries, entry], key=lambda item: item["file"])
     with storing(folder):
         write_json(folder / LIST, {"system": system, "figures": content})

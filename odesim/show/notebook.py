@@ -61,11 +61,11 @@ def answer(result: Answer) -> str:
 
 def check(result: Check) -> str:
     """A check as HTML: answer and grade with their reasons, and the table of its claims."""
-    found = result.summary()
+    summary = result.summary()
     rows = [
-        ("verdict", found["answer"], found["reason"]),
-        ("grade", found["grade"], f"because {found['because']}"),
-        ("SGD beside the flow", "", found["comparison"]),
+        ("verdict", summary["answer"], summary["reason"]),
+        ("grade", summary["grade"], f"because {summary['because']}"),
+        ("SGD beside the flow", "", summary["comparison"]),
     ]
     title = f"<p><b>Check of {html.escape(str(result.record['system']['name']))}</b></p>"
     return title + table_html(("what", "answer", "reason"), rows) + result.verdicts._repr_html_()
@@ -87,19 +87,19 @@ def _image(name: str, figure: Any) -> str:
 
 def plot(result: Any, name: str | None, ax: Any) -> Any:
     """Draw a variable of a result against time, for a comparison that of both runs. Return the axes."""
-    both: list[str] = []
+    shared: list[str] = []
     if isinstance(result, Comparison):
-        both = [key for key in result.first.state if key in result.second.state]
+        shared = [key for key in result.first.state if key in result.second.state]
         if name is None:
             name = choose(result.reference, {key: result.second.state[key].dims for key in result.reference}).name
-        if name in both:
+        if name in shared:
             return drawing.plot_both(result, name, ax)
     run = trajectory_of(result)
     moving = {key: v for key, v in run.state.items() if "time" in v.dims and v.dtype.kind in "biuf"}
     if name is None:
         name = max(moving, key=lambda key: float(np.ptp(np.nan_to_num(moving[key].values))))
     if name not in moving:
-        raise UsageError(f"this run has no variable {name!r} against time; {nearest(str(name), [*both, *moving])}")
+        raise UsageError(f"this run has no variable {name!r} against time; {nearest(str(name), [*shared, *moving])}")
     return drawing.plot_variable(run, name, ax)
 
 

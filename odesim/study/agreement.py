@@ -75,15 +75,15 @@ def differences(first: np.ndarray, second: np.ndarray, random: tuple[bool, bool]
     Two random runs have Welch's degrees of freedom. A run of a single random replica makes intervals infinite.
     """
     mean = second.mean(axis=0) - first.mean(axis=0)
-    drawn = [run for run, is_random in zip((first, second), random, strict=True) if is_random]
-    if not drawn:
+    random_runs = [run for run, is_random in zip((first, second), random, strict=True) if is_random]
+    if not random_runs:
         flat = np.full(mean.shape, error)
         return Differences(mean, flat, flat, flat, 0)
-    counts = [len(run) for run in drawn]
+    counts = [len(run) for run in random_runs]
     if min(counts) < 2:
         endless = np.full(mean.shape, np.inf)
         return Differences(mean, endless, endless, endless, 1)
-    variances = [run.var(axis=0, ddof=1) / len(run) for run in drawn]
+    variances = [run.var(axis=0, ddof=1) / len(run) for run in random_runs]
     total = np.sum(variances, axis=0)
     parts = np.sum([v**2 / (n - 1) for v, n in zip(variances, counts, strict=True)], axis=0)
     degrees = np.where(parts > 0, total**2 / np.where(parts > 0, parts, 1.0), min(counts) - 1)
@@ -97,61 +97,65 @@ def differences(first: np.ndarray, second: np.ndarray, random: tuple[bool, bool]
     return Differences(mean, half(1.0), half(2.0 * entries), half(2.0 * entries * times), counts[-1])
 
 
-def judge(found: Differences, times: np.ndarray, first: np.ndarray) -> Judgement:
+def judge(statistics: Differences, times: np.ndarray, first: np.ndarray) -> Judgement:
     """Judge a component by its differences; `first` are the values of the first run, (replica, time, entry).
 
     The margin is `MARGIN` times the range of the first run. Differences are tested at the end and from there backwards
     until an interval contains zero. This fixed sequence of tests needs no correction for the number of times. For runs
     that meet again, differences are also tested at any time with Bonferroni's correction.
     """
-    bad = ~np.isfinite(found.mean).all(axis=1)
+    bad = ~np.isfinite(statistics.mean).all(axis=1)
     if bad.any():
-        said = f"differ: values are not finite from t = {times[bad.argmax()]:.4g} on"
-        return Judgement("differ", said, np.nan, np.nan, np.full(len(times), np.nan))
+        sentence = f"differ: values are not finite from t = {times[bad.argmax()]:.4g} on"
+        return Judgement("differ", sentence, np.nan, np.nan, np.full(len(times), np.nan))
     size = float(np.abs(first).max(initial=0.0))
     span = float(np.ptp(first))
     margin = MARGIN * (span if span > ROUNDING * size else size)
-    bounds = (np.abs(found.mean) + found.pointwise).max(axis=1)
+    bounds = (np.abs(statistics.mean) + statistics.pointwise).max(axis=1)
     bound = float(bounds.max())
-    largest = float(np.abs(found.mean).max())
-    if found.replicas != 1 and bound <= ROUNDING * max(size, 1e-300):
+    largest = float(np.abs(statistics.mean).max())
+    if statistics.replicas != 1 and bound <= ROUNDING * max(size, 1e-300):
         return Judgement("agree", "agree up to rounding", margin, bound, bounds)
-    if found.replicas == 1:
-        when = times[np.abs(found.mean).max(axis=1).argmax()]
-        said = f"off by {largest:.2g} at t = {when:.4g}; one replica does not show whether this is noise"
-        return Judgement("unknown", said, margin, np.nan, np.full(len(times), np.nan))
+    if statistics.replicas == 1:
+        worst_time = times[np.abs(statistics.mean).max(axis=1).argmax()]
+        sentence = f"off by {largest:.2g} at t = {worst_time:.4g}; one replica does not show whether this is noise"
+        return Judgement("unknown", sentence, margin, np.nan, np.full(len(times), np.nan))
     if bound <= margin:
-        said = f"agree within {bound:.2g} over the whole run (margin {margin:.2g})"
-        return Judgement("agree", said, margin, bound, bounds)
-    said = _difference(found, times, size, margin)
-    if said:
-        return Judgement("differ", said, margin, bound, bounds)
-    seeds = f"{found.replicas} seeds" if found.replicas else "this numerical error"
-    said = f"not distinguishable with {seeds}: the difference could be as large as {bound:.2g} (margin {margin:.2g})"
-    return Judgement("not distinguishable", said, margin, bound, bounds)
+        sentence = f"agree within {bound:.2g} over the whole run (margin {margin:.2g})"
+        return Judgement("agree", sentence, margin, bound, bounds)
+    sentence = _difference(statistics, times, size, margin)
+    if sentence:
+        return Judgement("differ", sentence, margin, bound, bounds)
+    seeds = f"{statistics.replicas} seeds" if statistics.replicas else "this numerical error"
+    sentence = (
+        f"not distinguishable with {seeds}: the difference could be as large as {bound:.2g} (margin {margin:.2g})"
+    )
+    return Judgement("not distinguishable", sentence, margin, bound, bounds)
 
 
-def _difference(found: Differences, times: np.ndarray, size: float, margin: float) -> str:
+def _difference(statistics: Differences, times: np.ndarray, size: float, margin: float) -> str:
     """Return the sentence on the largest significant difference, or ""."""
-    if not found.replicas:  # without noise a difference counts as soon as it leaves the margin
-        return _told(found, np.abs(found.mean) - found.last > margin, found.last, times)
-    least = ROUNDING * size
-    sequence = np.abs(found.mean) > found.last + least
-    held = np.flip(np.logical_and.accumulate(np.flip(sequence, axis=0), axis=0), axis=0)
-    if held[-1].any():
-        return _told(found, held, found.last, times)
-    return _told(found, np.abs(found.mean) > found.anywhere + least, found.anywhere, times)
+    if not statistics.replicas:  # without noise a difference counts as soon as it leaves the margin
+        return _told(statistics, np.abs(statistics.mean) - statistics.last > margin, statistics.last, times)
+    rounding = ROUNDING * size
+    sequence = np.abs(statistics.mean) > statistics.last + rounding
+    significant = np.flip(np.logical_and.accumulate(np.flip(sequence, axis=0), axis=0), axis=0)
+    if significant[-1].any():
+        return _told(statistics, significant, statistics.last, times)
+    return _told(statistics, np.abs(statistics.mean) > statistics.anywhere + rounding, statistics.anywhere, times)
 
 
-def _told(found: Differences, differs: np.ndarray, half: np.ndarray, times: np.ndarray) -> str:
+def _told(statistics: Differences, differs: np.ndarray, half: np.ndarray, times: np.ndarray) -> str:
     """Return the sentence on the largest of the differences marked by `differs` (time, entry)."""
     if not differs.any():
         return ""
-    k, entry = np.unravel_index(np.where(differs, np.abs(found.mean), -1.0).argmax(), differs.shape)
+    k, entry = np.unravel_index(np.where(differs, np.abs(statistics.mean), -1.0).argmax(), differs.shape)
     marked = times[differs.any(axis=1)]
-    over = f"from t = {marked[0]:.4g} on" if differs[-1].any() else f"between t = {marked[0]:.4g} and {marked[-1]:.4g}"
+    period = (
+        f"from t = {marked[0]:.4g} on" if differs[-1].any() else f"between t = {marked[0]:.4g} and {marked[-1]:.4g}"
+    )
     error = f" +- {half[k, entry]:.2g}" if half[k, entry] else ""
-    return f"differ by {abs(found.mean[k, entry]):.2g}{error} {over}"
+    return f"differ by {abs(statistics.mean[k, entry]):.2g}{error} {period}"
 
 
 def two_groups(values: np.ndarray, span: float) -> np.ndarray | None:
@@ -169,10 +173,10 @@ def two_groups(values: np.ndarray, span: float) -> np.ndarray | None:
     if count < 3 or total <= 0 or span <= 0:  # two values are always two groups
         return None
     order = np.sort(values)
-    below = np.arange(1, count)
-    low = np.cumsum(order)[:-1] / below
-    high = (order.sum() - np.cumsum(order)[:-1]) / (count - below)
-    explained = below * (count - below) / count * (high - low) ** 2 / total
+    sizes = np.arange(1, count)
+    low = np.cumsum(order)[:-1] / sizes
+    high = (order.sum() - np.cumsum(order)[:-1]) / (count - sizes)
+    explained = sizes * (count - sizes) / count * (high - low) ** 2 / total
     cut = int(explained.argmax())
     if explained[cut] < SHARE or high[cut] - low[cut] < SEPARATED * span:
         return None
@@ -191,11 +195,11 @@ def groups_sentence(second: np.ndarray, span: float) -> str:
         return ""
     start = float(second[:, 0].mean())
     means = float(end[~upper].mean()), float(end[upper].mean())
-    moved = sorted(abs(mean - start) for mean in means)
+    displacements = sorted(abs(mean - start) for mean in means)
     counts = (
         f"{int((~upper).sum())} of {len(end)} replicas end near {means[0]:.2g}, {int(upper.sum())} near {means[1]:.2g}"
     )
-    stayed = moved[0] < 0.25 * (means[1] - means[0])
+    stayed = displacements[0] < 0.25 * (means[1] - means[0])
     return f"two groups: {counts}" + (" (some runs escaped, some did not)" if stayed else "")
 
 

@@ -62,8 +62,8 @@ def prepared(simulation: Simulation, power: int = steps.POINTS) -> Asked:
     flow = _problem(simulation)
     finite, scale = _finite(simulation)
     problem = flow if finite is None else _problem(finite)
-    used = simulation if finite is None else finite
-    return Asked(*_setting(used, problem, power), scale, flow)
+    solved_simulation = simulation if finite is None else finite
+    return Asked(*_setting(solved_simulation, problem, power), scale, flow)
 
 
 def _problem(simulation: Simulation) -> Problem:
@@ -79,14 +79,16 @@ def _finite(simulation: Simulation) -> tuple[Simulation | None, float]:
     """
     case = simulation.case
     stage = case.system.dynamics(case.stage)
-    kept = load(stage.finite)(case.parameters, simulation.step_size, simulation.batch) if stage.finite else None
-    if kept is None:
+    finite = load(stage.finite)(case.parameters, simulation.step_size, simulation.batch) if stage.finite else None
+    if finite is None:
         return None, 1.0
-    system, changed, scale = kept
-    parameters = {**case.by_name, **changed}
-    own = Case.build(system, parameters, initial=case.initial, seed=case.seed, until=case.until / scale)
-    built = Simulation.build(own, method="compressed", batch=simulation.batch, fresh_initial=simulation.fresh_initial)
-    return built, scale
+    system, changed_parameters, scale = finite
+    parameters = {**case.by_name, **changed_parameters}
+    finite_case = Case.build(system, parameters, initial=case.initial, seed=case.seed, until=case.until / scale)
+    finite_simulation = Simulation.build(
+        finite_case, method="compressed", batch=simulation.batch, fresh_initial=simulation.fresh_initial
+    )
+    return finite_simulation, scale
 
 
 def _setting(simulation: Simulation, problem: Problem, power: int) -> tuple[Setting, str]:

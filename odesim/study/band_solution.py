@@ -64,14 +64,14 @@ def solve(
         course = dataclasses.replace(course, shift=np.zeros_like(course.shift))
     tell(0.5, 1.0)
     rare = rare_samples(setting, course)
-    at = None if rare else bands.split_time(setting, course)
-    at = None if at is None or at + 1 >= len(times) else at
+    split_index = None if rare else bands.split_time(setting, course)
+    split_index = None if split_index is None or split_index + 1 >= len(times) else split_index
     parts: list[Fluctuations] = []
     directions = 0
-    if at is not None and mixed:
-        parts, directions = bands.split(setting, course, at, times[at + 1 :])
+    if split_index is not None and mixed:
+        parts, directions = bands.split(setting, course, split_index, times[split_index + 1 :])
     tell(0.8, 1.0)
-    return Solution(setting, course, rare, parts, at, directions)
+    return Solution(setting, course, rare, parts, split_index, directions)
 
 
 def rare_samples(setting: Setting, course: Fluctuations) -> float:

@@ -89,8 +89,8 @@ def bend(setting: Setting, course: Fluctuations, k: int) -> float:
     """
     sizes, vectors = np.linalg.eigh(course.sigma[k])
     move = 1.5 * np.sqrt(max(course.eps * sizes[-1], 0.0)) * vectors[:, -1]
-    here, y = setting.problem.onward(course.states[k])
-    slope, t = linearisation.compiled(here), float(course.time[k])
+    local_problem, y = setting.problem.onward(course.states[k])
+    slope, t = linearisation.compiled(local_problem), float(course.time[k])
     ahead, behind = slope(t, y + move), slope(t, y - move)
     half = slope(t, y + move / 2) - slope(t, y - move / 2)
     straight = np.linalg.norm(ahead - behind)
@@ -119,7 +119,7 @@ def split(
     sigma = course.sigma[k]
     inner = np.linalg.eigh(wide.T @ sigma @ wide)[0]
     across = np.eye(len(sigma)) - wide @ wide.T
-    rest = across @ sigma @ across
+    across_sigma = across @ sigma @ across
     centre = course.states[k] + course.eps * course.shift[k]
     widths = np.maximum(sizes, np.sqrt(np.maximum(inner[::-1], 0.0)))
     noise = functools.partial(without_growth, count=count, rate=max(float(course.rates_at(k)[0]), 1e-300))
@@ -128,7 +128,7 @@ def split(
     for z in draws:
         start = centre + wide @ (np.sqrt(course.eps) * widths * z)
         if is_state(setting, start):
-            parts.append(_follow(setting, course, k, (start, rest), times, noise))
+            parts.append(_follow(setting, course, k, (start, across_sigma), times, noise))
     if len(parts) < len(draws) / 2:
         raise NumericalError(
             f"at time {course.time[k]:g} more than half of the states within the spread of SGD are not Gram "
@@ -149,8 +149,8 @@ def without_growth(node: Local, count: int, rate: float) -> np.ndarray:
     if not shares.any():
         return node.covariance
     left = np.linalg.pinv(right)[order]
-    kept = np.eye(len(values)) - ((right[:, order] * shares) @ left).real
-    return kept @ node.covariance @ kept.T
+    projector = np.eye(len(values)) - ((right[:, order] * shares) @ left).real
+    return projector @ node.covariance @ projector.T
 
 
 def _parts(count: int, seed: int) -> np.ndarray:
@@ -170,10 +170,17 @@ def _follow(
     problem, since = setting.problem, float(course.time[k])
     past = dataclasses.replace(problem.past, time=problem.past.time + since)
     initial = dataclasses.replace(problem.initial, state=problem.equations.unpack(start[0]))
-    own = dataclasses.replace(problem, initial=initial, past=past)
+    part_problem = dataclasses.replace(problem, initial=initial, past=past)
     since_then = np.concatenate([[0.0], times - since])
     return fluctuations.solve(
-        own, setting.coarse, setting.clock, since_then, start=start[1], accuracy=COARSE, shifted=False, noise=noise
+        part_problem,
+        setting.coarse,
+        setting.clock,
+        since_then,
+        start=start[1],
+        accuracy=COARSE,
+        shifted=False,
+        noise=noise,
     )
 
 
@@ -181,8 +188,8 @@ def is_state(setting: Setting, y: np.ndarray) -> bool:
     """Return True if vectors have these overlaps: the Gram matrix of the model is positive semidefinite."""
     state = setting.problem.equations.unpack(y)
     gram = setting.increments.model.place(dataclasses.replace(setting.problem.initial, state=state))
-    least = np.linalg.eigvalsh(gram)[..., 0]
-    return bool((least >= -1e-9 * np.abs(gram).max()).all())
+    least_eigenvalues = np.linalg.eigvalsh(gram)[..., 0]
+    return bool((least_eigenvalues >= -1e-9 * np.abs(gram).max()).all())
 
 
 def band(
@@ -223,10 +230,10 @@ def _gaussian(
 def _drawn(setting: Setting, course: Fluctuations, k: int, quantity: Quantity) -> np.ndarray:
     """Values of a quantity at Gaussian draws of the state that are Gram matrices."""
     sizes, vectors = np.linalg.eigh(course.sigma[k])
-    kept = sizes > 1e-12 * sizes[-1]
-    normals = sobol_normals(int(kept.sum()), DRAWN, k)
+    positive = sizes > 1e-12 * sizes[-1]
+    normals = sobol_normals(int(positive.sum()), DRAWN, k)
     centre = course.states[k] + course.eps * course.shift[k]
-    states = centre + (normals * np.sqrt(course.eps * sizes[kept])) @ vectors[:, kept].T
+    states = centre + (normals * np.sqrt(course.eps * sizes[positive])) @ vectors[:, positive].T
     good = [y for y in states if is_state(setting, y)]
     if len(good) < len(states) / 4:
         raise NumericalError(

@@ -50,54 +50,54 @@ class SpecialPoint:
 class LocatingCurve(ZeroCurve):
     """A curve of zeros whose special points are located."""
 
-    def between(self, before: BranchPoint, after: BranchPoint) -> list[SpecialPoint]:
+    def between(self, left: BranchPoint, right: BranchPoint) -> list[SpecialPoint]:
         """The special points between neighbours on a branch, in order."""
         located: list[tuple[float, SpecialPoint]] = []
-        folded = before.tangent[-1] * after.tangent[-1] < 0
+        folded = left.tangent[-1] * right.tangent[-1] < 0
         if folded:
-            located.append(self._fold(before, after))
-        orders = list(range(min(before.index, after.index), max(before.index, after.index)))
-        crossings = sorted((self._crossing(before, after, order), order) for order in orders)
+            located.append(self._fold(left, right))
+        orders = list(range(min(left.index, right.index), max(left.index, right.index)))
+        crossings = sorted((self._crossing(left, right, order), order) for order in orders)
         groups: list[list[tuple[float, int]]] = []
-        for at, order in crossings:
-            if groups and at - groups[-1][-1][0] < TOGETHER * max(1.0, after.arc - before.arc):
-                groups[-1].append((at, order))
+        for arc, order in crossings:
+            if groups and arc - groups[-1][-1][0] < TOGETHER * max(1.0, right.arc - left.arc):
+                groups[-1].append((arc, order))
             else:
-                groups.append([(at, order)])
+                groups.append([(arc, order)])
         for group in groups:
-            at = float(np.mean([place for place, _ in group]))
-            if folded and abs(at - located[0][0]) < 1e-4 * max(1.0, after.arc - before.arc):
+            arc = float(np.mean([crossing for crossing, _ in group]))
+            if folded and abs(arc - located[0][0]) < 1e-4 * max(1.0, right.arc - left.arc):
                 continue  # the eigenvalue that crosses at a fold
-            located.append((at, self._crossed(before, at, [order for _, order in group])))
+            located.append((arc, self._crossed(left, arc, [order for _, order in group])))
         located.sort(key=lambda pair: pair[0])
-        return [dataclasses.replace(special, arc=before.arc + at) for at, special in located]
+        return [dataclasses.replace(special, arc=left.arc + arc) for arc, special in located]
 
-    def _fold(self, before: BranchPoint, after: BranchPoint) -> tuple[float, SpecialPoint]:
+    def _fold(self, left: BranchPoint, right: BranchPoint) -> tuple[float, SpecialPoint]:
         """Return the fold between two points, or a pitchfork if the mirror images of a branch meet on another
         branch.
         """
         from scipy.optimize import root_scalar
 
-        mirrored = self._mirrored(before, after)
+        mirrored = self._mirrored(left, right)
         if mirrored is not None:
-            return float(before.tangent @ (np.append(mirrored.y, mirrored.p) - before.z)), mirrored
+            return float(left.tangent @ (np.append(mirrored.y, mirrored.p) - left.z)), mirrored
 
-        def component(at: float) -> float:
-            z = self.zero_at(before, at)
-            return float(self.tangent(z[:-1], float(z[-1]), before.tangent)[-1])
+        def component(arc: float) -> float:
+            z = self.zero_at(left, arc)
+            return float(self.tangent(z[:-1], float(z[-1]), left.tangent)[-1])
 
-        width = after.arc - before.arc
+        width = right.arc - left.arc
         ends = component(0.0), component(width)
         if ends[0] * ends[1] < 0:
-            at = float(root_scalar(component, bracket=(0.0, width), xtol=1e-13, method="brentq").root)
+            arc = float(root_scalar(component, bracket=(0.0, width), xtol=1e-13, method="brentq").root)
         else:  # a neighbour lies on the fold, to rounding
-            at = 0.0 if abs(ends[0]) < abs(ends[1]) else width
-        z = self.zero_at(before, at)
+            arc = 0.0 if abs(ends[0]) < abs(ends[1]) else width
+        z = self.zero_at(left, arc)
         y, p = z[:-1], float(z[-1])
-        tangent = self.tangent(y, p, before.tangent)
-        return at, SpecialPoint("fold", p, y, tangent, null=tangent[:-1, None], order=min(before.index, after.index))
+        tangent = self.tangent(y, p, left.tangent)
+        return arc, SpecialPoint("fold", p, y, tangent, null=tangent[:-1, None], order=min(left.index, right.index))
 
-    def _mirrored(self, before: BranchPoint, after: BranchPoint) -> SpecialPoint | None:
+    def _mirrored(self, left: BranchPoint, right: BranchPoint) -> SpecialPoint | None:
         """Return the pitchfork between two points of a branch of mirror images, or None for a fold.
 
         [F_y F_p] has two null directions there, and one at a fold. Near it Newton's method may converge to either
@@ -106,22 +106,22 @@ class LocatingCurve(ZeroCurve):
         """
         from scipy.interpolate import CubicHermiteSpline
 
-        width = after.arc - before.arc
-        path = CubicHermiteSpline(
-            [0.0, width], np.array([before.z, after.z]), np.array([before.tangent, after.tangent])
-        )
-        turning = [float(at.real) for at in path.derivative().roots(extrapolate=False)[-1] if 0 <= at <= width]
+        width = right.arc - left.arc
+        path = CubicHermiteSpline([0.0, width], np.array([left.z, right.z]), np.array([left.tangent, right.tangent]))
+        turning = [float(root.real) for root in path.derivative().roots(extrapolate=False)[-1] if 0 <= root <= width]
         if not turning:
             return None
         z, slope = path(turning[0]), path(turning[0], 1)
-        scale = max(np.linalg.norm(np.column_stack(self.derivatives(q.y, q.p)[1:])) for q in (before, after))
+        scale = max(np.linalg.norm(np.column_stack(self.derivatives(q.y, q.p)[1:])) for q in (left, right))
         tangent = slope / np.linalg.norm(slope)
-        for other in self.other_tangents(z[:-1], float(z[-1]), tangent, float(scale)):
+        for direction in self.other_tangents(z[:-1], float(z[-1]), tangent, float(scale)):
             ends = []
             for sign in (-1.0, 1.0):
-                zero = self.newton(z + sign * MIRROR * width * other, other, float(other @ z) + sign * MIRROR * width)
+                zero = self.newton(
+                    z + sign * MIRROR * width * direction, direction, float(direction @ z) + sign * MIRROR * width
+                )
                 if zero is not None and np.linalg.norm(zero[0] - z) < 2 * MIRROR * width:
-                    ends.append(self.point(zero[0], other, (sign + 1) * MIRROR * width))
+                    ends.append(self.point(zero[0], direction, (sign + 1) * MIRROR * width))
             crossed = [s for s in self.between(*ends) if s.kind == "branch point"] if len(ends) == 2 else []
             if crossed:
                 return dataclasses.replace(
@@ -136,20 +136,20 @@ class LocatingCurve(ZeroCurve):
         """
         sizes, right = self.extended(y, p)
         null = right[int((sizes > RANK * scale).sum()) :]
-        rest = null - np.outer(null @ tangent, tangent)
-        _, lengths, axes = np.linalg.svd(rest)
+        orthogonal = null - np.outer(null @ tangent, tangent)
+        _, lengths, axes = np.linalg.svd(orthogonal)
         return axes[: int((lengths > 0.5).sum())]
 
-    def _crossing(self, before: BranchPoint, after: BranchPoint, order: int) -> float:
+    def _crossing(self, left: BranchPoint, right: BranchPoint, order: int) -> float:
         """The place on the arc at which the real part number `order` changes its sign."""
         from scipy.optimize import root_scalar
 
-        width = after.arc - before.arc
+        width = right.arc - left.arc
 
-        def part(at: float) -> float:
-            if at <= 0.0 or at >= width:
-                return float((before if at <= 0 else after).eigenvalues[order].real)
-            z = self.zero_at(before, at)
+        def part(arc: float) -> float:
+            if arc <= 0.0 or arc >= width:
+                return float((left if arc <= 0 else right).eigenvalues[order].real)
+            z = self.zero_at(left, arc)
             y, p = z[:-1], float(z[-1])
             return float(self.spectrum(y, p, self.derivatives(y, p).jacobian)[order].real)
 
@@ -158,19 +158,21 @@ class LocatingCurve(ZeroCurve):
             return 0.0 if abs(ends[0]) < abs(ends[1]) else width
         return float(root_scalar(part, bracket=(0.0, width), xtol=1e-14, method="brentq").root)
 
-    def _crossed(self, before: BranchPoint, at: float, orders: list[int]) -> SpecialPoint:
+    def _crossed(self, left: BranchPoint, arc: float, orders: list[int]) -> SpecialPoint:
         """The branch point or Hopf point at a place on the arc where eigenvalues of some orders cross."""
-        z = self.zero_at(before, at)
+        z = self.zero_at(left, arc)
         y, p = z[:-1], float(z[-1])
         jacobian = self.derivatives(y, p).jacobian
         values = np.linalg.eigvals(jacobian)
-        scale = float(np.abs(before.eigenvalues).max())
-        near = np.argsort(np.abs(values.real))[: len(orders)]
-        frequency = float(np.abs(values[near].imag).max())
-        tangent = self.tangent(y, p, before.tangent)
+        scale = float(np.abs(left.eigenvalues).max())
+        crossing = np.argsort(np.abs(values.real))[: len(orders)]
+        frequency = float(np.abs(values[crossing].imag).max())
+        tangent = self.tangent(y, p, left.tangent)
         if frequency > PAIR * scale:
             return SpecialPoint("Hopf", p, y, tangent, len(orders), orders[0], None, frequency)
-        if np.abs(values[near].real).max() > 1e-4 * scale:  # the crossing eigenvalue is not one of the Jacobian itself
+        if (
+            np.abs(values[crossing].real).max() > 1e-4 * scale
+        ):  # the crossing eigenvalue is not one of the Jacobian itself
             return SpecialPoint("branch point", p, y, tangent, len(orders), orders[0])
         right = np.linalg.svd(jacobian)[2][len(y) - len(orders) :]
         return SpecialPoint("branch point", p, y, tangent, len(orders), orders[0], right.T)

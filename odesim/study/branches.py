@@ -96,8 +96,8 @@ class Family:
                 self._known = u, self._values(p), self._tangent(p)
             else:
                 base, slope = self._affine
-                moved = (u - 0.25) * self.span.width
-                self._known = u, jax.tree.map(lambda a, b: a + moved * b, base, slope), slope
+                offset = (u - 0.25) * self.span.width
+                self._known = u, jax.tree.map(lambda a, b: a + offset * b, base, slope), slope
         return self._known[1:]
 
     def derivatives(self, x: np.ndarray, u: float) -> Derivatives:
@@ -130,15 +130,15 @@ def span_of(field: VectorField, name: str, low: float, high: float) -> Span:
     Raises `UsageError` for a parameter that is unknown, an integer, or not a number, for a range outside of its domain,
     and if the equations at its ends have another form.
     """
-    known = {f.name: f for f in dataclasses.fields(field.case.parameters)}
-    if name not in known:
-        raise UsageError(f"atlas: {field.case.name} has no parameter {name}; there are {', '.join(known)}")
+    fields = {f.name: f for f in dataclasses.fields(field.case.parameters)}
+    if name not in fields:
+        raise UsageError(f"atlas: {field.case.name} has no parameter {name}; there are {', '.join(fields)}")
     value = getattr(field.case.parameters, name)
-    if known[name].type not in (float, float | None) and name != "batch":
+    if fields[name].type not in (float, float | None) and name != "batch":
         raise UsageError(f"atlas: {name} does not take every real value (it is {value!r} here); vary a real parameter")
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise UsageError(f"atlas: expected a range low..high with low < high for {name}, got {low:g}..{high:g}")
-    excluded = low == known[name].metadata.get("above")
+    excluded = low == fields[name].metadata.get("above")
     if excluded:
         low += INNER * (high - low)
     for end in (low, high):
@@ -158,11 +158,11 @@ def _require_equations(field: VectorField, name: str, end: float) -> None:
     )
     fresh = prepare(case_at_end)
     rebuilt = field.problem.equations.arguments(initial_condition(case_at_end))
-    same = fresh.equations.code.structure == field.problem.equations.code.structure and all(
+    same_form = fresh.equations.code.structure == field.problem.equations.code.structure and all(
         np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-14, atol=0.0)
         for a, b in zip(rebuilt, fresh.arguments, strict=True)
     )
-    if not same:
+    if not same_form:
         raise UsageError(
             f"atlas: at {name} = {end:g} the equations of the model have another form; choose a range in "
             "which the form does not change"
@@ -207,10 +207,10 @@ def _with_special(branch: Branch) -> list[BranchPoint]:
     """The points of a branch with its special points among them; the eigenvalues that cross there are 0."""
     points = list(branch.points)
     for special in branch.special:
-        before = [point for point in branch.points if point.arc <= special.arc]
-        after = [point for point in branch.points if point.arc > special.arc]
-        near = min((before[-1], *after[:1]), key=lambda point: point.index)
-        points.append(BranchPoint(special.y, special.p, special.tangent, near.eigenvalues, special.arc))
+        earlier = [point for point in branch.points if point.arc <= special.arc]
+        later = [point for point in branch.points if point.arc > special.arc]
+        neighbour = min((earlier[-1], *later[:1]), key=lambda point: point.index)
+        points.append(BranchPoint(special.y, special.p, special.tangent, neighbour.eigenvalues, special.arc))
     return sorted(points, key=lambda point: point.arc)
 
 
@@ -261,12 +261,12 @@ class Continuation:
             )
         )
         for special in specials:
-            known = self._recorded(special)
-            if known is None:
+            recorded_number = self._recorded(special)
+            if recorded_number is None:
                 self._leave(special, number)
-            elif self.special[known].kind == "pitchfork" and special.kind == "branch point":
+            elif self.special[recorded_number].kind == "pitchfork" and special.kind == "branch point":
                 # Its mirror images were found first. The branch on which an eigenvalue crosses is continued.
-                self.special[known] = self._bifurcation(special, number, "pitchfork")
+                self.special[recorded_number] = self._bifurcation(special, number, "pitchfork")
 
     def _curve(self, x: np.ndarray) -> Curve:
         """Return the curve of the branch through a point, which keeps the symmetries of the point."""
@@ -277,15 +277,15 @@ class Continuation:
     def _recorded(self, special: SpecialPoint) -> int | None:
         """Return the number of a special point that is known from another branch; None for a new one."""
         p = self.family.span.low + self.family.span.width * special.p
-        for number, known in enumerate(self.special):
-            if abs(known.p - p) < SAME * self.family.span.width and self._same(known.x, special.y):
+        for number, bifurcation in enumerate(self.special):
+            if abs(bifurcation.p - p) < SAME * self.family.span.width and self._same(bifurcation.x, special.y):
                 return number
         return None
 
-    def _same(self, x: np.ndarray, other: np.ndarray) -> bool:
+    def _same(self, x: np.ndarray, x2: np.ndarray) -> bool:
         if self.group.complete:
-            return self.group.same(x, other, SAME)
-        return bool(np.abs(x - other).max(initial=0.0) < SAME)
+            return self.group.same(x, x2, SAME)
+        return bool(np.abs(x - x2).max(initial=0.0) < SAME)
 
     def _leave(self, special: SpecialPoint, branch: int) -> None:
         """Store a special point with its kind, and continue the branches from it."""
@@ -299,8 +299,8 @@ class Continuation:
         starts: list[BranchPoint] = []
         for direction in self._directions(special):
             shifts = {}
-            beyond = self._curve(special.y + SWITCH * direction[:-1])
-            for point in beyond.switch(special, direction, SWITCH):
+            shifted_curve = self._curve(special.y + SWITCH * direction[:-1])
+            for point in shifted_curve.switch(special, direction, SWITCH):
                 shifts[float(direction[:-1] @ (point.y - special.y))] = point.p - special.p
                 starts.append(point)
             if self.special[number].kind == "branch point":
@@ -308,9 +308,9 @@ class Continuation:
         for point in starts:
             if len(self.branches) < MOST and curve.domain(point.y, point.p) >= EDGE and not self._is_known(point):
                 branch_beyond = self._curve(point.y).follow_on(point, self.steps)
-                begun = curve.point(np.append(special.y, special.p), point.tangent, 0.0)
+                origin_point = curve.point(np.append(special.y, special.p), point.tangent, 0.0)
                 ends = self.special[number].kind, branch_beyond.end
-                self._record([begun, *_with_special(branch_beyond)], branch_beyond.special, number, ends)
+                self._record([origin_point, *_with_special(branch_beyond)], branch_beyond.special, number, ends)
 
     def _directions(self, special: SpecialPoint) -> list[np.ndarray]:
         """Directions (n + 1,) in which branches leave a special point."""
@@ -343,11 +343,11 @@ class Continuation:
             for k in crossed:
                 width = z[k + 1, -1] - z[k, -1]
                 share = (u - z[k, -1]) / width if width else 0.0
-                near = z[k, :-1] + share * (z[k + 1, :-1] - z[k, :-1])
-                images = self.group.images(near) if self.group.complete else near[None]
+                interpolated = z[k, :-1] + share * (z[k + 1, :-1] - z[k, :-1])
+                images = self.group.images(interpolated) if self.group.complete else interpolated[None]
                 if np.abs(images - x).max(axis=1).min() > 0.1 * (1 + np.abs(x).max()):
                     continue
-                zero = self._curve(near).at_parameter(near, u)
+                zero = self._curve(interpolated).at_parameter(interpolated, u)
                 if zero is not None and self._same(zero, x):
                     return True
         return False

@@ -38,34 +38,36 @@ def read(
     Raises `UsageError` for a file that cannot be read or is not safe to load, an array that no file has, and files with
     different arrays; `MissingError` if PyTorch is not installed.
     """
-    every = [_named(_load(Path(file)), names, vectors) for file in files]
-    if not every:
+    files_arrays = [_named(_load(Path(file)), names, vectors) for file in files]
+    if not files_arrays:
         raise UsageError("observe needs at least one file of weights")
-    missing = [name for name, slot in names.items() if not any(_slot(slot)[0] in held for held in every)]
+    missing = [name for name, slot in names.items() if not any(_slot(slot)[0] in arrays for arrays in files_arrays)]
     if missing:
-        known = ", ".join(sorted(_load(Path(files[0])))) or "none"
-        raise UsageError(f"--map names {missing[0]}, but no file has this array; {Path(files[0]).name} has {known}")
-    found = every[0] if len(every) == 1 else _stacked(every, [Path(file).name for file in files])
+        array_names = ", ".join(sorted(_load(Path(files[0])))) or "none"
+        raise UsageError(
+            f"--map names {missing[0]}, but no file has this array; {Path(files[0]).name} has {array_names}"
+        )
+    merged = files_arrays[0] if len(files_arrays) == 1 else _stacked(files_arrays, [Path(file).name for file in files])
     if times is not None:
-        found[TIME] = np.asarray(times, float)
-    elif TIME in found:
-        found[TIME] = found[TIME].reshape(-1)
-    return found
+        merged[TIME] = np.asarray(times, float)
+    elif TIME in merged:
+        merged[TIME] = merged[TIME].reshape(-1)
+    return merged
 
 
-def assignments(given: Sequence[str]) -> dict[str, str]:
+def assignments(words: Sequence[str]) -> dict[str, str]:
     """Return the names of `--map ARRAY=SLOT`. Raises `UsageError` for other words.
 
     >>> assignments(["layer.weight=w", "kernel=w.T"])
     {'layer.weight': 'w', 'kernel': 'w.T'}
     """
-    found: dict[str, str] = {}
-    for word in given:
+    slots: dict[str, str] = {}
+    for word in words:
         name, sign, slot = word.rpartition("=")
         if not sign or not name or not slot:
             raise UsageError(f"--map is ARRAY=SLOT such as layer.weight=w, but {word!r} was given")
-        found[name] = slot
-    return found
+        slots[name] = slot
+    return slots
 
 
 def _slot(text: str) -> tuple[str, bool]:
@@ -75,40 +77,40 @@ def _slot(text: str) -> tuple[str, bool]:
 
 def _named(arrays: Mapping[str, np.ndarray], names: Mapping[str, str], vectors: set[str]) -> dict[str, np.ndarray]:
     """Return the arrays of a file by slot. With `names`, other arrays are left out."""
-    found: dict[str, np.ndarray] = {}
+    by_slot: dict[str, np.ndarray] = {}
     for name, values in arrays.items():
         if names and name not in names and name != TIME:
             continue
-        slot, turned = _slot(names.get(name, name))
-        if slot in found:
+        slot, transposed = _slot(names.get(name, name))
+        if slot in by_slot:
             raise UsageError(f"two arrays of one file are mapped to {slot}: map each to a different name")
-        values = np.swapaxes(values, -1, -2) if turned and values.ndim > 1 else values
+        values = np.swapaxes(values, -1, -2) if transposed and values.ndim > 1 else values
         if slot in vectors and values.ndim == 2 and names and 1 in values.shape:
             values = values.reshape(-1)  # the weight of a last layer, (1, unit)
-        found[slot] = values
-    return found
+        by_slot[slot] = values
+    return by_slot
 
 
-def _stacked(every: list[dict[str, np.ndarray]], files: list[str]) -> dict[str, np.ndarray]:
+def _stacked(files_arrays: list[dict[str, np.ndarray]], files: list[str]) -> dict[str, np.ndarray]:
     """Return the arrays of several files. Arrays in more than one file are snapshots, all others are fixed."""
-    counts = {name: sum(name in held for held in every) for held in every for name in held}
+    counts = {name: sum(name in arrays for arrays in files_arrays) for arrays in files_arrays for name in arrays}
     moving = {name for name, count in counts.items() if count > 1}
-    found = {name: values for held in every for name, values in held.items() if name not in moving}
+    merged = {name: values for arrays in files_arrays for name, values in arrays.items() if name not in moving}
     if not moving:
-        return found
-    chosen = [k for k, held in enumerate(every) if moving & held.keys()]
+        return merged
+    chosen = [k for k, arrays in enumerate(files_arrays) if moving & arrays.keys()]
     for k in chosen:
-        lacking = sorted(moving - every[k].keys())
+        lacking = sorted(moving - files_arrays[k].keys())
         if lacking:
             raise UsageError(
                 f"{files[k]} lacks {lacking[0]}, which other files have; every snapshot must have the same arrays"
             )
     for name in moving:
-        shapes = {every[k][name].shape for k in chosen}
+        shapes = {files_arrays[k][name].shape for k in chosen}
         if len(shapes) > 1:
             raise UsageError(f"{name} has different shapes in the files: {', '.join(map(str, sorted(shapes)))}")
-        found[name] = np.array([every[k][name] for k in chosen])
-    return found
+        merged[name] = np.array([files_arrays[k][name] for k in chosen])
+    return merged
 
 
 def _load(path: Path) -> dict[str, np.ndarray]:
@@ -134,12 +136,12 @@ def _load(path: Path) -> dict[str, np.ndarray]:
 def _single(path: Path) -> np.ndarray:
     with path.open("rb") as file:
         try:
-            found = np.load(file, allow_pickle=False)
+            array = np.load(file, allow_pickle=False)
         except npz.DAMAGED as error:
             raise ValueError(f"{path} is not a valid .npy file of numbers") from error
-    if not isinstance(found, np.ndarray):
+    if not isinstance(array, np.ndarray):
         raise ValueError(f"{path} is not a valid .npy file of numbers")
-    return found
+    return array
 
 
 def _torch(path: Path) -> dict[str, np.ndarray]:
@@ -155,22 +157,22 @@ def _torch(path: Path) -> dict[str, np.ndarray]:
         ) from None
     with path.open("rb") as file:
         try:
-            held = torch.load(file, map_location="cpu", weights_only=True)
+            checkpoint = torch.load(file, map_location="cpu", weights_only=True)
         except (pickle.UnpicklingError, RuntimeError, EOFError, *npz.DAMAGED) as error:
             first = str(error).partition("\n")[0][:120]
             raise UsageError(
                 f"{path.name} contains more than weights ({first}): save the state_dict by torch.save"
             ) from None
-    found: dict[str, np.ndarray] = {}
+    tensors: dict[str, np.ndarray] = {}
 
     def add(name: str, value: Any) -> None:
         if isinstance(value, Mapping):
             for key, inner in value.items():
                 add(f"{name}.{key}" if name else str(key), inner)
         elif isinstance(value, torch.Tensor):
-            found[name or path.stem] = value.detach().to(torch.float64).numpy()
+            tensors[name or path.stem] = value.detach().to(torch.float64).numpy()
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            found[name] = np.asarray(float(value))
+            tensors[name] = np.asarray(float(value))
 
-    add("", held)
-    return found
+    add("", checkpoint)
+    return tensors

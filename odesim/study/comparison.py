@@ -63,16 +63,16 @@ class Comparison(Result):
 
     def __repr__(self) -> str:
         first, second = (f"{run.origin.method} ({run.origin.tier})" for run in (self.first, self.second))
-        found = self.summary()
-        count = "1 replica" if found["replicas"] == 1 else f"{found['replicas']} replicas"
+        summary = self.summary()
+        count = "1 replica" if summary["replicas"] == 1 else f"{summary['replicas']} replicas"
         return "\n".join(
             [
                 f"Comparison of {self.second.origin.name}: {first} against {second}, until {self.times[-1]:.6g}",
-                f"  {count}, median distance {found['distance_median']:.4g}",
-                f"  {found['agreement']}",
-                *([f"  {share}"] if (share := self._inside(found)) else []),
-                *(f"  {name}: {judged['sentence']}" for name, judged in found["judgements"].items()),
-                *(f"  {note}" for note in found.get("notes", [])),
+                f"  {count}, median distance {summary['distance_median']:.4g}",
+                f"  {summary['agreement']}",
+                *([f"  {share}"] if (share := self._inside(summary)) else []),
+                *(f"  {name}: {judged['sentence']}" for name, judged in summary["judgements"].items()),
+                *(f"  {note}" for note in summary.get("notes", [])),
             ]
         )
 
@@ -103,10 +103,12 @@ class Comparison(Result):
         # Overlaps and growing quantities cannot share one number, so each is in units of its range.
         ranges = {name: float(np.ptp(values)) for name, values in self.reference.items()}
         result["components_over_range"] = {
-            name: found / ranges[name] if ranges[name] > 0 else None for name, found in result["components"].items()
+            name: distance / ranges[name] if ranges[name] > 0 else None
+            for name, distance in result["components"].items()
         }
         result["standard_errors"] = {
-            name: ratio(*both, float(np.abs(self.reference[name]).max())) for name, both in self.offsets().items()
+            name: ratio(*offset_pair, float(np.abs(self.reference[name]).max()))
+            for name, offset_pair in self.offsets().items()
         }
         result["agreement"] = agreement.overall(self.judgements)
         result["judgements"] = {name: judgement.record() for name, judgement in self.judgements.items()}
@@ -125,14 +127,14 @@ class Comparison(Result):
         judgements = {}
         for name, values in self.reference.items():
             first, second = (_entries(v) for v in (values, with_replicas(self.second.state[name])))
-            found = agreement.differences(first, second, (not flow[0], not flow[1]), self.interpolation)
-            judgements[name] = agreement.judge(found, self.times, first)
+            differences = agreement.differences(first, second, (not flow[0], not flow[1]), self.interpolation)
+            judgements[name] = agreement.judge(differences, self.times, first)
         return judgements
 
     @property
     def notes(self) -> list[str]:
         """Warnings as sentences: replicas that end in two groups, by component, and noise that the flow neglects."""
-        said = []
+        sentences = []
         for name, values in self.reference.items():
             index = most_moving(values)
             entry = (slice(None), slice(None), *index)
@@ -140,11 +142,11 @@ class Comparison(Result):
                 with_replicas(self.second.state[name])[entry], float(np.ptp(values[entry]))
             )
             if sentence:
-                said.append(f"{_labelled(name, index)}, {sentence}")
+                sentences.append(f"{_labelled(name, index)}, {sentence}")
         if self.gaussian is not None:
-            said.append(own_samples.sentence(self, self.gaussian))
+            sentences.append(own_samples.sentence(self, self.gaussian))
         noise = self._noise()
-        return [*said, noise] if noise else said
+        return [*sentences, noise] if noise else sentences
 
     def _noise(self) -> str:
         """Return the sentence on a large step times d over batch, if the clock of the flow counts step sizes.
@@ -178,7 +180,7 @@ class Comparison(Result):
             Two arrays (time,) for each component: the difference between the mean of the replicas and the first run,
             and its standard error. Both are root mean squares over the entries. Empty for fewer than two replicas.
         """
-        found = {}
+        deviations = {}
         for name, first in self.reference.items():
             second = with_replicas(self.second.state[name])
             replicas = [len(second), *([len(first)] if len(first) > 1 else [])]
@@ -189,8 +191,8 @@ class Comparison(Result):
                 spread = spread + first.var(axis=0, ddof=1) / replicas[1]
             off = (second.mean(axis=0) - first.mean(axis=0)).reshape(len(self.times), -1)
             sizes = spread.reshape(len(self.times), -1)
-            found[name] = np.sqrt((off**2).mean(axis=1)), np.sqrt(sizes.mean(axis=1))
-        return found
+            deviations[name] = np.sqrt((off**2).mean(axis=1)), np.sqrt(sizes.mean(axis=1))
+        return deviations
 
     def trajectory(self) -> Trajectory:
         """Return the comparison as a run that can be stored and drawn again.
@@ -212,8 +214,8 @@ class Comparison(Result):
             state[f"off_{name}"] = Variable(("time",), off, f"rms over entries of mean of replicas - first run, {name}")
             state[f"chance_{name}"] = Variable(("time",), expected, f"rms standard error of that difference, {name}")
         for name, judgement in self.judgements.items():
-            said = f"largest |difference| of any entry inside its 95 % interval, {name}: {judgement.sentence}"
-            state[f"bound_{name}"] = Variable(("time",), judgement.bounds, said)
+            meaning = f"largest |difference| of any entry inside its 95 % interval, {name}: {judgement.sentence}"
+            state[f"bound_{name}"] = Variable(("time",), judgement.bounds, meaning)
         options = {"first": self.first.origin.method, "second": self.second.origin.method}
         options |= {
             key: self.second.origin.options[key] for key in ("step_size", "batch") if key in self.second.origin.options
@@ -242,28 +244,30 @@ class Comparison(Result):
     def _judged(self) -> dict[str, Variable]:
         """Sentences and margins of the components, and the sentences on the whole comparison, as variables."""
         judged = self.judgements.values()
-        whole = [agreement.overall(self.judgements), *self.notes]
+        sentences = [agreement.overall(self.judgements), *self.notes]
         return {
             "judged": Variable(("component",), np.array(list(self.judgements)), "components that were judged"),
             "judgement": Variable(("component",), np.array([j.sentence for j in judged]), "agreement by component"),
             "margin": Variable(("component",), np.array([j.margin for j in judged]), "margin of agreement"),
-            "notes": Variable(("note",), np.array(whole), "judgement of the whole comparison, and what explains it"),
+            "notes": Variable(
+                ("note",), np.array(sentences), "judgement of the whole comparison, and what explains it"
+            ),
         }
 
     def _panels(self) -> dict[str, Variable]:
         """Return the entry with the largest change of every component: median of the first run, and every replica of
         the second.
         """
-        found = {}
+        panel_variables = {}
         for name, values in self.reference.items():
             index = most_moving(values)
-            at = (slice(None), slice(None), *index)
+            entry = (slice(None), slice(None), *index)
             label = _labelled("", index)
-            said = f"{self.first.state[name].meaning or self.second.state[name].meaning or name}, entry {label}"
-            found[f"panel_first_{name}"] = Variable(("time",), np.median(values[at], axis=0), said)
-            second = with_replicas(self.second.state[name])[at]
-            found[f"panel_second_{name}"] = Variable(("seed", "time"), second, said)
-        return found
+            meaning = f"{self.first.state[name].meaning or self.second.state[name].meaning or name}, entry {label}"
+            panel_variables[f"panel_first_{name}"] = Variable(("time",), np.median(values[entry], axis=0), meaning)
+            second = with_replicas(self.second.state[name])[entry]
+            panel_variables[f"panel_second_{name}"] = Variable(("seed", "time"), second, meaning)
+        return panel_variables
 
 
 def _labelled(name: str, index: tuple[int, ...]) -> str:
@@ -281,8 +285,8 @@ def ratio(off: np.ndarray, expected: np.ndarray, size: float) -> float | None:
 
     It is about 1 if the two agree, and None if the noise is below the rounding of values of that `size`.
     """
-    moved = expected > 1e-12 * size
-    return float(np.sqrt(np.mean((off[moved] / expected[moved]) ** 2))) if moved.any() else None
+    noisy = expected > 1e-12 * size
+    return float(np.sqrt(np.mean((off[noisy] / expected[noisy]) ** 2))) if noisy.any() else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -318,11 +322,13 @@ def bootstrap_median(values: np.ndarray, seed: int = 0) -> list[float] | None:
 
 def compare(first: Trajectory, second: Trajectory) -> Comparison:
     """Compare two runs of one system. Raises `UsageError` with the reason if clocks, components or sizes differ."""
-    one, other = first.origin, second.origin
-    if one.name != other.name or not (one.system == other.system or one.declaration):
-        raise UsageError(f"cannot compare a run of {one.name} with one of {other.name}")
-    if one.declaration != other.declaration:
-        raise UsageError(f"cannot compare the two runs: their models are both called {one.name} but differ")
+    first_origin, second_origin = first.origin, second.origin
+    if first_origin.name != second_origin.name or not (
+        first_origin.system == second_origin.system or first_origin.declaration
+    ):
+        raise UsageError(f"cannot compare a run of {first_origin.name} with one of {second_origin.name}")
+    if first_origin.declaration != second_origin.declaration:
+        raise UsageError(f"cannot compare the two runs: their models are both called {first_origin.name} but differ")
     clocks = (first.clock, second.clock)
     if clocks[0] != clocks[1]:
         hint = "; observe the log with its times (times=.., or an array time)" if SNAPSHOTS in clocks else ""
@@ -337,17 +343,17 @@ def compare(first: Trajectory, second: Trajectory) -> Comparison:
     for name in names:
         values, error = on_times(first, name, times)
         reference[name], cost = values, max(cost, error)
-        other = with_replicas(second.state[name])
-        difference = np.abs(other - values)
+        second_origin = with_replicas(second.state[name])
+        difference = np.abs(second_origin - values)
         distance[name] = difference.reshape(*difference.shape[:2], -1).max(axis=2)
     return Comparison(first, second, times, reference, distance, cost)
 
 
 def compare_stored(first: Trajectory, second: Trajectory) -> Comparison:
     """Compare two runs that exist already, with the reason why a flow beside SGD has no band here."""
-    found = compare(first, second)
+    comparison = compare(first, second)
     beside_flow = first.origin.method == "flow" != second.origin.method
-    return dataclasses.replace(found, band=NO_BAND) if beside_flow else found
+    return dataclasses.replace(comparison, band=NO_BAND) if beside_flow else comparison
 
 
 def shared_components(first: Trajectory, second: Trajectory) -> list[str]:

@@ -124,18 +124,18 @@ class Curve(LocatingCurve):
         z = np.append(y, bound)
         return self.point(z, last.tangent, last.arc + float((z - last.z) @ last.tangent))
 
-    def _edge(self, inside: BranchPoint, beyond: BranchPoint) -> SpecialPoint:
+    def _edge(self, inner: BranchPoint, outer: BranchPoint) -> SpecialPoint:
         """The point at which a branch leaves its domain, by bisection on the arc."""
-        low, high = 0.0, beyond.arc - inside.arc
-        z = inside.z
+        low, high = 0.0, outer.arc - inner.arc
+        z = inner.z
         for _ in range(50):
             middle = (low + high) / 2
-            zero = self.on_arc(inside, middle)
+            zero = self.on_arc(inner, middle)
             if zero is not None and self.domain(zero[0][:-1], float(zero[0][-1])) >= EDGE:
                 low, z = middle, zero[0]
             else:
                 high = middle
-        return SpecialPoint("boundary", float(z[-1]), z[:-1], inside.tangent, arc=inside.arc + low)
+        return SpecialPoint("boundary", float(z[-1]), z[:-1], inner.tangent, arc=inner.arc + low)
 
 
 def _before(point: BranchPoint, special: SpecialPoint, edge: SpecialPoint) -> bool:

@@ -82,9 +82,9 @@ class ControlledFlow:
         import jax
         import jax.numpy as jnp
 
-        whole = self.bounds[1]
-        zero, middle, end = jax.vmap(lambda u: self.rate(y, u))(jnp.array([0.0, whole / 2, whole]))
-        return (4 * middle - end - 3 * zero) / whole, (2 * end - 4 * middle + 2 * zero) / whole**2
+        upper = self.bounds[1]
+        zero, middle, end = jax.vmap(lambda u: self.rate(y, u))(jnp.array([0.0, upper / 2, upper]))
+        return (4 * middle - end - 3 * zero) / upper, (2 * end - 4 * middle + 2 * zero) / upper**2
 
     def least(self, y: Any, p: Any) -> Any:
         """Return the u between the bounds that minimises p . F(y, u)."""
@@ -96,9 +96,9 @@ class ControlledFlow:
             choices = jnp.linspace(low, high, CHOICES)
             return choices[jnp.argmin(jax.vmap(lambda u: p @ self.rate(y, u))(choices))]
         first, second = (p @ part for part in self.powers(y))
-        inside = -first / (2 * jnp.where(second > 0, second, 1.0))
+        vertex = -first / (2 * jnp.where(second > 0, second, 1.0))
         edge = jnp.where(first * high + second * high**2 < first * low + second * low**2, high, low)
-        return jnp.clip(jnp.where(second > 0, inside, edge), low, high)
+        return jnp.clip(jnp.where(second > 0, vertex, edge), low, high)
 
     @functools.cached_property
     def states(self) -> Callable[[Any, Any], Any]:
@@ -114,8 +114,8 @@ class ControlledFlow:
 
         def step(y: Any, inputs: Any) -> Any:
             h, begin, middle, end = inputs
-            after = _runge_kutta(self.rate, y, h, jnp.stack([begin, middle, middle, end]))
-            return after, after
+            next_state = _runge_kutta(self.rate, y, h, jnp.stack([begin, middle, middle, end]))
+            return next_state, next_state
 
         start = jnp.asarray(self.start)
         _, later = jax.lax.scan(step, start, (steps, u[0:-1:2], u[1::2], u[2::2]))
@@ -143,8 +143,8 @@ class ControlledFlow:
                 return self.least(y, sign * jax.grad(self.value)(y, self.bounds[1]))
 
             def step(y: Any, h: Any) -> Any:
-                after = _runge_kutta(lambda y, unused: self.rate(y, choice(y)), y, h, jnp.zeros(4))
-                return after, after
+                next_state = _runge_kutta(lambda y, unused: self.rate(y, choice(y)), y, h, jnp.zeros(4))
+                return next_state, next_state
 
             start = jnp.asarray(self.start)
             _, later = jax.lax.scan(step, start, steps)
@@ -170,9 +170,9 @@ class ControlledFlow:
             h, y0, y1, u0, u1 = inputs
             slopes = jax.vmap(self.rate)(jnp.stack([y0, y1]), jnp.stack([u0, u1]))
             middle, um = (y0 + y1) / 2 + h / 8 * (slopes[0] - slopes[1]), (u0 + u1) / 2
-            along = jnp.stack([y1, middle, middle, y0]), jnp.stack([u1, um, um, u0])
-            before = _runge_kutta(lambda p, at: pulled(at[0], at[1], p), p, h, along)
-            return before, before
+            stage_inputs = jnp.stack([y1, middle, middle, y0]), jnp.stack([u1, um, um, u0])
+            previous = _runge_kutta(lambda p, stage: pulled(stage[0], stage[1], p), p, h, stage_inputs)
+            return previous, previous
 
         def run(steps: Any, u: Any) -> Any:
             fine = jnp.zeros(2 * u.size - 1).at[::2].set(u).at[1::2].set((u[1:] + u[:-1]) / 2)
@@ -204,10 +204,10 @@ def _runge_kutta(rate: Callable[[Any, Any], Any], y: Any, h: Any, inputs: Any) -
     import jax
     import jax.numpy as jnp
 
-    def stage(carry: Any, given: Any) -> Any:
+    def stage(carry: Any, stage_data: Any) -> Any:
         slope, total = carry
-        reach, weight, at = given
-        slope = rate(y + h * reach * slope, at)
+        reach, weight, stage_input = stage_data
+        slope = rate(y + h * reach * slope, stage_input)
         return (slope, total + weight * slope), None
 
     reach, weights = jnp.array([0.0, 0.5, 0.5, 1.0]), jnp.array([1.0, 2.0, 2.0, 1.0]) / 6
@@ -224,10 +224,10 @@ def _polynomial(case: Case, base: Inputs, name: str, bounds: tuple[float, float]
     nodes = low + (high - low) * np.array([0.25, 0.5, 0.75, 1.0])
     rows = []
     for node in nodes:
-        there = dependence.inputs_of(dependence.moved(case, name, float(node)))
-        if there.form != base.form:
+        node_inputs = dependence.inputs_of(dependence.moved(case, name, float(node)))
+        if node_inputs.form != base.form:
             raise UsageError(f"--vary {name}: it changes the form of the equations")
-        rows.append(np.nan_to_num(there.flat))
+        rows.append(np.nan_to_num(node_inputs.flat))
     powers = np.vander(nodes, 3, increasing=True)
     coefficients = np.linalg.solve(powers[:3], np.array(rows[:3]))
     coefficients[np.abs(coefficients) < 1e-13 * np.abs(np.array(rows)).max(0)] = 0.0

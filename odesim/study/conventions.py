@@ -66,10 +66,10 @@ class Conventions:
 
     def summary(self) -> dict[str, Any]:
         """Return the table as plain data."""
-        found = [dataclasses.asdict(row) for row in self.rows]
+        convention_rows = [dataclasses.asdict(row) for row in self.rows]
         return {
             "system": self.system, "declared": self.declared, "run": self.run, "values_at_the_start": self.begins,
-            "conventions": found,
+            "conventions": convention_rows,
         }  # fmt: skip
 
     def __repr__(self) -> str:
@@ -106,16 +106,16 @@ def conventions(case: Case) -> Conventions:
     if declared.limit == "batch":
         raise UsageError(f"{case.system.name} has giant steps, but the table is only for the flow and the online limit")
     numbers = _Numbers.build(case)
-    found = [numbers.row("declared", "as declared")]
+    convention_rows = [numbers.row("declared", "as declared")]
     for make in (_losses, _batch, _fields, _outputs, _momentum, _rates, _clocks):
-        found += make(numbers)
+        convention_rows += make(numbers)
     steps = round(case.until / numbers.tick)
     run = {
         "until": case.until, "steps": steps, "samples": steps * numbers.batch, "steps_of_time_1": 1 / numbers.tick,
         "samples_of_time_1": numbers.batch / numbers.tick,
     }  # fmt: skip
     begins = bool(schedules.active(case.parameters))
-    return Conventions(case.system.name, declared_words(case.parameters), tuple(found), run, begins)
+    return Conventions(case.system.name, declared_words(case.parameters), tuple(convention_rows), run, begins)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,22 +136,23 @@ class _Numbers:
 
     @classmethod
     def build(cls, case: Case) -> "_Numbers":
-        parameters, now = case.parameters, schedules.begun(case.parameters)
+        parameters, initial = case.parameters, schedules.begun(case.parameters)
         declared: Declaration = parameters.declaration
         online = declared.limit == "online"
-        eta = float(now.step)
+        eta = float(initial.step)
         step = eta / parameters.d if online else eta
         rates, vectors, readouts = {}, [], []
         for group in declared.students:
             for word in (*group.slots, *group.own):
                 if declared.moves(group, word):
-                    rates[group.named(word)] = step * speeds.speed(now, group, word)
-                    kept = vectors if word in group.slots else readouts if word in group.trained_readouts else []
-                    kept.append(group.named(word))
+                    rates[group.named(word)] = step * speeds.speed(initial, group, word)
+                    destination = vectors if word in group.slots else readouts if word in group.trained_readouts else []
+                    destination.append(group.named(word))
         return cls(
             declared, parameters, int(parameters.d), eta, int(batches.usual(parameters) or 1),
             1 / parameters.d if online else step, rates, tuple(vectors), tuple(readouts),
-            None if declared.law is not None and parameters.noise is None else float(now.noise), float(now.decay),
+            None if declared.law is not None and parameters.noise is None else float(initial.noise),
+            float(initial.decay),
         )  # fmt: skip
 
     @property
@@ -160,15 +161,15 @@ class _Numbers:
         return self.decay == 0 and not self.declared.inertial
 
     def row(
-        self, name: str, says: str, *, rate: float = 1.0, own: dict[str, tuple[float, float]] | None = None,
+        self, name: str, says: str, *, rate: float = 1.0, scales: dict[str, tuple[float, float]] | None = None,
         noise: float = 1.0, tick: float | None = None, kind: Kind = "same", factor: float | None = None,
         question: str = "",
     ) -> Convention:  # fmt: skip
-        """One row: `rate` multiplies all learning rates, `own` those and the start of some arrays."""
-        own = own or {}
-        rates = {one: value * rate * own.get(one, (1.0, 1.0))[0] for one, value in self.rates.items()}
-        weights = {one: own.get(one, (1.0, 1.0))[1] for one in self.rates}
-        scale = rate * (own[self.vectors[0]][0] if self.vectors and self.vectors[0] in own else 1.0)
+        """One row: `rate` multiplies all learning rates, `scales` those and the start of some arrays."""
+        scales = scales or {}
+        rates = {array: value * rate * scales.get(array, (1.0, 1.0))[0] for array, value in self.rates.items()}
+        weights = {array: scales.get(array, (1.0, 1.0))[1] for array in self.rates}
+        scale = rate * (scales[self.vectors[0]][0] if self.vectors and self.vectors[0] in scales else 1.0)
         level = None if self.noise is None else self.noise * noise
         return Convention(
             name, says, rates, weights, level, self.decay / scale, self.tick if tick is None else tick, kind,
@@ -186,14 +187,14 @@ def _losses(n: _Numbers) -> Iterator[Convention]:
     size = sympy.simplify(responses.loss_of(n.declared) / (f - y) ** 2)
     if not size.is_number:
         return
-    for text, other, asked in (
+    for text, size_factor, rate_question in (
         ("(f - y)^2, without the factor 1/2", 1.0, "is your loss without the factor 1/2?"),
         ("(f - y)^2 / 2", 0.5, "has your loss the factor 1/2?"),
     ):
-        factor = other / float(size)
+        factor = size_factor / float(size)
         if factor != 1:
-            name = "loss_without_half" if other == 1 else "loss_with_half"
-            yield n.row(name, f"loss {text}", rate=1 / factor, kind="rate", factor=factor, question=asked)
+            name = "loss_without_half" if size_factor == 1 else "loss_with_half"
+            yield n.row(name, f"loss {text}", rate=1 / factor, kind="rate", factor=factor, question=rate_question)
 
 
 def _scales_with_loss(rule: Rule) -> bool:
@@ -219,9 +220,9 @@ def _fields(n: _Numbers) -> Iterator[Convention]:
     """Fields w.x / sqrt(d)."""
     if n.declared.weights == "normalised" or not n.vectors:
         return
-    own = {one: (float(n.d), math.sqrt(n.d)) for one in n.vectors}
+    scales = {vector: (float(n.d), math.sqrt(n.d)) for vector in n.vectors}
     yield n.row(
-        "fields_over_sqrt_d", "fields w.x / sqrt(d), weights sqrt(d) times as long", own=own, kind="rate",
+        "fields_over_sqrt_d", "fields w.x / sqrt(d), weights sqrt(d) times as long", scales=scales, kind="rate",
         factor=1.0 / n.d if len(n.rates) == len(n.vectors) else None, question="are your fields divided by sqrt(d)?",
     )  # fmt: skip
 
@@ -239,9 +240,9 @@ def _outputs(n: _Numbers) -> Iterator[Convention]:
     (readout,) = group.readouts
     if readout.trained and group.named(readout.word) in n.rates:
         for text, c in sizes.items():
-            own = {group.named(readout.word): (c**2, c)}
+            scales = {group.named(readout.word): (c**2, c)}
             yield n.row(
-                f"readouts_{_word(text)}", f"f = {text} sum of a_i phi_i, readouts {c:g} times as large", own=own
+                f"readouts_{_word(text)}", f"f = {text} sum of a_i phi_i, readouts {c:g} times as large", scales=scales
             )
         return
     present = {"sum": 1.0, "mean": 1.0 / units, "root": units**-0.5}.get(readout.output)
@@ -251,13 +252,13 @@ def _outputs(n: _Numbers) -> Iterator[Convention]:
         ratio = present * c  # of the declared outputs to those of the code
         if abs(ratio - 1) < 1e-12:
             continue
-        said = f"outputs of student and teacher are {'plain sums' if text == '1' else text + ' sum'}"
+        words = f"outputs of student and teacher are {'plain sums' if text == '1' else text + ' sum'}"
         question = (
             f"are your outputs {'sums without ' + _present(readout.output) if text == '1' else f'scaled by {text}'}?"
         )
         noiseless = n.noise == 0
         yield n.row(
-            f"outputs_{_word(text)}", said, rate=ratio**2, noise=1 / ratio, kind="rate",
+            f"outputs_{_word(text)}", words, rate=ratio**2, noise=1 / ratio, kind="rate",
             factor=ratio**-2 if noiseless else None, question=question,
         )  # fmt: skip
     if readout.output == "mean":
@@ -277,8 +278,8 @@ def _word(text: str) -> str:
 
 def _momentum(n: _Numbers) -> Iterator[Convention]:
     """Return the row for momentum with the part 1 - beta of a gradient."""
-    stated: momentum.Momentum | None = n.declared.momentum
-    if stated is None or stated.timed or n.parameters.momentum == 0:
+    declared_momentum: momentum.Momentum | None = n.declared.momentum
+    if declared_momentum is None or declared_momentum.timed or n.parameters.momentum == 0:
         return
     left = 1 - n.parameters.momentum
     yield n.row(
@@ -291,10 +292,13 @@ def _rates(n: _Numbers) -> Iterator[Convention]:
     """Learning rates of the online limit that are not divided by d."""
     if n.declared.limit != "online":
         return
-    for name, said, c in (("rate_not_over_d", "eta", float(n.d)), ("rate_over_sqrt_d", "eta/sqrt(d)", math.sqrt(n.d))):
+    for name, formula, c in (
+        ("rate_not_over_d", "eta", float(n.d)),
+        ("rate_over_sqrt_d", "eta/sqrt(d)", math.sqrt(n.d)),
+    ):
         yield n.row(
-            name, f"a learning rate called eta that is used as {said}", rate=1.0, kind="rate", factor=c,
-            question=f"is your learning rate {said}, and not eta/d?",
+            name, f"a learning rate called eta that is used as {formula}", rate=1.0, kind="rate", factor=c,
+            question=f"is your learning rate {formula}, and not eta/d?",
         )  # fmt: skip
 
 
@@ -311,33 +315,37 @@ def _clocks(n: _Numbers) -> Iterator[Convention]:
             question="is your time steps x learning rate?",
         )  # fmt: skip
     if n.batch > 1:
-        said = "samples / d" if online else "samples x learning rate"
+        unit = "samples / d" if online else "samples x learning rate"
         yield n.row(
-            "time_in_samples", f"time is {said}", tick=n.tick * n.batch, kind="clock", factor=1 / n.batch,
-            question=f"is your time {said}?",
+            "time_in_samples", f"time is {unit}", tick=n.tick * n.batch, kind="clock", factor=1 / n.batch,
+            question=f"is your time {unit}?",
         )  # fmt: skip
 
 
-def named_table(found: Conventions) -> tuple[list[str], list[list[str]]]:
+def named_table(convention_table: Conventions) -> tuple[list[str], list[list[str]]]:
     """Return the table with a first column of the names by which `Conventions` has its rows."""
-    header, lines = table(found)
-    return ["name", *header], [[row.name, *cells] for row, cells in zip(found.rows, lines, strict=True)]
+    header, lines = table(convention_table)
+    return ["name", *header], [[row.name, *cells] for row, cells in zip(convention_table.rows, lines, strict=True)]
 
 
-def table(found: Conventions) -> tuple[list[str], list[list[str]]]:
+def table(convention_table: Conventions) -> tuple[list[str], list[list[str]]]:
     """Return the header and the rows of the table as text."""
-    arrays = list(found.rows[0].rates)
+    arrays = list(convention_table.rows[0].rates)
     header = [
         "convention",
-        *(f"rate of {one}" for one in arrays),
-        *(f"{one} x" for one in arrays),
+        *(f"rate of {array}" for array in arrays),
+        *(f"{array} x" for array in arrays),
         "noise",
         "step's time",
     ]
     header.append("speed untranslated")
     lines = []
-    for row in found.rows:
-        cells = [row.says, *(f"{row.rates[one]:.6g}" for one in arrays), *(f"{row.weights[one]:.6g}" for one in arrays)]
+    for row in convention_table.rows:
+        cells = [
+            row.says,
+            *(f"{row.rates[array]:.6g}" for array in arrays),
+            *(f"{row.weights[array]:.6g}" for array in arrays),
+        ]
         noise = "as declared" if row.noise is None else f"{row.noise:.6g}"
         cells += [noise, f"{row.tick:.6g}", "" if row.factor is None else f"{row.factor:.6g}"]
         lines.append(cells)

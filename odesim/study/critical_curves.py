@@ -111,6 +111,6 @@ def _fold_curve(field: VectorField, special: Bifurcation, first: Span, second: S
 class _Folds(Curve):
     """The curve of folds over a second parameter, whose own turns are not located."""
 
-    def between(self, before: Any, after: Any) -> list[SpecialPoint]:
+    def between(self, left: Any, right: Any) -> list[SpecialPoint]:
         """Return no special point."""
         return []

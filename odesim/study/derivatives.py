@@ -70,9 +70,11 @@ class Derivatives:
             if name not in self._real:
                 raise UsageError(f"{name} is not a constant that can change; these can: {', '.join(self._real)}")
         evaluate, parts = self._first
-        given = {f"{FIRST}{name}": np.zeros(np.shape(self.constants[name])) for name in self._real}
-        given |= {f"{FIRST}{name}": np.asarray(value, float) for name, value in changes.items()}
-        flat = np.concatenate([y, direction, *(given[p.name].ravel() for p in parts[2 * len(self.layout.parts) :])])
+        directions = {f"{FIRST}{name}": np.zeros(np.shape(self.constants[name])) for name in self._real}
+        directions |= {f"{FIRST}{name}": np.asarray(value, float) for name, value in changes.items()}
+        flat = np.concatenate(
+            [y, direction, *(directions[p.name].ravel() for p in parts[2 * len(self.layout.parts) :])]
+        )
         return evaluate(flat)[y.size : 2 * y.size]
 
     def jacobian(self, y: np.ndarray) -> np.ndarray:
@@ -92,13 +94,13 @@ class Derivatives:
         Raises:
             UsageError: A constant does not exist, or is a size.
         """
-        found = {}
+        jacobians = {}
         for name in self._real if names is None else names:
             shape = np.shape(self.constants.get(name, 0.0))
             units = np.eye(int(np.prod(shape, dtype=int))).reshape(-1, *shape)
             columns = [self.along(y, np.zeros(y.size), {name: unit}) for unit in units]
-            found[name] = np.moveaxis(np.array(columns), 0, -1).reshape(y.size, *shape)
-        return found
+            jacobians[name] = np.moveaxis(np.array(columns), 0, -1).reshape(y.size, *shape)
+        return jacobians
 
     def second(self, y: np.ndarray, matrix: np.ndarray) -> np.ndarray:
         """Return sum_kl M_kl d^2 F/dy_k dy_l (n,) for a symmetric matrix M (n, n).
@@ -123,16 +125,18 @@ class Derivatives:
 
     @functools.cached_property
     def _second(self) -> tuple[Callable[[np.ndarray], np.ndarray], list[Part]]:
-        both = self.layout.with_direction(FIRST).with_direction(SECOND)
-        return self._compiled(both, {FIRST: (), SECOND: ()}), [*both.parts]
+        layout = self.layout.with_direction(FIRST).with_direction(SECOND)
+        return self._compiled(layout, {FIRST: (), SECOND: ()}), [*layout.parts]
 
-    def _compiled(self, layout: Layout, along: Mapping[str, tuple[str, ...]]) -> Callable[[np.ndarray], np.ndarray]:
+    def _compiled(
+        self, layout: Layout, directions: Mapping[str, tuple[str, ...]]
+    ) -> Callable[[np.ndarray], np.ndarray]:
         """Return the rates of the state and of its directions, as a function of both in one flat vector."""
         from derivations.equations.tangent import NotDifferentiable
         from odesim.code.prepared import fillings
 
         try:
-            return fillings(self.statement, layout, self.constants, ("rates",), along)["rates"].new
+            return fillings(self.statement, layout, self.constants, ("rates",), directions)["rates"].new
         except NotDifferentiable as error:
             raise UsageError(f"{self.statement.name}: {error}; use odesim.linearise") from None
 

@@ -101,8 +101,8 @@ def hitting_times(
     spread = np.linalg.cholesky(law.covariance)
     if len(law.rates) == 1:
         direction = root_eps * law.directions[:, 0] * spread[0, 0]
-        both = [time_from(start + direction * z) for z in (1.0, -1.0)]
-        if _same(*both):
+        mirror_times = [time_from(start + direction * z) for z in (1.0, -1.0)]
+        if _same(*mirror_times):
             return told("escape", _symmetric(time_from, start, direction), float(law.rates[0]), 1)
     draws = sobol_normals(len(law.rates), DRAWS, seed) @ (root_eps * law.directions @ spread).T
     times = [time_from(start + move) for move in draws]
@@ -110,9 +110,9 @@ def hitting_times(
     return told("escape", quantiles, float(law.rates.sum()), len(law.rates))
 
 
-def _same(one: float, two: float) -> bool:
+def _same(first: float, second: float) -> bool:
     """Return True if two times are those of mirror images."""
-    return one == two or abs(one - two) < 1e-4 * max(abs(one), abs(two))
+    return first == second or abs(first - second) < 1e-4 * max(abs(first), abs(second))
 
 
 def _symmetric(time_from: Callable[[np.ndarray], float], start: np.ndarray, direction: np.ndarray) -> np.ndarray:
@@ -156,10 +156,10 @@ def first_time(
     times = np.linspace(0.0, until, SAVED)
     states, slopes = states_along(problem, times, start)
     values = upward * (np.array([quantity.value(y) for y in states]) - level)
-    reached = np.flatnonzero(values >= 0)
-    if not reached.size:
+    crossed = np.flatnonzero(values >= 0)
+    if not crossed.size:
         return float("inf")
-    k = int(reached[0])
+    k = int(crossed[0])
     if k == 0:
         return 0.0
     from scipy.interpolate import CubicHermiteSpline

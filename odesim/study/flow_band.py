@@ -90,7 +90,7 @@ class FlowBand:
 
 
 @in_double
-def behind(simulation: Simulation, comparison: "Comparison", asked: bool | None = None) -> FlowBand | str:
+def behind(simulation: Simulation, comparison: "Comparison", band_choice: bool | None = None) -> FlowBand | str:
     """Return the band of SGD around the flow in a comparison, or a sentence with the reason why there is none.
 
     Arguments:
@@ -102,9 +102,9 @@ def behind(simulation: Simulation, comparison: "Comparison", asked: bool | None 
     The centre is the mean of SGD at finite d. For a gradient flow, the centre solves the equations that keep the size
     of a step (`odesim.study.band_question`), and differs from the flow.
     """
-    if asked is False:
+    if band_choice is False:
         return "no band: --no-band was given"
-    if asked is None and not simulation.system.declaration:
+    if band_choice is None and not simulation.system.declaration:
         return "no band: by default only declared models have one; --band tries to compute it"
     try:
         ready = band_question.prepared(simulation, POINTS)
@@ -112,14 +112,14 @@ def behind(simulation: Simulation, comparison: "Comparison", asked: bool | None 
         size = problem.start.size
         if not ready.setting.shifted:  # checked early, because these equations are slow
             return f"no band: tier {tier} is not exact, so the centre of a band is not known"
-        if asked is None and problem.derivative is None:
+        if band_choice is None and problem.derivative is None:
             return f"no band: tier {tier} is not compiled, so a band would take long; --band computes it"
-        if asked is None and size > ENTRIES:
+        if band_choice is None and size > ENTRIES:
             return (
                 f"no band: the state has {size} entries, and with more than {ENTRIES} a band takes long; --band "
                 "computes it"
             )
-        return _solved(simulation, comparison, ready, bool(asked))
+        return _solved(simulation, comparison, ready, bool(band_choice))
     except (UsageError, NumericalError) as error:
         text = str(error)
         return text if "band" in text else f"no band: {text}"
@@ -133,7 +133,7 @@ def _solved(
     chosen = np.unique(np.linspace(0, len(comparison.times) - 1, TIMES).round().astype(int))
     times = comparison.times[chosen] / ready.scale
     solution = band_solution.solve(
-        setting, times, lambda done, whole: None, accuracy=ACCURACY, mixed=mixed
+        setting, times, lambda finished_part, total: None, accuracy=ACCURACY, mixed=mixed
     )  # fmt: skip
     if not solution.setting.shifted:
         return (
@@ -147,26 +147,26 @@ def _solved(
     if measured is None:
         return "no band: the flow and SGD share neither error nor loss"
     last = len(curves[measured].low)
-    inside = _inside(curves[measured], with_replicas(comparison.second.state[measured])[:, chosen[:last]])
-    shown = [solution.band(entry, LEVEL) for entry in _shown(setting.problem, comparison)]
+    covered = _inside(curves[measured], with_replicas(comparison.second.state[measured])[:, chosen[:last]])
+    entry_bands = [solution.band(entry, LEVEL) for entry in _shown(setting.problem, comparison)]
     arrays = {}
     for end in ("low", "high"):
-        said = f"{'lower' if end == 'low' else 'upper'} end of the {LEVEL:.0%} band of SGD around the flow"
+        meaning = f"{'lower' if end == 'low' else 'upper'} end of the {LEVEL:.0%} band of SGD around the flow"
         for name, band in curves.items():
             values = _along(comparison.times, chosen, getattr(band, end))
-            arrays[f"{name}_{end}"] = Variable(("time",), values, f"{name}: {said}")
-        rows = [_along(comparison.times, chosen, getattr(band, end)) for band in shown]
-        arrays[f"shown_{end}"] = Variable(("shown", "time"), np.array(rows), said)
+            arrays[f"{name}_{end}"] = Variable(("time",), values, f"{name}: {meaning}")
+        rows = [_along(comparison.times, chosen, getattr(band, end)) for band in entry_bands]
+        arrays[f"shown_{end}"] = Variable(("shown", "time"), np.array(rows), meaning)
     words = f"d = {setting.clock.d:g}, step {simulation.step_size:.4g}, batch {simulation.batch}"
     until = float(comparison.times[chosen[last - 1]])
-    return FlowBand(measured, inside, until, last < len(chosen), words, arrays)
+    return FlowBand(measured, covered, until, last < len(chosen), words, arrays)
 
 
 def _scalars(problem: "Problem") -> dict[str, Quantity]:
     """Error and loss of a flow, those that it has."""
-    known = quantities.names(problem)
+    available = quantities.names(problem)
     return {
-        name: quantities.of_measure(problem, quantities.read(f"final {name}")) for name in MEASURED if name in known
+        name: quantities.of_measure(problem, quantities.read(f"final {name}")) for name in MEASURED if name in available
     }
 
 
@@ -176,22 +176,22 @@ def _shown(problem: "Problem", comparison: "Comparison") -> list[Entry]:
     Raises `UsageError` where the equations of the band do not have their component.
     """
     chosen = panels.chosen_of(comparison.first, comparison.reference)
-    known = {component.name: component for component in problem.equations.state}
-    if chosen.name not in known:
+    components = {component.name: component for component in problem.equations.state}
+    if chosen.name not in components:
         raise UsageError(f"no band: its equations have no component {chosen.name}")
-    size, dims = problem.start.size, known[chosen.name].dims
+    size, dims = problem.start.size, components[chosen.name].dims
     place = rebuild.places(problem.equations, size)[chosen.name]
     weights = (place[..., None] == np.arange(size)).astype(float)
-    still = np.where(place >= 0, 0.0, np.asarray(problem.equations.unpack(problem.start)[chosen.name], float))
+    constants = np.where(place >= 0, 0.0, np.asarray(problem.equations.unpack(problem.start)[chosen.name], float))
     if PARTS in dims:
-        weights, still = weights.sum(axis=dims.index(PARTS)), still.sum(axis=dims.index(PARTS))
-    measure, meaning = quantities.read(f"final {chosen.name}"), known[chosen.name].meaning.replace(BY_PARTS, "")
-    return [_entry(chosen.name, meaning, measure, weights[index], float(still[index])) for index in chosen.indices]
+        weights, constants = weights.sum(axis=dims.index(PARTS)), constants.sum(axis=dims.index(PARTS))
+    measure, meaning = quantities.read(f"final {chosen.name}"), components[chosen.name].meaning.replace(BY_PARTS, "")
+    return [_entry(chosen.name, meaning, measure, weights[index], float(constants[index])) for index in chosen.indices]
 
 
-def _entry(name: str, meaning: str, measure: Any, weights: np.ndarray, still: float) -> Entry:
+def _entry(name: str, meaning: str, measure: Any, weights: np.ndarray, constant: float) -> Entry:
     """The linear quantity weights . y + still."""
-    return Entry(name, meaning, measure, lambda y: float(weights @ y) + still, weights)
+    return Entry(name, meaning, measure, lambda y: float(weights @ y) + constant, weights)
 
 
 def _inside(band: Band, values: np.ndarray) -> np.ndarray:
@@ -199,14 +199,14 @@ def _inside(band: Band, values: np.ndarray) -> np.ndarray:
 
     Raises `UsageError` if nothing fluctuates.
     """
-    counted = band.high > band.low
-    if not counted.any():
+    fluctuating = band.high > band.low
+    if not fluctuating.any():
         raise UsageError("no band: no order parameter fluctuates")
-    inside = (values >= band.low) & (values <= band.high)
-    return inside[:, counted].mean(axis=1)
+    covered = (values >= band.low) & (values <= band.high)
+    return covered[:, fluctuating].mean(axis=1)
 
 
 def _along(times: np.ndarray, chosen: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return values at the first of the chosen times on all times, with linear interpolation; later ones are NaN."""
-    known = times[chosen[: len(values)]]
-    return np.interp(times, known, values, right=np.nan)
+    known_times = times[chosen[: len(values)]]
+    return np.interp(times, known_times, values, right=np.nan)

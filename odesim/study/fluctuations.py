@@ -125,18 +125,18 @@ def solve(
     sigma, shift, growth = np.zeros((size, size)) if start is None else start, np.zeros(size), np.eye(size)
     parts, nodes = [], []
     for first, last in _pieces(problem, times):
-        inside = times[(times >= first) & (times <= last)]
+        piece_times = times[(times >= first) & (times <= last)]
         path = Path.along(problem, measured, (first, last), accuracy, shifted)
-        wanted = np.union1d(inside, [first, last])
-        part = path.integrate(sigma, shift, growth, wanted)
+        piece_grid = np.union1d(piece_times, [first, last])
+        part = path.integrate(sigma, shift, growth, piece_grid)
         sigma, shift, growth = (part[name][-1] for name in ("sigma", "shift", "growth"))
-        keep = np.isin(wanted, inside)
-        parts.append({"time": wanted[keep], **{name: values[keep] for name, values in part.items()}})
+        keep = np.isin(piece_grid, piece_times)
+        parts.append({"time": piece_grid[keep], **{name: values[keep] for name, values in part.items()}})
         nodes += path.nodes
     together = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    _, where = np.unique(together["time"], return_index=True)
+    _, first_indices = np.unique(together["time"], return_index=True)
     kurtosis = np.max([node.kurtosis for node in nodes], axis=0)
-    chosen = {name: values[where] for name, values in together.items()}
+    chosen = {name: values[first_indices] for name, values in together.items()}
     bias = max(node.bias for node in nodes)
     return Fluctuations(**chosen, kurtosis=kurtosis, bias=bias, eps=clock.eps, nodes=len(nodes))
 
@@ -206,18 +206,18 @@ class Path:
         def lyapunov(t: float, flat: np.ndarray) -> np.ndarray:
             sigma, growth = flat.reshape(2, size, size)
             jacobian = self.jacobian(t)
-            moved = jacobian @ sigma
-            return np.concatenate([(moved + moved.T + self.covariance(t)).ravel(), (jacobian @ growth).ravel()])
+            drift = jacobian @ sigma
+            return np.concatenate([(drift + drift.T + self.covariance(t)).ravel(), (jacobian @ growth).ravel()])
 
         union = np.union1d(times, self.time)
-        both = _linear(lyapunov, np.concatenate([sigma.ravel(), growth.ravel()]), union).reshape(-1, 2, size, size)
-        sigmas = (both[:, 0] + np.swapaxes(both[:, 0], 1, 2)) / 2
+        moments = _linear(lyapunov, np.concatenate([sigma.ravel(), growth.ravel()]), union).reshape(-1, 2, size, size)
+        sigmas = (moments[:, 0] + np.swapaxes(moments[:, 0], 1, 2)) / 2
         shifts = self._shifts(sigmas[np.searchsorted(union, self.time)], shift, times) if self.shifted else None
         chosen = np.searchsorted(union, times)
         states, slopes = states_along(self.problem, np.union1d([0.0], times))
         states, slopes = states[-len(times) :], slopes(slice(-len(times), None))
         return {
-            "states": states, "sigma": sigmas[chosen], "growth": both[chosen, 1],
+            "states": states, "sigma": sigmas[chosen], "growth": moments[chosen, 1],
             "shift": np.zeros_like(states) if shifts is None else shifts,
             "slopes": slopes, "jacobians": self.jacobian(times),
         }  # fmt: skip
@@ -282,7 +282,7 @@ def _linear(slope: Callable[[float, np.ndarray], np.ndarray], start: np.ndarray,
 
     if len(times) == 1:
         return start[None].copy()
-    done = solve_ivp(slope, (times[0], times[-1]), start, method="DOP853", t_eval=times, rtol=1e-9, atol=1e-12)
-    if not done.success:
-        raise NumericalError(f"the equation of the fluctuations could not be integrated: {done.message}")
-    return done.y.T
+    solution = solve_ivp(slope, (times[0], times[-1]), start, method="DOP853", t_eval=times, rtol=1e-9, atol=1e-12)
+    if not solution.success:
+        raise NumericalError(f"the equation of the fluctuations could not be integrated: {solution.message}")
+    return solution.y.T

@@ -36,23 +36,23 @@ def fresh_start(problem: Problem, increments: Increments, d: float) -> tuple[np.
     Raises `UsageError` if starts differ by more than 1/sqrt(d), as random readouts do.
     """
     ahead = Map(problem, increments)
-    drawn = np.array([increments.packed(_drawn(problem, k)) for k in range(TRIED)])
+    starts = np.array([increments.packed(_drawn(problem, k)) for k in range(TRIED)])
     closed = _uniform(increments, problem.initial)
-    if closed is not None and _agrees(drawn, *closed, d):
+    if closed is not None and _agrees(starts, *closed, d):
         mean, covariance, source = *closed, "directions uniform on the sphere"
     else:
-        more = [increments.packed(_drawn(problem, k)) for k in range(TRIED, DRAWS)]
-        drawn = np.concatenate([drawn, np.array(more)])
-        mean, covariance = drawn.mean(0), d * np.cov(drawn.T)
+        later_starts = [increments.packed(_drawn(problem, k)) for k in range(TRIED, DRAWS)]
+        starts = np.concatenate([starts, np.array(later_starts)])
+        mean, covariance = starts.mean(0), d * np.cov(starts.T)
         source = f"{DRAWS} drawn starts"
-    turned = ahead.jacobian(mean)
+    slopes = ahead.jacobian(mean)
     size = float(np.abs(mean).max(initial=0.0))
     if np.diag(covariance).max(initial=0.0) > SPREAD * d**0.5 * size**2:
         raise UsageError(
             "--fresh-initial: the starts of this model differ by more than 1/sqrt(d), so that a band around one path "
             "does not describe them; leave it out and choose a --seed"
         )
-    return ahead(mean[None])[0], turned @ covariance @ turned.T, source
+    return ahead(mean[None])[0], slopes @ covariance @ slopes.T, source
 
 
 def _drawn(problem: Problem, replica: int) -> Initial:
@@ -77,26 +77,26 @@ def _uniform(increments: Increments, initial: Initial) -> tuple[np.ndarray, np.n
     covariance = np.zeros((n, n, n, n))
     for a in range(trained):
         for k in range(n):
-            for other in range(n):
-                if a not in (k, other) and (k == other or min(k, other) >= trained):
-                    value = mean[a, a] * mean[k, other]
-                    for one in ((a, k), (k, a)):
-                        for two in ((a, other), (other, a)):
-                            covariance[(*one, *two)] = value
+            for m in range(n):
+                if a not in (k, m) and (k == m or min(k, m) >= trained):
+                    value = mean[a, a] * mean[k, m]
+                    for first in ((a, k), (k, a)):
+                        for second in ((a, m), (m, a)):
+                            covariance[(*first, *second)] = value
     full = np.zeros((n * n + scalars.size,) * 2)
     full[: n * n, : n * n] = covariance.reshape(n * n, n * n)
     return packed(mean, scalars), full
 
 
-def _agrees(drawn: np.ndarray, mean: np.ndarray, covariance: np.ndarray, d: float) -> bool:
+def _agrees(starts: np.ndarray, mean: np.ndarray, covariance: np.ndarray, d: float) -> bool:
     """Return True if the means and variances of drawn starts agree with the closed form."""
     variance = np.diag(covariance) / d
-    error = np.sqrt(variance / len(drawn))
-    off = np.abs(drawn.mean(0) - mean)
+    error = np.sqrt(variance / len(starts))
+    off = np.abs(starts.mean(0) - mean)
     exact = variance == 0
     scale = float(np.abs(mean).max(initial=1e-300))
-    if (off[exact] > 1e-9 * scale).any() or (np.ptp(drawn[:, exact], axis=0) > 1e-9 * scale).any():
+    if (off[exact] > 1e-9 * scale).any() or (np.ptp(starts[:, exact], axis=0) > 1e-9 * scale).any():
         return False
-    ratio = drawn[:, ~exact].var(0, ddof=1) / variance[~exact]
-    spread = np.sqrt(2 / (len(drawn) - 1))
+    ratio = starts[:, ~exact].var(0, ddof=1) / variance[~exact]
+    spread = np.sqrt(2 / (len(starts) - 1))
     return bool((off[~exact] <= MISSED * error[~exact]).all() and (np.abs(ratio - 1) <= MISSED * spread).all())

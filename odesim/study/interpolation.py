@@ -43,11 +43,11 @@ def values_at(run: Trajectory, time: Any) -> dict[str, Any]:
     saved = np.abs(run.time[_nearest(run.time, times)] - times) <= SAME * np.abs(times)
     filled = run if saved.all() else _merged(run, np.unique(times[~saved]))
     chosen = at_places(filled, _nearest(filled.time, times))
-    found = {"time": times, **{name: v.values for name, v in chosen.state.items()}}
+    by_name = {"time": times, **{name: v.values for name, v in chosen.state.items()}}
     if not scalar:
-        return found
+        return by_name
     axes = {"time": 0, **{name: v.dims.index("time") for name, v in chosen.state.items()}}
-    return {name: np.take(values, 0, axes[name]) for name, values in found.items()}
+    return {name: np.take(values, 0, axes[name]) for name, values in by_name.items()}
 
 
 def _checked(run: Trajectory, time: Any) -> tuple[np.ndarray, bool]:
@@ -60,10 +60,10 @@ def _checked(run: Trajectory, time: Any) -> tuple[np.ndarray, bool]:
         raise UsageError(f"run(time) takes a time or an array of times, but an array of shape {times.shape} was given")
     first, last = float(run.time[0]), float(run.time[-1])
     margin = SAME * abs(last)
-    outside = times[~((times >= first - margin) & (times <= last + margin))]
-    if outside.size:
+    invalid = times[~((times >= first - margin) & (times <= last + margin))]
+    if invalid.size:
         raise UsageError(
-            f"time {outside.ravel()[0]:g} is outside of the run, which has states from {first:g} to {last:g}: "
+            f"time {invalid.ravel()[0]:g} is outside of the run, which has states from {first:g} to {last:g}: "
             "continue_(until=..) continues it"
         )
     return np.atleast_1d(times), times.ndim == 0
@@ -94,13 +94,13 @@ def _merged(run: Trajectory, times: np.ndarray) -> Trajectory:
         ) from None
     begin = float(run.time[0])
     rows = [problem.start]
-    for origin, y, wanted in _legs(problem, run.time, states, times):
-        rows.extend(_followed(problem, y, wanted - origin, wanted))
+    for origin, y, leg_times in _legs(problem, run.time, states, times):
+        rows.extend(_followed(problem, y, leg_times - origin, leg_times))
     record = Record(np.concatenate([[0.0], times - begin]), np.array(rows), _unmet(problem))
-    kept = Outcome("completed", float(times[-1]), "")
-    made = assemble(dataclasses.replace(problem, past=Past(begin)), record, kept, {})
+    outcome = Outcome("completed", float(times[-1]), "")
+    filled = assemble(dataclasses.replace(problem, past=Past(begin)), record, outcome, {})
     order = np.argsort(np.concatenate([run.time, times]), kind="stable")
-    between = at_places(made, np.arange(1, made.time.size))
+    between = at_places(filled, np.arange(1, filled.time.size))
     joined = {
         name: type(v)(v.dims, np.concatenate([v.values, between.state[name].values])[order], v.meaning)
         for name, v in run.state.items()
@@ -121,8 +121,8 @@ def _legs(
         problem, states[-1], float(times[-1])
     ):
         return [(float(saved[0]), states[0], times)]
-    before = np.searchsorted(saved, times) - 1
-    return [(float(saved[k]), states[k], times[before == k]) for k in np.unique(before)]
+    previous = np.searchsorted(saved, times) - 1
+    return [(float(saved[k]), states[k], times[previous == k]) for k in np.unique(previous)]
 
 
 def _autonomous(problem: Problem, y: np.ndarray, time: float) -> bool:
@@ -139,13 +139,13 @@ def _followed(problem: Problem, y: np.ndarray, durations: np.ndarray, times: np.
     case = dataclasses.replace(problem.case, until=float(durations[-1]))
     if problem.equations.advance.kind == "recursion":
         case = dataclasses.replace(case, options=case.options - {"rtol", "atol"})  # the run's, but it refuses them
-    moved = dataclasses.replace(
+    restarted = dataclasses.replace(
         problem, case=case, equations=dataclasses.replace(problem.equations, begin=lambda initial: components)
     )
-    found = solve.follow(moved, np.concatenate([[0.0], durations]))
-    if found.outcome.kind == "failed" or found.time.size <= durations.size:
-        raise NumericalError(f"the flow cannot be integrated to time {times[-1]:g}: {found.outcome.reason}")
-    return rebuild.flat_states(moved.equations, found, y.size)[1 : durations.size + 1]
+    run = solve.follow(restarted, np.concatenate([[0.0], durations]))
+    if run.outcome.kind == "failed" or run.time.size <= durations.size:
+        raise NumericalError(f"the flow cannot be integrated to time {times[-1]:g}: {run.outcome.reason}")
+    return rebuild.flat_states(restarted.equations, run, y.size)[1 : durations.size + 1]
 
 
 def _unmet(problem: Problem) -> dict[str, np.ndarray]:

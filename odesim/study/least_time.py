@@ -21,8 +21,8 @@ def least_time(flow: ControlledFlow, task: Task, tell: Callable[[float, float], 
     tell(0.3, 1.0)
     values, time, count = np.full(task.knots + 1, constant), flat_time, 0
     while True:
-        values, time, more = _on_knots(flow, task, values, time, steps)
-        count += more
+        values, time, gradients = _on_knots(flow, task, values, time, steps)
+        count += gradients
         if _error(flow, task, values, time, 2 * steps) <= control.SETTLED or 2 * steps > control.FINEST:
             break
         steps *= 2
@@ -62,8 +62,8 @@ def first_passage(task: Task, course: np.ndarray, quantity: np.ndarray) -> float
         return 0.0
     window = slice(max(k - 4, 0), k + 4)
     roots = CubicSpline(course[window], quantity[window]).solve(task.level, extrapolate=False)
-    inside = roots[(roots >= course[k - 1]) & (roots <= course[k])]
-    return float(inside[0]) if inside.size else float(course[k])
+    crossings = roots[(roots >= course[k - 1]) & (roots <= course[k])]
+    return float(crossings[0]) if crossings.size else float(course[k])
 
 
 def _best_constant(flow: ControlledFlow, task: Task) -> tuple[float, float, int]:
@@ -75,8 +75,8 @@ def _best_constant(flow: ControlledFlow, task: Task) -> tuple[float, float, int]
     def time(u: float, steps: int) -> float:
         pair = np.array([u, u])
         run = control.along(flow, task.until, steps, np.array([0.0, task.until]), pair)
-        found = first_passage(task, run.course, run.quantity)
-        return np.inf if task.budget is not None and u * found > task.budget else found
+        passage = first_passage(task, run.course, run.quantity)
+        return np.inf if task.budget is not None and u * passage > task.budget else passage
 
     tried = control.constants(flow.bounds)
     times = np.array([time(u, steps) for u in tried])
@@ -92,10 +92,10 @@ def _best_constant(flow: ControlledFlow, task: Task) -> tuple[float, float, int]
         steps *= 2
         times[k] = time(tried[k], steps)
     ends = tried[max(k - 1, 0)], tried[min(k + 1, len(tried) - 1)]
-    found = minimize_scalar(time, bounds=ends, args=(steps,), method="bounded", options={"xatol": 1e-7 * ends[1]})
-    if found.fun > times[k]:
+    passage = minimize_scalar(time, bounds=ends, args=(steps,), method="bounded", options={"xatol": 1e-7 * ends[1]})
+    if passage.fun > times[k]:
         return float(tried[k]), float(times[k]), steps
-    return float(found.x), float(found.fun), steps
+    return float(passage.x), float(passage.fun), steps
 
 
 def _on_knots(
@@ -140,13 +140,13 @@ def _on_knots(
         })  # fmt: skip
     first = np.concatenate([[time], start])
     direction = np.eye(size + 1)[0]
-    found = minimize(
+    minimum = minimize(
         lambda x: (x[0] / time, direction / time), first, jac=True, method="SLSQP", constraints=constraints,
         bounds=[(0.05 * time, 2 * time)] + [flow.bounds] * size, options={"maxiter": control.MOST, "ftol": 1e-13},
     )  # fmt: skip
-    if abs(float(program(found.x)[0])) > 1e-7:
-        raise NumericalError(f"the optimiser did not reach the level {task.level:g} ({found.message})")
-    return np.asarray(found.x[1:]), float(found.x[0]), count
+    if abs(float(program(minimum.x)[0])) > 1e-7:
+        raise NumericalError(f"the optimiser did not reach the level {task.level:g} ({minimum.message})")
+    return np.asarray(minimum.x[1:]), float(minimum.x[0]), count
 
 
 def _greedy(flow: ControlledFlow, task: Task, steps: int) -> Schedule:

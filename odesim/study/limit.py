@@ -42,19 +42,19 @@ def condensed(comparison: Comparison) -> Condensed:
     """
     second = comparison.second
     arrays = {DISTANCE: comparison.overall, f"{DISTANCE}_median": np.asarray(np.median(comparison.overall))}
-    about = {
+    descriptions = {
         DISTANCE: ([REPLICA], "largest |SGD - flow| over components and times"),
         f"{DISTANCE}_median": ([], "median over replicas of the largest |SGD - flow|"),
     }
     for name, values in comparison.distance.items():
         arrays[f"{DISTANCE}_{name}"] = values.max(axis=1)
-        about[f"{DISTANCE}_{name}"] = ([REPLICA], f"largest |SGD - flow| of {name}")
+        descriptions[f"{DISTANCE}_{name}"] = ([REPLICA], f"largest |SGD - flow| of {name}")
     arrays[NOISE] = np.asarray(np.sqrt(time_of_step(comparison) / second.origin.options["batch"]))
-    about[NOISE] = (
+    descriptions[NOISE] = (
         [],
         "sqrt(time of a step / batch), the size of sampling noise if gradients of a sample are of order 1",
     )
-    return arrays, about, second.outcome
+    return arrays, descriptions, second.outcome
 
 
 def time_of_step(comparison: Comparison) -> float:
@@ -105,10 +105,10 @@ def with_exponent(data: "xarray.Dataset") -> "xarray.Dataset":
     try:
         if sizes.dtype.kind not in "if" or (sizes <= 0).any():
             raise UsageError(f"an exponent needs sizes above zero, and {axis_of(data)} has others")
-        found = exponent(sizes.astype(float), data[DISTANCE].values, data[NOISE].values)
+        fit = exponent(sizes.astype(float), data[DISTANCE].values, data[NOISE].values)
     except UsageError as error:
         return data.assign_attrs(no_exponent=str(error))
-    return data.assign_attrs({EXPONENT: [found.estimate, found.low, found.high], "exponent_of_noise": found.noise})
+    return data.assign_attrs({EXPONENT: [fit.estimate, fit.low, fit.high], "exponent_of_noise": fit.noise})
 
 
 def sentence(data: "xarray.Dataset") -> str:
@@ -116,11 +116,11 @@ def sentence(data: "xarray.Dataset") -> str:
 
     If the gradients of a sample depend on the size, their exponent differs from that of `noise`.
     """
-    axis, told = axis_of(data), data.attrs
-    if EXPONENT not in told:
-        return f"no exponent: {told['no_exponent']}"
-    estimate, low, high = told[EXPONENT]
-    noise = told["exponent_of_noise"]
+    axis, attributes = axis_of(data), data.attrs
+    if EXPONENT not in attributes:
+        return f"no exponent: {attributes['no_exponent']}"
+    estimate, low, high = attributes[EXPONENT]
+    noise = attributes["exponent_of_noise"]
     within = low <= noise <= high
     return (
         f"the distance between SGD and its flow scales as {axis}^{estimate:.3f} "

@@ -87,10 +87,10 @@ class Linearisation:
 
     def mode(self, k: int) -> dict[str, np.ndarray]:
         """Eigenvector k by components, complex if its eigenvalue is; constant entries are 0."""
-        found, v = {}, self.vectors[:, k]
+        by_component, v = {}, self.vectors[:, k]
         for name, place in rebuild.places(self.problem.equations, self.y.size).items():
-            found[name] = np.where(place >= 0, v[np.maximum(place, 0)], 0.0)
-        return found
+            by_component[name] = np.where(place >= 0, v[np.maximum(place, 0)], 0.0)
+        return by_component
 
     def stationary(self, steps: int = 50) -> "Stationary":
         """Return the stationary point that Newton's method finds from here: y -> y - J^+ F, halved while `|F|` grows.
@@ -108,10 +108,10 @@ class Linearisation:
         slope, y, f, jacobian = compiled(self.problem), self.y, self.slope, self.jacobian
         residuals = [self.residual]
         while residuals[-1] > round_off(jacobian, y) and len(residuals) <= steps:
-            moved = _newton_step(slope, y, f, jacobian)
-            if moved is None or (len(residuals) > STALLED and residuals[-1] > residuals[-1 - STALLED] / 2):
+            next_y = _newton_step(slope, y, f, jacobian)
+            if next_y is None or (len(residuals) > STALLED and residuals[-1] > residuals[-1 - STALLED] / 2):
                 break
-            y, f = moved, slope(0.0, moved)
+            y, f = next_y, slope(0.0, next_y)
             jacobian = _jacobian(self.problem, 0.0, y, self.method)[0]
             residuals.append(float(np.abs(f).max(initial=0.0)))
         point = _at(self.problem, None, y, self.method)
@@ -122,10 +122,10 @@ class Linearisation:
 
     def __repr__(self) -> str:
         case = self.problem.case
-        where = "at a state" if self.time is None else f"at time {self.time:.6g}"
+        place = "at a state" if self.time is None else f"at time {self.time:.6g}"
         largest = ", ".join(f"{value:.4g}" for value in self.eigenvalues[:3])
         return (
-            f"Linearisation({case.system.name} {case.stage}/{case.tier} {where}: {self.y.size} entries, "
+            f"Linearisation({case.system.name} {case.stage}/{case.tier} {place}: {self.y.size} entries, "
             f"|F| {self.residual:.3g}, eigenvalues {largest}, ..; {self.method}, error {self.error:.1g})"
         )
 
@@ -209,9 +209,9 @@ def _require_smooth(problem: Problem, size: int) -> None:
     if not isinstance(case.system.stage(case.stage), Dynamics):
         raise UsageError(f"stage {case.stage} has no clock, so it has no flow to linearise: name a stage with a clock")
     if not isinstance(equations.advance, Smooth | Independent):
-        what = "a recursion" if equations.advance.kind == "recursion" else "a flow that jumps"
+        description = "a recursion" if equations.advance.kind == "recursion" else "a flow that jumps"
         name = equations.about.name
-        raise UsageError(f"tier {name} is {what}, which has no Jacobian: choose a tier that is a smooth flow")
+        raise UsageError(f"tier {name} is {description}, which has no Jacobian: choose a tier that is a smooth flow")
     if size > LARGEST:
         raise UsageError(
             f"the state has {size} entries, but a dense Jacobian is computed up to {LARGEST}: use fewer "
@@ -227,12 +227,12 @@ def _carried(problem: Problem, t: float, y: np.ndarray, until: float) -> np.ndar
     while t < until:
         problem, y = problem.onward(y)
         end = min(problem.next_break(t, y), until)
-        found = solve_ivp(compiled(problem), (t, end), y, method="LSODA", t_eval=[end], **tolerances)
-        if not found.success or not np.isfinite(found.y).all():
+        solution = solve_ivp(compiled(problem), (t, end), y, method="LSODA", t_eval=[end], **tolerances)
+        if not solution.success or not np.isfinite(solution.y).all():
             raise UsageError(
-                f"the flow cannot be integrated from time {t:g} to {end:g} ({found.message}): integrate it"
+                f"the flow cannot be integrated from time {t:g} to {end:g} ({solution.message}): integrate it"
             )
-        t, y = end, found.y[:, -1]
+        t, y = end, solution.y[:, -1]
     return y
 
 
@@ -363,7 +363,7 @@ def differences(
     """Derivatives of F(y) along the columns of `directions` (n, k) by refined central differences, and their errors."""
     from scipy.differentiate import jacobian
 
-    found, errors = np.empty_like(directions), np.empty_like(directions)
+    slopes, errors = np.empty_like(directions), np.empty_like(directions)
     for k, u in enumerate(directions.T):
 
         def line(s: np.ndarray, u: np.ndarray = u) -> np.ndarray:
@@ -372,18 +372,18 @@ def differences(
 
         start = STEP * size / max(float(np.abs(u).max()), 1e-300)
         result = jacobian(line, np.zeros(1), initial_step=start, order=8, maxiter=6)
-        found[:, k], errors[:, k] = result.df[:, 0], np.nan_to_num(result.error[:, 0])
-    return found, errors
+        slopes[:, k], errors[:, k] = result.df[:, 0], np.nan_to_num(result.error[:, 0])
+    return slopes, errors
 
 
 def _newton_step(
     slope: Callable[[float, np.ndarray], np.ndarray], y: np.ndarray, f: np.ndarray, jacobian: np.ndarray
 ) -> np.ndarray | None:
     """Return one step of Newton's method, halved until |F| falls; None if no step lowers |F|."""
-    move, before = np.linalg.lstsq(jacobian, -f, rcond=NULL)[0], float(np.linalg.norm(f))
+    move, norm = np.linalg.lstsq(jacobian, -f, rcond=NULL)[0], float(np.linalg.norm(f))
     for halvings in range(30):
-        moved = y + 0.5**halvings * move
-        after = float(np.linalg.norm(slope(0.0, moved)))
-        if np.isfinite(after) and after < before:
-            return moved
+        candidate = y + 0.5**halvings * move
+        next_norm = float(np.linalg.norm(slope(0.0, candidate)))
+        if np.isfinite(next_norm) and next_norm < norm:
+            return candidate
     return None

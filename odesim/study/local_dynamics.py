@@ -77,8 +77,8 @@ class Map:
         self.places = rebuild.places(problem.equations, size)
         self.size = size
         packed = increments.packed(problem.initial)
-        one, two = np.random.default_rng(0).uniform(0.01, 0.1, (2, packed.size)) * packed
-        corners = self(np.array([packed + one + two, packed + one, packed + two, packed]))
+        first, second = np.random.default_rng(0).uniform(0.01, 0.1, (2, packed.size)) * packed
+        corners = self(np.array([packed + first + second, packed + first, packed + second, packed]))
         bent = np.abs(corners[0] - corners[1] - corners[2] + corners[3]).max(initial=0.0)
         straight = bent <= 1e-12 * np.abs(corners).max(initial=0.0)
         self.matrix = self._differences(packed) if straight else None
@@ -131,11 +131,11 @@ def local(
     slope = linearisation.compiled(problem)
     jacobian = linearisation.fast_jacobian(problem, t, y)
     ahead, packed = ahead or Map(problem, increments), increments.packed(initial)
-    turned = ahead.jacobian(packed)
+    map_slopes = ahead.jacobian(packed)
     count = problem.clock(t) / clock.eps if count is None else count
     changes, mean = increments.of_step(initial, clock.d, clock.step_size, count)
     weights = increments.points.weights
-    moves = changes @ turned.T / clock.eps
+    moves = changes @ map_slopes.T / clock.eps
     moves = moves - weights @ moves
     covariance = (moves * weights[:, None]).T @ moves / clock.batch
     variance = clock.batch * np.diag(covariance)
@@ -148,14 +148,14 @@ def local(
     limit = clock.limit
     _, first = increments.of_step(initial, limit.d, limit.step_size, count)
     # The map is evaluated exactly: its curvature contributes the mean effect of a step to b_1.
-    moved = _mean_of(ahead, packed, changes, weights, mean) / clock.eps
-    straight, here = turned @ first / limit.eps, slope(t, y)
-    excess = (moved - straight) / clock.eps
-    scale = max(float(np.abs(here).max(initial=0.0)), float(np.sqrt(variance.max(initial=0.0))))
+    mean_motion = _mean_of(ahead, packed, changes, weights, mean) / clock.eps
+    straight, slope_at_y = map_slopes @ first / limit.eps, slope(t, y)
+    excess = (mean_motion - straight) / clock.eps
+    scale = max(float(np.abs(slope_at_y).max(initial=0.0)), float(np.sqrt(variance.max(initial=0.0))))
     error = np.sqrt(weights**2 @ moves**2) + 1e-6 * scale
-    off = np.abs(straight - np.where(_is_clock(problem, y), 0.0, here))
+    off = np.abs(straight - np.where(_is_clock(problem, y), 0.0, slope_at_y))
     bias = float(np.divide(off, error, out=np.zeros_like(off), where=error > 0).max(initial=0.0))
-    return Local(y, here, jacobian, covariance, excess, kurtosis, bias)
+    return Local(y, slope_at_y, jacobian, covariance, excess, kurtosis, bias)
 
 
 def _is_clock(problem: Problem, y: np.ndarray) -> np.ndarray:

@@ -94,11 +94,11 @@ class Observation:
                 raise UsageError(f"{name} holds a number that is not finite{_where(values)}: a run that diverged?")
         vectors = _vectors(bare)
         replicas = _replicas(arrays, vectors)
-        divided, *others = [_divided(each, vectors) for each in replicas or (arrays,)]
+        divided, *later_replicas = [_divided(replica, vectors) for replica in replicas or (arrays,)]
         case = Case.build(system, parameters, initial=divided[0], stage=bare.stage)
         return cls(
             case, case.system.dynamics(case.stage).truth(case.parameters), divided, _times(times, len(divided)), source,
-            name, tuple(others) if replicas else None, times is not None,
+            name, tuple(later_replicas) if replicas else None, times is not None,
         )  # fmt: skip
 
     @property
@@ -118,8 +118,8 @@ class Observation:
 
     def request(self) -> dict[str, Any]:
         """Everything that determines the answer."""
-        asked = {name: value for name, value in self.case.request().items() if name not in FLOW}
-        return {**asked, "method": "observed", "initial": self.source}
+        case_request = {name: value for name, value in self.case.request().items() if name not in FLOW}
+        return {**case_request, "method": "observed", "initial": self.source}
 
     @functools.cached_property
     def digest(self) -> str:
@@ -140,22 +140,24 @@ class Observation:
                 for snapshots in (self.snapshots, *(self.others or ()))
             ]
         initials = replicas[0]
-        saved = np.array([[self._saved(initial) for initial in each] for each in replicas])
-        found = self.model.observe(initials[0].parameters, saved)
+        saved = np.array([[self._saved(initial) for initial in row] for row in replicas])
+        observables = self.model.observe(initials[0].parameters, saved)
         unknown = self._unknown(initials[0])
-        state = {name: Variable(("seed", "time", *dims), values, text) for name, (dims, values, text) in found.items()}
+        state = {
+            name: Variable(("seed", "time", *dims), values, text) for name, (dims, values, text) in observables.items()
+        }
         for name, values in state.items():
             bad = values.values if self.others is not None else values.values[0]
             if not np.isfinite(bad).all():
                 raise UsageError(f"{name} is not finite{_where(bad)}: is a weight vector zero there?")
-        state |= self._population_values(initials[0], found)
+        state |= self._population_values(initials[0], observables)
         state = {name: values for name, values in state.items() if name not in unknown}
         if self.others is None:
             state = {name: Variable(v.dims[1:], v.values[0], v.meaning) for name, v in state.items()}
         fixed = self.model.fixed(initials[0]) if isinstance(self.model, ScalarModel) else {}
         end = float(self.times[-1])
-        counted = {} if self.others is None else {"replicas": len(replicas)}
-        seen = {name: np.asarray(values) for name, (_, values, _) in found.items() if name not in unknown}
+        count = {} if self.others is None else {"replicas": len(replicas)}
+        overlaps = {name: np.asarray(values) for name, (_, values, _) in observables.items() if name not in unknown}
         final = {name: float(v.values[-1]) for name, v in state.items() if v.values.ndim == 1}
         return Trajectory(
             time=self.times,
@@ -167,9 +169,9 @@ class Observation:
             statistics={},
             summary={
                 "snapshots": len(self.times),
-                **counted,
+                **count,
                 **{f"final_{name}": value for name, value in final.items()},
-                **self._speed(seen),
+                **self._speed(overlaps),
             },
             invariants={},
         )
@@ -183,11 +185,11 @@ class Observation:
         if not self.timed:
             return {"clock": "not judged: the log has no time"}
         try:
-            found = speed(self.case, (self.snapshots, *(self.others or ())), self.times, observed)
+            fit = speed(self.case, (self.snapshots, *(self.others or ())), self.times, observed)
         except UsageError as reason:
             return {"clock": f"not judged: {reason}"}
-        interval = {"speed": found.value, "speed_low": found.low, "speed_high": found.high}
-        return {"clock": found.sentence(), **interval, "explained": found.explained}
+        interval = {"speed": fit.value, "speed_low": fit.low, "speed_high": fit.high}
+        return {"clock": fit.sentence(), **interval, "explained": fit.explained}
 
     def _saved(self, initial: Initial, velocity: float = 0.0) -> np.ndarray:
         """Return the variables that a simulation would save for these weights; snapshots have no velocities."""
@@ -204,18 +206,18 @@ class Observation:
 
     def _unknown(self, initial: Initial) -> set[str]:
         """Return the names of order parameters that depend on velocities, which weights do not determine."""
-        known, other = (
+        at_rest, moving = (
             self.model.observe(initial.parameters, np.array([[self._saved(initial, velocity)]]))
             for velocity in (0.0, 1.0)
         )
-        return {name for name, (_, values, _) in known.items() if not np.array_equal(values, other[name][1])}
+        return {name for name, (_, values, _) in at_rest.items() if not np.array_equal(values, moving[name][1])}
 
-    def _population_values(self, initial: Initial, found: Labelled) -> dict[str, Variable]:
+    def _population_values(self, initial: Initial, observables: Labelled) -> dict[str, Variable]:
         """Return the population loss (seed, time) and the observables of the flow, by the flow's first tier."""
         equations = flow_of(self.system.stage(self.case.stage), self.case.parameters)
-        if equations is None or "loss" in found:
+        if equations is None or "loss" in observables:
             return {}
-        observed = {name: values for name, (_, values, _) in found.items()}
+        observed = {name: values for name, (_, values, _) in observables.items()}
         return population_values(equations, [initial], observed, equations.watched, np.asarray(self.times, float))
 
     def _origin(self) -> Origin:
@@ -252,8 +254,8 @@ def observe(
     >>> observe("liao", weights).state["gamma1"].shape
     (5, 3, 2)
     """
-    wanted = Observation.build(system, snapshots, parameters, stage=stage, names=names, times=times)
-    return dataclasses.replace(wanted.trajectory(), asked=wanted)
+    observation = Observation.build(system, snapshots, parameters, stage=stage, names=names, times=times)
+    return dataclasses.replace(observation.trajectory(), asked=observation)
 
 
 @contextlib.contextmanager
@@ -262,16 +264,16 @@ def _naming(name: str) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        said = re.sub(START_FILE, name, str(error).replace(" of --initial", ""))
-        error.args = (said, *error.args[1:])
+        message = re.sub(START_FILE, name, str(error).replace(" of --initial", ""))
+        error.args = (message, *error.args[1:])
         raise
 
 
 def _vectors(case: Case) -> set[str]:
     """The names of the vectors among initial arrays (readouts, biases); everything else is a matrix."""
     enter = load(case.system.stage(case.stage).enter)
-    drawn = enter(case.parameters, None, streams.generator(case.seed, "initial"))
-    return {name for name, values in {**drawn.state, **drawn.constants}.items() if np.ndim(values) == 1}
+    initial = enter(case.parameters, None, streams.generator(case.seed, "initial"))
+    return {name for name, values in {**initial.state, **initial.constants}.items() if np.ndim(values) == 1}
 
 
 def _replicas(arrays: Mapping[str, np.ndarray], vectors: set[str]) -> list[dict[str, np.ndarray]] | None:
@@ -294,11 +296,15 @@ def _divided(arrays: Mapping[str, np.ndarray], vectors: set[str]) -> tuple[dict[
     """The arrays of every snapshot; those without a time axis belong to all of them."""
     moving = {}
     for name, values in arrays.items():
-        own = 1 if name in vectors else 2
-        if values.ndim not in (own, own + 1):
-            shape = "(time, unit) or (unit,)" if own == 1 else "(time, unit, d), (unit, d) or (replica, time, unit, d)"
+        dimensions = 1 if name in vectors else 2
+        if values.ndim not in (dimensions, dimensions + 1):
+            shape = (
+                "(time, unit) or (unit,)"
+                if dimensions == 1
+                else "(time, unit, d), (unit, d) or (replica, time, unit, d)"
+            )
             raise UsageError(f"{name} must have the shape {shape}, but has {values.shape}")
-        if values.ndim == own + 1:
+        if values.ndim == dimensions + 1:
             moving[name] = len(values)
     weights = [name for name in moving if name not in vectors and not name.endswith("_star")]
     if not weights:
@@ -310,22 +316,22 @@ def _divided(arrays: Mapping[str, np.ndarray], vectors: set[str]) -> tuple[dict[
         raise UsageError(f"no weights of the teacher, whose names end in _star, among the arrays {', '.join(arrays)}")
     counts = set(moving.values())
     if len(counts) > 1 or 0 in counts:
-        said = ", ".join(f"{name} {count}" for name, count in moving.items())
-        raise UsageError(f"the arrays must have the same number of snapshots, at least one, but have: {said}")
+        counts_text = ", ".join(f"{name} {count}" for name, count in moving.items())
+        raise UsageError(f"the arrays must have the same number of snapshots, at least one, but have: {counts_text}")
     for name in moving:
-        still = name.endswith("_star")
-        if still and np.abs(arrays[name] - arrays[name][:1]).max() > FIXED * np.abs(arrays[name]).max():
+        is_teacher = name.endswith("_star")
+        if is_teacher and np.abs(arrays[name] - arrays[name][:1]).max() > FIXED * np.abs(arrays[name]).max():
             raise UsageError(f"{name} changes between snapshots, but a teacher is fixed")
     return tuple(
         {name: values[k] if name in moving else values for name, values in arrays.items()} for k in range(counts.pop())
     )
 
 
-def _times(given: np.ndarray | None, count: int) -> np.ndarray:
+def _times(user_times: np.ndarray | None, count: int) -> np.ndarray:
     """Return the given times of the snapshots, or their numbers."""
-    if given is None:
+    if user_times is None:
         return np.arange(float(count))
-    times = np.asarray(given, float)
+    times = np.asarray(user_times, float)
     if times.shape != (count,):
         raise UsageError(f"time must have one entry for each of {count} snapshots, but has the shape {times.shape}")
     if not np.isfinite(times).all() or (np.diff(times) <= 0).any():

@@ -97,11 +97,11 @@ class Speed:
             return f"not judged: a speed of {interval} is too uncertain; take more snapshots, a larger d or replicas"
         if self.agrees:
             return f"as fast as the flow, a speed of {interval}"
-        what = "your clock runs" if self.kind == "clock" else "your run learns"
-        said = f"{what} {interval} times as fast as the flow"
+        subject = "your clock runs" if self.kind == "clock" else "your run learns"
+        statement = f"{subject} {interval} times as fast as the flow"
         if not self.fits:
-            return f"{said}, which no convention of this model explains"
-        return f"{said}: {' Or: '.join(one.question for one in self.fits)}"
+            return f"{statement}, which no convention of this model explains"
+        return f"{statement}: {' Or: '.join(convention.question for convention in self.fits)}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -136,17 +136,19 @@ def speed(
     fits: list[Speed] = []
     for count in SEGMENTS:
         segments = _segments(snapshots, times, observed, count)
-        made = [_fit(kind, case, segments, [row for row in table if _kind(case, row) == kind]) for kind in _kinds(case)]
-        fits = sorted((one for one in made if one is not None), key=lambda one: -one.explained)
+        candidates = [
+            _fit(kind, case, segments, [row for row in table if _kind(case, row) == kind]) for kind in _kinds(case)
+        ]
+        fits = sorted((fit for fit in candidates if fit is not None), key=lambda fit: -fit.explained)
         if fits and fits[0].explained >= EXPLAINED:
             break
     if not fits:
         raise UsageError("the flow from its snapshots cannot be integrated")
-    best, *others = fits
-    alike = [one for one in others if 1 - one.explained <= ALIKE * (1 - best.explained)]
-    if any(one.agrees and one.known for one in alike):
-        return next(one for one in alike if one.agrees and one.known)
-    return dataclasses.replace(best, fits=(*best.fits, *(row for one in alike for row in one.fits)))
+    best, *later_fits = fits
+    alike = [fit for fit in later_fits if 1 - fit.explained <= ALIKE * (1 - best.explained)]
+    if any(fit.agrees and fit.known for fit in alike):
+        return next(fit for fit in alike if fit.agrees and fit.known)
+    return dataclasses.replace(best, fits=(*best.fits, *(row for fit in alike for row in fit.fits)))
 
 
 def _require(case: Case, times: np.ndarray) -> None:
@@ -173,28 +175,28 @@ def _kind(case: Case, row: Convention) -> str:
 
 
 def _segments(
-    snapshots: Sequence[Sequence[Any]], times: np.ndarray, observed: Mapping[str, np.ndarray], most: int
+    snapshots: Sequence[Sequence[Any]], times: np.ndarray, observed: Mapping[str, np.ndarray], limit: int
 ) -> list[_Segment]:
-    """Return segments of equal motion, at most `most` in all replicas together."""
+    """Return segments of equal motion, at most `limit` in all replicas together."""
     names = tuple(sorted(observed))
     overlaps = np.concatenate([np.asarray(observed[n]).reshape(*observed[n].shape[:2], -1) for n in names], axis=2)
-    replicas = overlaps[:most]
-    count = max(1, min(most // len(replicas), len(times) - 1))
-    found = []
+    replicas = overlaps[:limit]
+    count = max(1, min(limit // len(replicas), len(times) - 1))
+    segments = []
     for arrays, path in zip(snapshots, replicas, strict=False):
         motion = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1))])
         ends = np.unique([0, *np.searchsorted(motion, motion[-1] * np.arange(1, count) / count), len(times) - 1])
-        for one, two in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-            found.append(_Segment(names, arrays[one], float(times[two] - times[one]), path[one], path[two]))
-    return found
+        for first, last in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+            segments.append(_Segment(names, arrays[first], float(times[last] - times[first]), path[first], path[last]))
+    return segments
 
 
 def _fit(kind: str, case: Case, segments: list[_Segment], table: list[Convention]) -> Speed | None:
     """Return the best speed of a kind with its interval; None if the flow could not be integrated at any speed."""
     flow = _clocked(case, segments, table) if kind == "clock" else _rated(case, segments)
     misfits = [(_misfit(segments, flow(s)), s) for s in sorted({*AROUND, *_tried(table)})]
-    least, value = min(misfits)
-    if not math.isfinite(least):
+    best_misfit, value = min(misfits)
+    if not math.isfinite(best_misfit):
         return None
     for _ in range(8):
         slope, r = _slope(flow, value), _deviations(segments, flow(value))
@@ -202,22 +204,22 @@ def _fit(kind: str, case: Case, segments: list[_Segment], table: list[Convention
         if not size > 0 or not np.isfinite(size):
             break
         move = float(np.clip(np.sum(slope * r) / size, -0.5, 0.5))
-        while abs(move) > 1e-4 and _misfit(segments, flow(value * math.exp(move))) > least:
+        while abs(move) > 1e-4 and _misfit(segments, flow(value * math.exp(move))) > best_misfit:
             move /= 2
         value *= math.exp(move)
-        least = _misfit(segments, flow(value))
+        best_misfit = _misfit(segments, flow(value))
         if abs(move) <= 1e-3:
             break
     half = _half_width(_slope(flow, value), _deviations(segments, flow(value)))
-    motion = sum(float(np.sum((one.after - one.before) ** 2)) for one in segments)
-    made = Speed(
-        value, value * math.exp(-half), value * math.exp(half), kind, 1 - least / motion if motion else 0.0, ()
+    motion = sum(float(np.sum((segment.after - segment.before) ** 2)) for segment in segments)
+    fit = Speed(
+        value, value * math.exp(-half), value * math.exp(half), kind, 1 - best_misfit / motion if motion else 0.0, ()
     )
-    if made.agrees or not made.known:
-        return made
-    near = [row for row in table if row.factor is not None and made.contains(row.factor)]
-    near.sort(key=lambda row: abs(math.log(row.factor / value)))  # type: ignore[operator]
-    return dataclasses.replace(made, fits=tuple(near[:3]))
+    if fit.agrees or not fit.known:
+        return fit
+    matching = [row for row in table if row.factor is not None and fit.contains(row.factor)]
+    matching.sort(key=lambda row: abs(math.log(row.factor / value)))  # type: ignore[operator]
+    return dataclasses.replace(fit, fits=tuple(matching[:3]))
 
 
 def _tried(table: list[Convention]) -> list[float]:
@@ -238,19 +240,19 @@ def _half_width(slope: np.ndarray, r: np.ndarray) -> float:
 
 
 def _deviations(segments: list[_Segment], predicted: np.ndarray) -> np.ndarray:
-    return np.array([one.after for one in segments]) - predicted
+    return np.array([segment.after for segment in segments]) - predicted
 
 
 def _misfit(segments: list[_Segment], predicted: np.ndarray) -> float:
     """Return the sum of squared deviations; infinite if the flow has no value."""
-    found = float(np.sum(_deviations(segments, predicted) ** 2))
-    return found if math.isfinite(found) else math.inf
+    total = float(np.sum(_deviations(segments, predicted) ** 2))
+    return total if math.isfinite(total) else math.inf
 
 
 def _slope(flow: Callable[[float], np.ndarray], value: float) -> np.ndarray:
     """The derivative (segment, n) of the prediction in log s."""
-    above, below = (flow(value * math.exp(sign * NUDGE)) for sign in (1, -1))
-    return (above - below) / (2 * NUDGE)
+    faster, slower = (flow(value * math.exp(sign * NUDGE)) for sign in (1, -1))
+    return (faster - slower) / (2 * NUDGE)
 
 
 def _clocked(case: Case, segments: list[_Segment], table: list[Convention]) -> Callable[[float], np.ndarray]:
@@ -259,7 +261,7 @@ def _clocked(case: Case, segments: list[_Segment], table: list[Convention]) -> C
 
     tried = [*AROUND, *_tried(table)]
     grid = np.unique([*np.geomspace(min(tried) / 2, max(tried) * 2, 200), *tried])
-    curves = [CubicSpline(np.log(grid), _overlaps(case, one, grid * one.length)) for one in segments]
+    curves = [CubicSpline(np.log(grid), _overlaps(case, segment, grid * segment.length)) for segment in segments]
 
     def flow(s: float) -> np.ndarray:
         return np.array([curve(np.clip(math.log(s), math.log(grid[0]), math.log(grid[-1]))) for curve in curves])
@@ -275,8 +277,8 @@ def _rated(case: Case, segments: list[_Segment]) -> Callable[[float], np.ndarray
         faster = dataclasses.replace(
             case, parameters=dataclasses.replace(case.parameters, step=s * case.parameters.step)
         )
-        found = [_overlaps(faster, one, np.array([one.length]))[-1] for one in segments]
-        return np.array(found)
+        overlaps = [_overlaps(faster, segment, np.array([segment.length]))[-1] for segment in segments]
+        return np.array(overlaps)
 
     return flow
 
@@ -286,7 +288,7 @@ def _overlaps(case: Case, segment: _Segment, times: np.ndarray) -> np.ndarray:
     stage = case.system.dynamics(case.stage)
     initial = load(stage.enter)(case.parameters, segment.arrays, streams.generator(case.seed, "initial"))
     run = solve.solve(dataclasses.replace(case, until=float(times[-1]), rtol=RTOL), times=times, initial=initial)
-    found = np.full((len(times), segment.after.size), np.nan)
+    overlaps = np.full((len(times), segment.after.size), np.nan)
     parts = [np.asarray(run.state[name].values).reshape(len(run.time), -1) for name in segment.names]
-    found[: len(run.time)] = np.concatenate(parts, axis=1)[: len(times)]
-    return found
+    overlaps[: len(run.time)] = np.concatenate(parts, axis=1)[: len(times)]
+    return overlaps

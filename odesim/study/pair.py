@@ -43,8 +43,8 @@ class Pair:
         parts = {"simulation": simulation.request(), "flow": flow}
         parts |= {"gaussian": gaussian.request()} if gaussian is not None else {}
         parts |= {"band": band} if band is not None else {}
-        wanted = Request(derivations.reference(simulation.system), simulation.name, simulation.seed, parts)
-        return cls(simulation, _beside(simulation, flow), wanted, gaussian, band)
+        request = Request(derivations.reference(simulation.system), simulation.name, simulation.seed, parts)
+        return cls(simulation, _beside(simulation, flow), request, gaussian, band)
 
     @property
     def case(self) -> Case:
@@ -74,10 +74,12 @@ class Pair:
         """Return both runs, on the times of the simulation, with their distances and the band of the flow."""
         comparison = self.run_without_band(progress, threads)
         if self.gaussian is not None:
-            said: Any = "no band: bands exist only for Gaussian inputs, but these inputs come from a file"
+            flow_band_or_reason: Any = (
+                "no band: bands exist only for Gaussian inputs, but these inputs come from a file"
+            )
         else:
-            said = flow_band.behind(self.simulation, comparison, self.band)
-        return dataclasses.replace(comparison, band=said)
+            flow_band_or_reason = flow_band.behind(self.simulation, comparison, self.band)
+        return dataclasses.replace(comparison, band=flow_band_or_reason)
 
     def run_without_band(self, progress: Progress | None = None, threads: int | None = None) -> Comparison:
         """Return both runs, on the times of the simulation, and their distances."""
@@ -98,10 +100,10 @@ def _beside(simulation: Simulation, flow: Mapping[str, Any]) -> Case:
     advance = load(case.system.stage(case.stage).equations)(case.parameters, case.tier).advance
     if isinstance(advance, Recursion) and advance.step:  # its steps are those of the training that it is compared with
         parameters[advance.step] = simulation.tick
-    again = Case.build(
+    flow_case = Case.build(
         case.system, parameters, initial=case.initial, stage=case.stage, seed=case.seed, until=case.until,
         save_points=case.save_points if "save_points" in case.options else None, save_at=case.save_at, **flow,
     )  # fmt: skip
-    if again.step is not None:
-        plan(again, again.step, "--step", simulation.schedule * simulation.tick)
-    return again
+    if flow_case.step is not None:
+        plan(flow_case, flow_case.step, "--step", simulation.schedule * simulation.tick)
+    return flow_case

@@ -67,8 +67,8 @@ def matched_entries(values: np.ndarray) -> tuple[tuple[tuple[int, ...], ...], tu
     """Indices and colours of the entries of values (time, ...) to show, in the order of their colours."""
     shape = values.shape[1:]
     if len(shape) == 1:
-        moved = np.ptp(values, axis=0)
-        chosen = np.sort(np.argsort(-moved, kind="stable")[:MOST])
+        ranges = np.ptp(values, axis=0)
+        chosen = np.sort(np.argsort(-ranges, kind="stable")[:MOST])
         return tuple((int(k),) for k in chosen), tuple(range(len(chosen)))
     from scipy.optimize import linear_sum_assignment
 
@@ -92,32 +92,34 @@ def variables(
     first_whole, second_whole = ({name: whole(run.state[name]) for name in reference} for run in (first, second))
     whole_reference = _whole_reference(first, reference)
     chosen = chosen_of(first, reference)
-    values, every = whole_reference[chosen.name], with_replicas(second_whole[chosen.name])
-    one = np.array([np.median(values[(slice(None), slice(None), *i)], axis=0) for i in chosen.indices])
-    two = np.stack([every[(slice(None), slice(None), *i)] for i in chosen.indices], axis=1)
+    values, replicas = whole_reference[chosen.name], with_replicas(second_whole[chosen.name])
+    median_curves = np.array([np.median(values[(slice(None), slice(None), *i)], axis=0) for i in chosen.indices])
+    replica_curves = np.stack([replicas[(slice(None), slice(None), *i)] for i in chosen.indices], axis=1)
     meaning = first_whole[chosen.name].meaning or second_whole[chosen.name].meaning or chosen.name
     colour = first_whole[chosen.name].dims[-1].rstrip("_").replace("_", " ")
-    found = {
-        "shown_first": Variable(("shown", "time"), one, meaning),
-        "shown_second": Variable(("seed", "shown", "time"), two, meaning),
+    panel_variables = {
+        "shown_first": Variable(("shown", "time"), median_curves, meaning),
+        "shown_second": Variable(("seed", "shown", "time"), replica_curves, meaning),
         "shown_colour": Variable(("shown",), np.array(chosen.colours), f"number of the {colour}"),
     }
-    flat = every.reshape(*every.shape[:2], -1)
-    kept = np.ones(flat.shape[-1], bool)
-    kept[[int(np.ravel_multi_index(i, every.shape[2:])) for i in chosen.indices]] = False
-    if kept.any():
-        rest = np.moveaxis(flat[..., kept], 1, 0).reshape(len(times), -1)
-        low, high = np.quantile(rest, OTHERS, axis=1)
-        found["others_low"] = Variable(("time",), low, "5 % quantile of all other entries, second run")
-        found["others_high"] = Variable(("time",), high, "95 % quantile of all other entries, second run")
-    levels = one[:, 0] + HALF * (one[:, -1] - one[:, 0])
-    moving = np.abs(one[:, -1] - one[:, 0]) >= MOVING * max(float(np.ptp(one)), 1e-300)
-    half = np.array([passing(times, c, level) for c, level in zip(one, levels, strict=True)])
-    halves = np.array([[passing(times, c, level) for c, level in zip(run, levels, strict=True)] for run in two])
-    said = "half-way time of the first run"
-    found["half_first"] = Variable(("shown",), np.where(moving, half, np.nan), said)
-    found["half_second"] = Variable(("seed", "shown"), np.where(moving, halves, np.nan), said)
-    return found | _scalars(first, second, times)
+    flat = replicas.reshape(*replicas.shape[:2], -1)
+    unselected = np.ones(flat.shape[-1], bool)
+    unselected[[int(np.ravel_multi_index(i, replicas.shape[2:])) for i in chosen.indices]] = False
+    if unselected.any():
+        other_values = np.moveaxis(flat[..., unselected], 1, 0).reshape(len(times), -1)
+        low, high = np.quantile(other_values, OTHERS, axis=1)
+        panel_variables["others_low"] = Variable(("time",), low, "5 % quantile of all other entries, second run")
+        panel_variables["others_high"] = Variable(("time",), high, "95 % quantile of all other entries, second run")
+    levels = median_curves[:, 0] + HALF * (median_curves[:, -1] - median_curves[:, 0])
+    moving = np.abs(median_curves[:, -1] - median_curves[:, 0]) >= MOVING * max(float(np.ptp(median_curves)), 1e-300)
+    half = np.array([passing(times, c, level) for c, level in zip(median_curves, levels, strict=True)])
+    halves = np.array(
+        [[passing(times, c, level) for c, level in zip(run, levels, strict=True)] for run in replica_curves]
+    )
+    half_meaning = "half-way time of the first run"
+    panel_variables["half_first"] = Variable(("shown",), np.where(moving, half, np.nan), half_meaning)
+    panel_variables["half_second"] = Variable(("seed", "shown"), np.where(moving, halves, np.nan), half_meaning)
+    return panel_variables | _scalars(first, second, times)
 
 
 def chosen_of(first: Trajectory, reference: Mapping[str, np.ndarray]) -> Shown:
@@ -160,8 +162,8 @@ def passing(times: np.ndarray, curve: np.ndarray, level: float) -> float:
         True
     """
     side = np.sign(level - curve[0])
-    beyond = side * (curve - level) >= 0
-    k = int(beyond.argmax())
+    past = side * (curve - level) >= 0
+    k = int(past.argmax())
     if side == 0 or k == 0:
         return float("nan")
     share = (level - curve[k - 1]) / (curve[k] - curve[k - 1])

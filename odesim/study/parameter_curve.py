@@ -42,12 +42,12 @@ def parameter_curve(
 
     z = (np.array(start) - low) / width
     normal = gradient(z)
-    along = np.array([-normal[1], normal[0]]) / np.linalg.norm(normal)
-    begun = correct(z, along, float(along @ z))
-    if begun is None:
+    tangent = np.array([-normal[1], normal[0]]) / np.linalg.norm(normal)
+    first_point = correct(z, tangent, float(tangent @ z))
+    if first_point is None:
         return np.empty((0, 2))
-    halves = [_half(begun, sign * along, step, points, correct) for sign in (-1.0, 1.0)]
-    return low + width * np.array([*halves[0][::-1], begun, *halves[1]])
+    halves = [_half(first_point, sign * tangent, step, points, correct) for sign in (-1.0, 1.0)]
+    return low + width * np.array([*halves[0][::-1], first_point, *halves[1]])
 
 
 def _half(z: np.ndarray, t: np.ndarray, step: float, points: int, correct: Callable[..., Any]) -> list[np.ndarray]:
@@ -65,12 +65,12 @@ def _half(z: np.ndarray, t: np.ndarray, step: float, points: int, correct: Calla
     return curve
 
 
-def _on_edge(inside: np.ndarray, beyond: np.ndarray, correct: Callable[..., Any]) -> np.ndarray | None:
+def _on_edge(inner: np.ndarray, outer: np.ndarray, correct: Callable[..., Any]) -> np.ndarray | None:
     """The point of a curve on the edge of the unit square that it crosses between two points."""
-    crossed = [(k, bound) for k in (0, 1) for bound in (0.0, 1.0) if (inside[k] - bound) * (beyond[k] - bound) < 0]
+    crossed = [(k, bound) for k in (0, 1) for bound in (0.0, 1.0) if (inner[k] - bound) * (outer[k] - bound) < 0]
     for k, bound in crossed:
-        share = (bound - inside[k]) / (beyond[k] - inside[k])
-        point = correct(inside + share * (beyond - inside), np.eye(2)[k], bound)
+        share = (bound - inner[k]) / (outer[k] - inner[k])
+        point = correct(inner + share * (outer - inner), np.eye(2)[k], bound)
         if point is not None and (point > -1e-9).all() and (point < 1 + 1e-9).all():
             return point
     return None

@@ -68,13 +68,13 @@ def inputs_of(case: Case) -> Inputs:
             f"tier {case.tier} of {case.name} has no array form, which derivatives need; choose another tier"
         )
     ends = np.array([t for t in problem.smooth.breaks if 0.0 < t < case.until], float)
-    sizes, floats, whole = _separate(problem.arguments)
+    sizes, floats, integers = _separate(problem.arguments)
     pieces = [floats]
     for time in ends:
         state = {**problem.initial.state, problem.smooth.clock: np.array(time)}
         arguments = problem.equations.arguments(dataclasses.replace(problem.initial, state=state))
         pieces.append(_separate(arguments)[1])
-    return Inputs(problem, np.asarray(problem.start, float), tuple(pieces), ends, sizes, whole)
+    return Inputs(problem, np.asarray(problem.start, float), tuple(pieces), ends, sizes, integers)
 
 
 def _separate(arguments: tuple[Any, ...]) -> tuple[Sizes, tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
@@ -85,21 +85,21 @@ def _separate(arguments: tuple[Any, ...]) -> tuple[Sizes, tuple[np.ndarray, ...]
     return (sizes[0], _marked(sizes[1], values)), floats, tuple(a for a in values if a.dtype.kind != "f")
 
 
-def _marked(known: tuple[Any, ...], values: Sequence[np.ndarray]) -> tuple[Any, ...]:
+def _marked(sizes: tuple[Any, ...], values: Sequence[np.ndarray]) -> tuple[Any, ...]:
     """Sizes with "float" or "whole" in the places of arrays."""
     remaining = iter(values)
     return tuple(
-        size if size is not None else ("float" if next(remaining).dtype.kind == "f" else "whole") for size in known
+        size if size is not None else ("float" if next(remaining).dtype.kind == "f" else "whole") for size in sizes
     )
 
 
-def joined(sizes: Sizes, floats: Sequence[Any], whole: Sequence[Any]) -> tuple[Any, ...]:
+def joined(sizes: Sizes, floats: Sequence[Any], integers: Sequence[Any]) -> tuple[Any, ...]:
     """Return the run-time arguments that `Inputs` stores separately."""
     import jax
 
-    nested, known = sizes
-    kinds = {"float": iter(floats), "whole": iter(whole)}
-    return jax.tree.unflatten(nested, [next(kinds[size]) if isinstance(size, str) else size for size in known])
+    nested, leaves = sizes
+    kinds = {"float": iter(floats), "whole": iter(integers)}
+    return jax.tree.unflatten(nested, [next(kinds[size]) if isinstance(size, str) else size for size in leaves])
 
 
 def differentiable(case: Case) -> list[str]:
@@ -146,11 +146,11 @@ def moved(case: Case, name: str, value: float) -> Case:
     """Return a case with another number for a parameter. Raises `UsageError` for a number outside of its domain."""
     stage = case.system.stage(case.stage)
     assert isinstance(stage, Dynamics)
-    stated = dataclasses.replace(stage.stated(case.parameters), **{name: value})
-    field = next(field for field in dataclasses.fields(stated) if field.name == name)
+    parameters = dataclasses.replace(stage.stated(case.parameters), **{name: value})
+    field = next(field for field in dataclasses.fields(parameters) if field.name == name)
     check_domain(value, field)
-    case.system.check(stated)
-    return dataclasses.replace(case, parameters=stage.adapt(stated))
+    case.system.check(parameters)
+    return dataclasses.replace(case, parameters=stage.adapt(parameters))
 
 
 def tangent(case: Case, base: Inputs, name: str) -> np.ndarray:
@@ -164,9 +164,9 @@ def tangent(case: Case, base: Inputs, name: str) -> np.ndarray:
     step = REACH * size
     nodes, values = _nodes(case, base, name, step)
     fine, coarse = _weights(nodes, len(nodes)), _weights(nodes, len(nodes) - 2)
-    slope, other = fine @ values / step, coarse @ values / step
+    slope, coarse_slope = fine @ values / step, coarse @ values / step
     scale = np.abs(slope).max(initial=0.0) + np.abs(values).max(initial=0.0) * 1e-3 / size
-    if not np.isfinite(slope).all() or np.abs(slope - other).max(initial=0.0) > AGREE * scale:
+    if not np.isfinite(slope).all() or np.abs(slope - coarse_slope).max(initial=0.0) > AGREE * scale:
         raise UsageError(f"--to {name}: the equations do not depend smoothly on it at {value:g}")
     return slope
 
@@ -190,11 +190,11 @@ def _nodes(case: Case, base: Inputs, name: str, step: float) -> tuple[np.ndarray
 
 
 def _numbers(case: Case, base: Inputs, name: str) -> np.ndarray:
-    there = inputs_of(case)
-    if there.form != base.form or any((a != b).any() for a, b in zip(there.whole, base.whole, strict=True)):
+    inputs = inputs_of(case)
+    if inputs.form != base.form or any((a != b).any() for a, b in zip(inputs.whole, base.whole, strict=True)):
         raise UsageError(f"{name} changes the form of the equations")
     # A NaN constant marks an undefined value, which depends on nothing.
-    return np.where(np.isnan(base.flat), 0.0, there.flat)
+    return np.where(np.isnan(base.flat), 0.0, inputs.flat)
 
 
 def _weights(nodes: np.ndarray, count: int) -> np.ndarray:

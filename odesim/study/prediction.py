@@ -48,15 +48,15 @@ def predict(run: "Trajectory | Run", inputs: Mapping[str, Any], time: float | No
     fixed = {name: v.values for name, v in trajectory.extras.items()}
     state = trajectory.state
     if not any(v.dims[0] == "seed" for v in state.values()):
-        found = answer(parameters, {**{n: v.values[k] for n, v in state.items()}, **fixed}, samples)
-        return {name: Variable(dims, values, text) for name, (dims, values, text) in found.items()}
+        by_name = answer(parameters, {**{n: v.values[k] for n, v in state.items()}, **fixed}, samples)
+        return {name: Variable(dims, values, text) for name, (dims, values, text) in by_name.items()}
     replicas = len(next(iter(state.values())).values)
-    each = [
+    answers = [
         answer(parameters, {**{n: v.values[r, k] for n, v in state.items()}, **fixed}, samples) for r in range(replicas)
     ]
     return {
-        name: Variable(("seed", *dims), np.array([one[name][1] for one in each]), text)
-        for name, (dims, _, text) in each[0].items()
+        name: Variable(("seed", *dims), np.array([answered[name][1] for answered in answers]), text)
+        for name, (dims, _, text) in answers[0].items()
     }
 
 

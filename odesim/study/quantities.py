@@ -40,10 +40,10 @@ class Quantity:
     def curvature(self, y: np.ndarray, sigma: np.ndarray) -> float:
         """Return sum_jk (d^2 R/dj dk) Sigma_jk by second differences along the eigenvectors of Sigma."""
         sizes, vectors = np.linalg.eigh(sigma)
-        step, here, total = 10 * STEP * _size(y), self.value(y), 0.0
+        step, centre, total = 10 * STEP * _size(y), self.value(y), 0.0
         for size, vector in zip(sizes, vectors.T, strict=True):
             if abs(size) > 1e-12 * np.abs(sizes).max(initial=0.0):
-                total += size * (self.value(y + step * vector) + self.value(y - step * vector) - 2 * here) / step**2
+                total += size * (self.value(y + step * vector) + self.value(y - step * vector) - 2 * centre) / step**2
         return float(total)
 
 
@@ -75,10 +75,10 @@ def scalars(problem: Problem) -> list[str]:
 
 def require_variable(problem: Problem, measure: Measure, option: str) -> str:
     """Return the name of the quantity of a measure. Raises `UsageError` for a quantity that the flow does not have."""
-    known = names(problem)
-    variable = measures.full_name(measure.variable, known)
-    if variable not in known:
-        raise UsageError(f"{option}: the flow has no quantity {variable!r}; {nearest(variable, known)}")
+    available = names(problem)
+    variable = measures.full_name(measure.variable, available)
+    if variable not in available:
+        raise UsageError(f"{option}: the flow has no quantity {variable!r}; {nearest(variable, available)}")
     return variable
 
 

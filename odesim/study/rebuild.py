@@ -37,9 +37,11 @@ def problem_of(trajectory: Trajectory) -> tuple[Problem, np.ndarray]:
         except (UsageError, KeyError):  # a stage that cannot begin like this; the other way is tried next
             continue
         problem = prepare(case, initial)
-        begun = clocked(problem.equations, initial, float(trajectory.time[0]))  # it may be a continued run
-        if begun is not initial:
-            problem = dataclasses.replace(problem, initial=begun, arguments=problem.equations.arguments(begun))
+        clocked_initial = clocked(problem.equations, initial, float(trajectory.time[0]))  # it may be a continued run
+        if clocked_initial is not initial:
+            problem = dataclasses.replace(
+                problem, initial=clocked_initial, arguments=problem.equations.arguments(clocked_initial)
+            )
         states = flat_states(problem.equations, trajectory, problem.start.size)
         if _same(problem, trajectory, states[0]):
             return problem, states
@@ -103,11 +105,11 @@ def replaced(equations: Equations, y: np.ndarray, state: Mapping[Any, Any]) -> n
 
     Raises `UsageError` for an unknown component, a shape that disagrees, or a constant entry that is changed.
     """
-    known, y = places(equations, y.size), y.copy()
-    for name, given in {str(name): values for name, values in state.items()}.items():
-        if name not in known:
-            raise UsageError(f"there is no component {name!r} to replace; there are {', '.join(known)}")
-        place, values = known[name], np.asarray(given, float)
+    positions, y = places(equations, y.size), y.copy()
+    for name, component in {str(name): values for name, values in state.items()}.items():
+        if name not in positions:
+            raise UsageError(f"there is no component {name!r} to replace; there are {', '.join(positions)}")
+        place, values = positions[name], np.asarray(component, float)
         if values.shape != place.shape:
             raise UsageError(f"component {name} must have shape {place.shape}, but has {values.shape}")
         chosen = place >= 0

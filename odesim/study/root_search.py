@@ -58,21 +58,26 @@ def levenberg_marquardt(evaluate: Evaluate, starts: np.ndarray, steps: int = 200
     size[~going] = np.inf
     identity = np.eye(x.shape[1])
     for _ in range(steps):
-        at = np.flatnonzero(going & (failures < PATIENCE) & (size > EXACT))
-        if not at.size:
+        active = np.flatnonzero(going & (failures < PATIENCE) & (size > EXACT))
+        if not active.size:
             break
-        jt = j[at].swapaxes(1, 2)
-        normal = jt @ j[at]
-        floor = mu[at] + ROUNDING * np.trace(normal, axis1=1, axis2=2)  # J^T J may be singular to the last digit
-        move = np.linalg.solve(normal + floor[:, None, None] * identity, (jt @ f[at][..., None]))[..., 0]
-        moved = x[at] - move
-        f_new, j_new = evaluate(moved)
+        jt = j[active].swapaxes(1, 2)
+        normal = jt @ j[active]
+        floor = mu[active] + ROUNDING * np.trace(normal, axis1=1, axis2=2)  # J^T J may be singular to the last digit
+        move = np.linalg.solve(normal + floor[:, None, None] * identity, (jt @ f[active][..., None]))[..., 0]
+        trials = x[active] - move
+        f_new, j_new = evaluate(trials)
         new = np.linalg.norm(f_new, axis=1)
-        better = (new < size[at]) & np.isfinite(j_new).all(axis=(1, 2))
-        here = at[better]
-        x[here], f[here], j[here], size[here] = moved[better], f_new[better], j_new[better], new[better]
-        mu[at] = np.clip(np.where(better, mu[at] / 5, mu[at] * 4), *DAMPING[1:])
-        failures[at] = np.where(better, 0, failures[at] + 1)
+        better = (new < size[active]) & np.isfinite(j_new).all(axis=(1, 2))
+        improved = active[better]
+        x[improved], f[improved], j[improved], size[improved] = (
+            trials[better],
+            f_new[better],
+            j_new[better],
+            new[better],
+        )
+        mu[active] = np.clip(np.where(better, mu[active] / 5, mu[active] * 4), *DAMPING[1:])
+        failures[active] = np.where(better, 0, failures[active] + 1)
         going &= np.abs(x).max(axis=1, initial=0.0) < FAR
     return x, size
 
@@ -105,12 +110,12 @@ def newton(evaluate: Evaluate, x: np.ndarray, space: np.ndarray, steps: int = 30
 
     `space` (n, k) has orthonormal columns and is invariant under the field.
     """
-    best, least = x, np.inf
+    best, least_size = x, np.inf
     for _ in range(steps):
         f, j = (values[0] for values in evaluate(x[None]))
         size = float(np.linalg.norm(f))
-        if not np.isfinite(size) or not np.isfinite(j).all() or size >= least:
+        if not np.isfinite(size) or not np.isfinite(j).all() or size >= least_size:
             break
-        best, least = x, size
+        best, least_size = x, size
         x = x - space @ np.linalg.lstsq(space.T @ j @ space, space.T @ f, rcond=1e-10)[0]
-    return best, least
+    return best, least_size

@@ -20,7 +20,7 @@ MORE = 2
 
 
 def known_best(
-    made: Callable[[int, float], Increments], initial: Initial, step: tuple[float, float], power: int
+    increments_at: Callable[[int, float], Increments], initial: Initial, step: tuple[float, float], power: int
 ) -> tuple[Increments, float]:
     """Return the increments with the most accurate covariance at the start, and the spread of their points.
 
@@ -30,22 +30,22 @@ def known_best(
         step: Dimension and step size.
         power: Points as a power of two.
     """
-    plain = made(power, 1.0)
-    found = (relative_error(plain, initial, step), 1.0, plain)
-    if found[0] <= KNOWN or np.ptp(plain.points.weights) > 0:  # or rules that are exact
+    plain = increments_at(power, 1.0)
+    best = (relative_error(plain, initial, step), 1.0, plain)
+    if best[0] <= KNOWN or np.ptp(plain.points.weights) > 0:  # or rules that are exact
         return plain, 1.0
     for width in WIDTHS:
-        wider = made(power, width)
+        wider = increments_at(power, width)
         error = relative_error(wider, initial, step)
-        if error >= found[0]:
+        if error >= best[0]:
             break
-        found = (error, width, wider)
-    for more in range(1, MORE + 1):
-        if found[0] <= KNOWN:
+        best = (error, width, wider)
+    for extra in range(1, MORE + 1):
+        if best[0] <= KNOWN:
             break
-        finer = made(power + more, found[1])
-        found = (relative_error(finer, initial, step), found[1], finer)
-    return found[2], found[1]
+        finer = increments_at(power + extra, best[1])
+        best = (relative_error(finer, initial, step), best[1], finer)
+    return best[2], best[1]
 
 
 def relative_error(increments: Increments, initial: Initial, step: tuple[float, float]) -> float:

@@ -100,21 +100,21 @@ def _hitting(
     time = flow.crossing(k, level, until)
     if time is None:
         return Derivatives(text, np.inf, until, np.full(len(tangents), np.nan))
-    here = flow.at(time, tangents, k)
+    ahead = flow.at(time, tangents, k)
     for _ in range(REFINED):
-        correction = (float(here.values[k]) - level) / _speed(here, k, text)
+        correction = (float(ahead.values[k]) - level) / _speed(ahead, k, text)
         time -= correction
         if abs(correction) <= ACCURATE * time:
             break
-        here = flow.at(time, tangents, k)
-    return Derivatives(text, time, time, -here.slopes[k] / _speed(here, k, text))
+        ahead = flow.at(time, tangents, k)
+    return Derivatives(text, time, time, -ahead.slopes[k] / _speed(ahead, k, text))
 
 
-def _speed(here: "Ahead", k: int, text: str) -> float:
+def _speed(ahead: "Ahead", k: int, text: str) -> float:
     """The rate of change of a quantity where it passes its level.  Raises `NumericalError` for 0."""
-    if here.speeds[k] == 0.0:
+    if ahead.speeds[k] == 0.0:
         raise NumericalError(f"{text}: the level is touched, not crossed, so the time has no derivative")
-    return float(here.speeds[k])
+    return float(ahead.speeds[k])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,7 +230,7 @@ def _solve(form: Form, adjoint: Any, y: Any, arguments: tuple[Any, ...], duratio
     )  # fmt: skip
 
 
-def _ends(form: Form, adjoint: Any, row: Any, whole: Any, tolerances: Any) -> Any:
+def _ends(form: Form, adjoint: Any, row: Any, integers: Any, tolerances: Any) -> Any:
     """Return quantities at the end of a flow, their rates of change, and True if it was integrated, from all inputs in
     a row.
     """
@@ -243,7 +243,7 @@ def _ends(form: Form, adjoint: Any, row: Any, whole: Any, tolerances: Any) -> An
     def piece(carry: Any, inputs: Any) -> Any:
         y, good = carry
         arrays, duration = inputs
-        arguments = dependence.joined(form.sizes, arrays, whole)
+        arguments = dependence.joined(form.sizes, arrays, integers)
         solution = _solve(form, adjoint, y, arguments, duration, tolerances)
         return (solution.ys[0], good & _completed(solution)), None
 
@@ -254,7 +254,7 @@ def _ends(form: Form, adjoint: Any, row: Any, whole: Any, tolerances: Any) -> An
         (y, good), _ = jax.lax.scan(piece, (y, good), (stacked, durations))
     # Quantities have the arguments of the last piece with a duration, in which the flow ends.
     last = jnp.argmax(jnp.where(durations > 0, jnp.arange(form.pieces), -1))
-    arguments = dependence.joined(form.sizes, [array[last] for array in stacked], whole)
+    arguments = dependence.joined(form.sizes, [array[last] for array in stacked], integers)
 
     def quantities(y: Any) -> Any:
         return jnp.stack([quantity.value(form.by_name, y, arguments) for quantity in form.quantities])
@@ -291,9 +291,9 @@ def _program(form: Form, forward: bool) -> Callable[..., Any]:
     adjoint = diffrax.ForwardMode() if forward else diffrax.RecursiveCheckpointAdjoint()
 
     @jax.jit
-    def program(row: Any, whole: Any, tangents: Any, tolerances: Any, weights: Any) -> Any:
+    def program(row: Any, integers: Any, tangents: Any, tolerances: Any, weights: Any) -> Any:
         def ends(row: Any) -> Any:
-            return _ends(form, adjoint, row, whole, tolerances)
+            return _ends(form, adjoint, row, integers, tolerances)
 
         if not forward:
             values, pull, (speeds, good) = jax.vjp(ends, row, has_aux=True)
@@ -318,8 +318,8 @@ def _event_program(form: Form, k: int) -> Callable[..., Any]:
     quantity = form.quantities[k]
 
     @jax.jit
-    def program(y: Any, floats: Any, whole: Any, duration: Any, level: Any, tolerances: Any) -> Any:
-        arguments = dependence.joined(form.sizes, list(floats), whole)
+    def program(y: Any, floats: Any, integers: Any, duration: Any, level: Any, tolerances: Any) -> Any:
+        arguments = dependence.joined(form.sizes, list(floats), integers)
 
         def distance(t: Any, y: Any, args: Any, **kwargs: Any) -> Any:
             return quantity.value(form.by_name, y, arguments) - level

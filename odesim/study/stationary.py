@@ -115,14 +115,14 @@ def stationary_points(
     group = symmetries(field, values) if group is None else group
     evaluate = blocks(lambda x: field.evaluate_block(x, values))
     rng = np.random.default_rng(seed)
-    begun = _starts(field, values, group, rng, starts)
+    beginnings = _starts(field, values, group, rng, starts)
     flows = np.array([random_point(field, values, rng, rng.uniform(*SIZES)) for _ in range(FLOWS)])
-    begun = np.concatenate([begun, slow_points(evaluate, flows)])
+    beginnings = np.concatenate([beginnings, slow_points(evaluate, flows)])
     points: list[StationaryPoint] = []
-    arrived, refused = _collect(field, values, group, evaluate, begun, points)
-    near = _neighbours(points, group, rng)  # rare classes lie near those that are found often
-    second_round = _collect(field, values, group, evaluate, near, points)
-    search = Search(len(begun) + len(near), arrived + second_round[0], refused + second_round[1])
+    arrived, refused = _collect(field, values, group, evaluate, beginnings, points)
+    neighbours = _neighbours(points, group, rng)  # rare classes lie near those that are found often
+    second_round = _collect(field, values, group, evaluate, neighbours, points)
+    search = Search(len(beginnings) + len(neighbours), arrived + second_round[0], refused + second_round[1])
     return sorted(points, key=lambda p: (p.loss, p.index)), search
 
 
@@ -141,9 +141,9 @@ def _collect(
         return np.asarray(f)[None], np.asarray(j)[None]
 
     for x in ends[sizes < ACCEPTED]:
-        known = _nearest(points, x, group)
-        if known is not None:
-            points[known] = dataclasses.replace(points[known], count=points[known].count + 1)
+        nearest = _nearest(points, x, group)
+        if nearest is not None:
+            points[nearest] = dataclasses.replace(points[nearest], count=points[nearest].count + 1)
             arrived += 1
             continue
         polished, residual = polish(single, group, x)
@@ -161,8 +161,8 @@ def _collect(
 def _nearest(points: list[StationaryPoint], x: np.ndarray, group: Symmetries) -> int | None:
     """Return the class with an image at the end of a start; None if no such class is known."""
     images = group.images(x)
-    for k, known in enumerate(points):
-        if np.abs(images - known.x).max(axis=1).min() < EQUAL:
+    for k, point in enumerate(points):
+        if np.abs(images - point.x).max(axis=1).min() < EQUAL:
             return k
     return None
 
@@ -223,13 +223,13 @@ def point_at(
     """The stationary point with its loss, spectrum, orbit, and a description of its units."""
     _, jacobian = field.evaluate(x, values)
     stabiliser = group.stabiliser(x, EQUAL).order if group.complete else None
-    outside = np.zeros(0) if field.online else np.sort(np.linalg.eigvals(field.outside(x, values)).real)[::-1]
+    outside_rates = np.zeros(0) if field.online else np.sort(np.linalg.eigvals(field.outside(x, values)).real)[::-1]
     return StationaryPoint(
         x=x,
         loss=field.loss(x, values),
         residual=residual,
         eigenvalues=field.spectrum(x, values, np.asarray(jacobian)),
-        outside=outside,
+        outside=outside_rates,
         orbit=None if stabiliser is None else group.order // stabiliser,
         stabiliser=stabiliser,
         state=field.state(x, values),
@@ -248,15 +248,15 @@ def _bounded(field: VectorField, x: np.ndarray, values: Mapping[str, Any]) -> bo
 
 def _add(points: list[StationaryPoint], new: StationaryPoint, group: Symmetries) -> None:
     """Count a point in its class, or begin a new class."""
-    for k, known in enumerate(points):
-        if not _equal(known.loss, new.loss) or known.index != new.index:
+    for k, point in enumerate(points):
+        if not _equal(point.loss, new.loss) or point.index != new.index:
             continue
-        if is_image(known, new, group):
-            better = known if known.residual <= new.residual else new
-            points[k] = dataclasses.replace(better, count=known.count + 1, manifold=known.manifold)
+        if is_image(point, new, group):
+            better = point if point.residual <= new.residual else new
+            points[k] = dataclasses.replace(better, count=point.count + 1, manifold=point.manifold)
             return
-        if known.null and new.null:  # both lie on a manifold; the point with the fewest null directions represents it
-            points[k] = dataclasses.replace(min(known, new, key=lambda p: p.null), count=known.count + 1, manifold=True)
+        if point.null and new.null:  # both lie on a manifold; the point with the fewest null directions represents it
+            points[k] = dataclasses.replace(min(point, new, key=lambda p: p.null), count=point.count + 1, manifold=True)
             return
     points.append(new)
 
@@ -286,16 +286,18 @@ def describe_units(field: VectorField, x: np.ndarray, values: Mapping[str, Any])
     starts = field.rows.starts
     for number, group in enumerate(field.declared.students):
         rows = [starts[number, slot] + np.arange(field.rows.sizes[number]) for slot in group.slots]
-        whole = np.sum([gram[np.ix_(r, r)] for r in rows], axis=0)
-        scale = max(float(np.diag(gram)[s:].max()), float(np.diag(whole).max()))
+        inner_products = np.sum([gram[np.ix_(r, r)] for r in rows], axis=0)
+        scale = max(float(np.diag(gram)[s:].max()), float(np.diag(inner_products).max()))
         named = f"{group.name} " if group.name else ""
         leaders: list[int] = []
-        for k in range(len(whole)):
-            if whole[k, k] < EQUAL**2 * scale:
+        for k in range(len(inner_products)):
+            if inner_products[k, k] < EQUAL**2 * scale:
                 relations.append(f"{named}{k + 1} = 0")
                 continue
             for j in leaders:
-                distances = [whole[k, k] + whole[j, j] + 2 * sign * whole[k, j] for sign in (-1, 1)]
+                distances = [
+                    inner_products[k, k] + inner_products[j, j] + 2 * sign * inner_products[k, j] for sign in (-1, 1)
+                ]
                 if min(distances) < (EQUAL**2 if not field.online else 1e-8) * scale:
                     sign = "" if distances[0] < distances[1] else "-"
                     relations.append(f"{named}{j + 1} = {sign}{k + 1}")

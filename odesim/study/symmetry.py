@@ -73,10 +73,10 @@ class Symmetries:
         [3.5, 3.5]
         """
         place, sign = self.places[element], self.signs[element]
-        images, moved = [x], sign * x[place]
-        while not np.array_equal(moved, x) and len(images) <= self.order:
-            images.append(moved)
-            moved = sign * moved[place]
+        images, image = [x], sign * x[place]
+        while not np.array_equal(image, x) and len(images) <= self.order:
+            images.append(image)
+            image = sign * image[place]
         return np.mean(images, axis=0)
 
     def fixed_space(self) -> np.ndarray:
@@ -84,9 +84,9 @@ class Symmetries:
         left, sizes, _ = np.linalg.svd(self.projector())
         return left[:, : int((sizes > 0.5).sum())]
 
-    def same(self, x: np.ndarray, other: np.ndarray, within: float) -> bool:
+    def same(self, x: np.ndarray, target: np.ndarray, within: float) -> bool:
         """Return True if an element takes a point to another."""
-        return bool((np.abs(self.images(x) - other).max(axis=1, initial=0.0) <= within).any())
+        return bool((np.abs(self.images(x) - target).max(axis=1, initial=0.0) <= within).any())
 
     def axes(self, space: np.ndarray) -> list[np.ndarray]:
         """Return directions of an invariant space (n, k) that are the only ones fixed by some element, up to sign.
@@ -102,7 +102,7 @@ class Symmetries:
             if (sizes < 1e-8).sum() != 1:
                 continue
             axis = space @ right[-1]
-            if not any(self.same(axis, s * known, 1e-6) for known in axes for s in (1.0, -1.0)):
+            if not any(self.same(axis, s * earlier, 1e-6) for earlier in axes for s in (1.0, -1.0)):
                 axes.append(axis)
         return axes
 
@@ -114,11 +114,11 @@ def symmetries(field: VectorField, values: Mapping[str, Any]) -> Symmetries:
     parts = [_part(test, *units) for units in candidates.units()]
     order = math.prod(part.order for part in parts)
     items = candidates.items
-    whole = Symmetries(np.arange(items)[None], np.ones((1, items)), 1)
+    group = Symmetries(np.arange(items)[None], np.ones((1, items)), 1)
     if order <= MOST:
         for part in parts:
-            whole = _product(whole, part)
-    places, signs = candidates.on_unknowns(whole.places, whole.signs)
+            group = _product(group, part)
+    places, signs = candidates.on_unknowns(group.places, group.signs)
     return Symmetries(places, signs, order)
 
 
@@ -147,16 +147,16 @@ class _Candidates:
     def on_unknowns(self, places: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The action (elements, size) on the unknowns of actions (elements, items) on items."""
         first, second = self.field.pairs.T
-        alone = second < 0
+        single = second < 0
         left = places[:, first]
-        right = np.where(alone, -1, places[:, second])
+        right = np.where(single, -1, places[:, second])
         keys = np.sort(np.stack([left, right], -1), -1)
         size = self.items + 1
         table = np.full((size, size), -1)
         for (low, high), k in self.index.items():
             table[low + 1, high + 1] = k
         unknowns = table[keys[..., 0] + 1, keys[..., 1] + 1]
-        return unknowns, signs[:, first] * np.where(alone, 1.0, signs[:, second])
+        return unknowns, signs[:, first] * np.where(single, 1.0, signs[:, second])
 
 
 Test = Callable[[np.ndarray, np.ndarray], bool]
@@ -175,8 +175,8 @@ def _equivariance(field: VectorField, values: Mapping[str, Any], candidates: _Ca
             return False
         for x, rate, loss in zip(points, rates, losses, strict=True):
             image = sign * x[place]
-            moved = np.asarray(field.evaluate(image, values)[0])
-            if not np.abs(moved - sign * rate[place]).max() <= EQUIVARIANT * max(1e-300, np.abs(rate).max()):
+            image_rate = np.asarray(field.evaluate(image, values)[0])
+            if not np.abs(image_rate - sign * rate[place]).max() <= EQUIVARIANT * max(1e-300, np.abs(rate).max()):
                 return False
             # One unit on a sphere in the span of one teacher has F = 0 everywhere, so that every action passes.
             if not abs(field.loss(image, values) - loss) <= EQUIVARIANT * max(1.0, abs(loss)):
@@ -195,8 +195,8 @@ def random_point(field: VectorField, values: Mapping[str, Any], rng: np.random.G
     vectors = size * rng.normal(size=(s, t + (s if field.online else 0)))
     if field.spheres:
         vectors *= np.sqrt(values["square"] / (vectors**2).sum(1))[:, None]
-    every = np.vstack([vectors, np.hstack([frame, np.zeros((t, vectors.shape[1] - t))])])
-    gram = every @ every.T
+    all_vectors = np.vstack([vectors, np.hstack([frame, np.zeros((t, vectors.shape[1] - t))])])
+    gram = all_vectors @ all_vectors.T
     first, second = field.pairs.T
     numbers = size * rng.normal(size=field.size)
     return np.where(second < 0, numbers, gram[np.minimum(first, s + t - 1), second])
@@ -204,28 +204,28 @@ def random_point(field: VectorField, values: Mapping[str, Any], rng: np.random.G
 
 def _part(test: Test, items: int, units: list[np.ndarray]) -> Symmetries:
     """The group of one group of units: permutations of those that are equal, times their flips."""
-    place, ones = np.arange(items), np.ones(items)
+    place, unit_signs = np.arange(items), np.ones(items)
     classes: list[list[int]] = []
     for k, unit in enumerate(units):
-        for known in classes:
+        for members in classes:
             swapped = place.copy()
-            swapped[unit], swapped[units[known[0]]] = units[known[0]], unit
-            if test(swapped, ones):
-                known.append(k)
+            swapped[unit], swapped[units[members[0]]] = units[members[0]], unit
+            if test(swapped, unit_signs):
+                members.append(k)
                 break
         else:
             classes.append([k])
     flips = _flips(test, items, units)
     order = math.prod(math.factorial(len(c)) for c in classes) * math.prod(len(f) for f in flips)
     if order > MOST:
-        return Symmetries(place[None], ones[None], order)
-    elements = Symmetries(place[None], ones[None], 1)
-    for known in classes:
-        permutations = np.array(list(itertools.permutations(known)))
-        moved = np.tile(place, (len(permutations), 1))
-        for column, k in enumerate(known):
-            moved[:, units[k]] = np.array([units[j] for j in permutations[:, column]])
-        elements = _product(elements, Symmetries(moved, np.ones((len(moved), items)), len(moved)))
+        return Symmetries(place[None], unit_signs[None], order)
+    elements = Symmetries(place[None], unit_signs[None], 1)
+    for members in classes:
+        permutations = np.array(list(itertools.permutations(members)))
+        actions = np.tile(place, (len(permutations), 1))
+        for column, k in enumerate(members):
+            actions[:, units[k]] = np.array([units[j] for j in permutations[:, column]])
+        elements = _product(elements, Symmetries(actions, np.ones((len(actions), items)), len(actions)))
     for signs in flips:
         elements = _product(elements, Symmetries(np.tile(place, (len(signs), 1)), signs, len(signs)))
     return elements

@@ -125,23 +125,23 @@ class VectorField:
 
     def derivative(self, changes: Mapping[str, float], name: str) -> dict[str, Any]:
         """d values/d parameter by differences of steps h, h/2, h/4 with Richardson's extrapolation."""
-        at, h = float(changes[name]), STEP * max(1.0, abs(float(changes[name])))
+        centre, h = float(changes[name]), STEP * max(1.0, abs(float(changes[name])))
         slopes = []
         for step in (h, h / 2, h / 4):
-            ahead, behind = (self.values({**changes, name: at + sign * step}) for sign in (1, -1))
+            ahead, behind = (self.values({**changes, name: centre + sign * step}) for sign in (1, -1))
             slopes.append({key: _slope(ahead[key], behind[key], 2 * step) for key in ahead})
         coarse, middle, fine = slopes
         return {key: _richardson(coarse[key], middle[key], fine[key]) for key in fine}
 
-    def flat(self, x: Any, values: Mapping[str, Any], outside: Any = 0.0) -> Any:
-        """Flat state of the unknowns x; `outside` (students,) are squared components outside of the teachers' span."""
+    def flat(self, x: Any, values: Mapping[str, Any], outer: Any = 0.0) -> Any:
+        """Flat state of the unknowns x; `outer` (students,) are squared components outside of the teachers' span."""
         import jax.numpy as jnp
 
         start = jnp.asarray(values["start"])
         if self.online:
             return start.at[self.places].set(x)
-        m = self._on_spheres(self._overlaps(x), values, outside)
-        q = m @ jnp.linalg.inv(values["teachers"]) @ m.T + jnp.diag(outside + jnp.zeros(self.rows.students))
+        m = self._on_spheres(self._overlaps(x), values, outer)
+        q = m @ jnp.linalg.inv(values["teachers"]) @ m.T + jnp.diag(outer + jnp.zeros(self.rows.students))
         gram = jnp.concatenate([q, m], 1).reshape(-1)
         y = start.at[: len(self._entries)].set(gram[self._entries])
         return y.at[self._scalars].set(x[x.size - len(self._scalars) :])
@@ -151,13 +151,13 @@ class VectorField:
         shape = (self.rows.students, self.rows.teachers)
         return x[: shape[0] * shape[1]].reshape(shape)
 
-    def _on_spheres(self, m: Any, values: Mapping[str, Any], outside: Any = 0.0) -> Any:
+    def _on_spheres(self, m: Any, values: Mapping[str, Any], outer: Any = 0.0) -> Any:
         """Return overlaps of the students with the declared norms, if these are fixed."""
         import jax.numpy as jnp
 
         if not self.spheres:
             return m
-        length = jnp.sqrt((values["square"] - outside) / self._squares(m, values))
+        length = jnp.sqrt((values["square"] - outer) / self._squares(m, values))
         return m * length[:, None]
 
     def _squares(self, m: Any, values: Mapping[str, Any]) -> Any:
@@ -181,8 +181,8 @@ class VectorField:
     def _rates(self, y: Any, values: Mapping[str, Any]) -> Any:
         """Right-hand side of the flat state."""
         arrays = iter(values["arrays"])
-        known = [a if _is_fixed(a) else next(arrays) for a in self.problem.arguments]
-        return self.problem.functions["flow"](0.0, y, *known)
+        arguments = [a if _is_fixed(a) else next(arrays) for a in self.problem.arguments]
+        return self.problem.functions["flow"](0.0, y, *arguments)
 
     @functools.cached_property
     def evaluate_block(self) -> Callable[[Any, Any], tuple[Any, Any]]:
@@ -245,9 +245,9 @@ class VectorField:
             motion = np.zeros((s, n)).reshape(-1)
             motion[self._entries] = rate[: len(self._entries)]
             motion = motion.reshape(s, n)
-            among = np.triu(motion[:, :s]) + np.triu(motion[:, :s], 1).T
+            student_motion = np.triu(motion[:, :s]) + np.triu(motion[:, :s], 1).T
             within = motion[:, s:] @ inverse @ m.T
-            column = (among - within - within.T)[:, c]
+            column = (student_motion - within - within.T)[:, c]
             column[c] /= 2
             matrix[:, c] = column
         return matrix
@@ -281,8 +281,8 @@ class VectorField:
     def loss(self, x: np.ndarray, values: Mapping[str, Any]) -> float:
         """Return the loss of the model, without the mean square of label noise if the model leaves it out."""
         arrays = iter(values["arrays"])
-        known = [a if _is_fixed(a) else next(arrays) for a in self.problem.arguments]
-        return float(self._loss(np.asarray(self.flat(x, values)), *known))
+        arguments = [a if _is_fixed(a) else next(arrays) for a in self.problem.arguments]
+        return float(self._loss(np.asarray(self.flat(x, values)), *arguments))
 
     @functools.cached_property
     def _loss(self) -> Callable[..., Any]:
@@ -321,7 +321,7 @@ def _slope(ahead: Any, behind: Any, width: float) -> Any:
 def _richardson(coarse: Any, middle: Any, fine: Any) -> Any:
     """Extrapolate differences of steps h, h/2 and h/4: errors of order h^2 and h^4 vanish."""
     if isinstance(fine, list):
-        return [_richardson(*each) for each in zip(coarse, middle, fine, strict=True)]
+        return [_richardson(*triple) for triple in zip(coarse, middle, fine, strict=True)]
     first, second = (4 * middle - coarse) / 3, (4 * fine - middle) / 3
     return (16 * second - first) / 15
 

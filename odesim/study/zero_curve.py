@@ -137,8 +137,8 @@ class ZeroCurve:
         if last is None:
             return right[-1]
         null = right[int((sizes > SMALL * sizes.max(initial=0.0)).sum()) :]
-        along = null.T @ (null @ last)
-        return along / np.linalg.norm(along)
+        projection = null.T @ (null @ last)
+        return projection / np.linalg.norm(projection)
 
     def is_regular(self, y: np.ndarray, p: float) -> bool:
         """Return True if the zeros near a point are one curve: [F_y F_p] has one null direction in the space."""
@@ -156,7 +156,7 @@ class ZeroCurve:
         t = point.tangent
         return self.newton(point.z + ds * t, t, float(t @ point.z) + ds)
 
-    def zero_at(self, before: BranchPoint, at: float) -> np.ndarray:
+    def zero_at(self, point: BranchPoint, arc: float) -> np.ndarray:
         """Return the zero (y, p) at a place on the arc after a point; zeros exist on both sides of this place."""
-        zero = self.on_arc(before, at)
-        return before.z + at * before.tangent if zero is None else zero[0]
+        zero = self.on_arc(point, arc)
+        return point.z + arc * point.tangent if zero is None else zero[0]

@@ -43,9 +43,9 @@ def _classes(answer: Answer) -> Any:
     figure = Figure(figsize=(COLUMN, 2.4), layout="constrained")
     axis = figure.subplots()
     loss, index, orbit = answer["loss"], answer["index"], answer["orbit"]
-    outside = answer["index_outside"] if "index_outside" in answer.variables else np.zeros_like(index)
+    outside_index = answer["index_outside"] if "index_outside" in answer.variables else np.zeros_like(index)
     for stable, word in ((True, "stable"), (False, "saddle")):
-        chosen = ((index == 0) & (outside == 0)) == stable
+        chosen = ((index == 0) & (outside_index == 0)) == stable
         if chosen.any():
             face = PALETTE[0] if stable else "white"
             axis.plot(
@@ -105,8 +105,8 @@ def _overlaps(answer: Answer) -> tuple[np.ndarray, str]:
 
 def _line(axis: Any, p: np.ndarray, values: np.ndarray, stable: np.ndarray, colour: str) -> None:
     """Draw a branch; neighbouring points are joined in the style of their stability."""
-    known = np.isfinite(p)
-    p, values, stable = p[known], values[known], stable[known]
+    finite = np.isfinite(p)
+    p, values, stable = p[finite], values[finite], stable[finite]
     # A segment is stable if both of its ends are, so that styles change at the special points.
     segment = stable[:-1] & stable[1:]
     edges = [0, *(np.flatnonzero(segment[1:] != segment[:-1]) + 1), len(segment)]
@@ -117,26 +117,28 @@ def _line(axis: Any, p: np.ndarray, values: np.ndarray, stable: np.ndarray, colo
 
 def _limits(values: np.ndarray) -> tuple[float, float]:
     """Return the range of the drawn values without those that run to infinity."""
-    known = values[np.isfinite(values)]
-    low, high = float(known.min()), float(np.quantile(known, 0.9))
-    high = min(float(known.max()), 3 * high if high > 0 else float(known.max()))
+    finite = values[np.isfinite(values)]
+    low, high = float(finite.min()), float(np.quantile(finite, 0.9))
+    high = min(float(finite.max()), 3 * high if high > 0 else float(finite.max()))
     room = 0.05 * max(high - low, 1e-6)
     return low - room, high + room
 
 
 def _specials(answer: Answer, axes: Any, sizes: np.ndarray) -> None:
     """Mark the special points; the overlaps there are those of the nearest point of the branch."""
-    seen: set[str] = set()
+    labelled: set[str] = set()
     for special in answer.numbers["special"]:
         words, mark, colour = SYMBOLS[special["kind"]]
-        k, at = special["branch"] - 1, special["parameter"]
-        near = int(
-            np.nanargmin(np.abs(answer["parameter"][k] - at) + np.abs(answer["branch_loss"][k] - special["loss"]))
+        k, parameter = special["branch"] - 1, special["parameter"]
+        nearest = int(
+            np.nanargmin(
+                np.abs(answer["parameter"][k] - parameter) + np.abs(answer["branch_loss"][k] - special["loss"])
+            )
         )
-        label = words if words not in seen else None
-        seen.add(words)
-        for axis, value in ((axes[0], special["loss"]), (axes[1], sizes[k][near])):
-            axis.plot(at, value, mark, color=colour, ms=4, label=label if axis is axes[0] else None, zorder=3)
+        label = words if words not in labelled else None
+        labelled.add(words)
+        for axis, value in ((axes[0], special["loss"]), (axes[1], sizes[k][nearest])):
+            axis.plot(parameter, value, mark, color=colour, ms=4, label=label if axis is axes[0] else None, zorder=3)
 
 
 def _map(answer: Answer) -> Any:

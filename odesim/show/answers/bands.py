@@ -50,8 +50,8 @@ def _folded(words: str) -> list[str]:
 
 def shown(answer: Answer) -> list[str]:
     """Return the names of the drawn quantities: scalars (the error, or else the loss), then components."""
-    own = {"time", "entry", "covariance", "shift"}
-    names = [name for name in answer.variables if name not in own and not _belongs(name, answer)]
+    reserved = {"time", "entry", "covariance", "shift"}
+    names = [name for name in answer.variables if name not in reserved and not _belongs(name, answer)]
     scalars = [name for name in names if answer.variables[name].ndim == 1]
     if any(name.endswith("error") for name in scalars):
         scalars = [name for name in scalars if name != "loss"]
@@ -73,13 +73,13 @@ def _draw_scalar(axis: Any, answer: Answer, name: str) -> None:
         )  # fmt: skip
         axis.plot(time, answer[f"{name}_centre"], color=INK, label="mean of SGD")
     axis.plot(time, answer[name], color="0.2", linestyle=(0, (3, 2)), linewidth=0.8, label="flow")
-    drawn = [answer[key] for key in (name, f"{name}_centre", f"{name}_low") if key in answer.variables]
-    least, most = min(values.min() for values in drawn), max(values.max() for values in drawn)
-    if least > 0 and most > 10 * least:
+    curves = [answer[key] for key in (name, f"{name}_centre", f"{name}_low") if key in answer.variables]
+    smallest, largest = min(values.min() for values in curves), max(values.max() for values in curves)
+    if smallest > 0 and largest > 10 * smallest:
         axis.set_yscale("log")
-    for one in answer.numbers.get("hitting", []):
-        if one["measure"].split()[2] == name:
-            _mark_times(axis, one)
+    for law in answer.numbers.get("hitting", []):
+        if law["measure"].split()[2] == name:
+            _mark_times(axis, law)
 
 
 def _mark_times(axis: Any, hitting: Mapping[str, Any]) -> None:
@@ -103,10 +103,10 @@ def _draw_component(axis: Any, answer: Answer, name: str) -> None:
         if place not in places:
             axis.plot(time, values[(slice(None), *place)], color=GREY, linewidth=0.4, alpha=0.6, zorder=0)
     for place, shade, words in chosen:
-        at = (slice(None), *place)
+        index = (slice(None), *place)
         if banded:
             axis.fill_between(
-                time, answer[f"{name}_low"][at], answer[f"{name}_high"][at], color=shade, alpha=FAINT, linewidth=0
+                time, answer[f"{name}_low"][index], answer[f"{name}_high"][index], color=shade, alpha=FAINT, linewidth=0
             )
-        centre = answer[f"{name}_centre"][at] if banded else values[at]
+        centre = answer[f"{name}_centre"][index] if banded else values[index]
         axis.plot(time, centre, color=shade, label=words)

@@ -32,11 +32,11 @@ def draw(answer: Answer) -> Mapping[str, Any]:
 def _panel(axis: Any, numbers: Mapping[str, Any], title: str) -> None:
     """Draw both stairs of a head."""
     highest = max(step["order"] for key, *_ in STAIRS for step in numbers[key])
-    same = [s["order"] for s in numbers["order"]] == [s["order"] for s in numbers["generative_order"]]
+    same_orders = [s["order"] for s in numbers["order"]] == [s["order"] for s in numbers["generative_order"]]
     for key, name, colour, line in STAIRS:
         # Below a tread there is room to the right, where the next ones are higher.
         first = key == "order"
-        _stairs(axis, numbers[key], name, colour, line, below=same or not first, text=first or not same)
+        _stairs(axis, numbers[key], name, colour, line, below=same_orders or not first, text=first or not same_orders)
     count = sum(step["count"] for step in numbers["order"])
     if numbers["student"] not in (None, numbers["information"]):
         axis.axhline(numbers["student"], color="0.5", linestyle=":", label="seen by the student")
@@ -69,7 +69,7 @@ def formula(directions: str) -> str:
     >>> formula("0.71 w_1 - 0.71 w_2"), formula("the rest of w_1, w_2"), formula("local_w, global_w_2")
     ('$0.71\\\\,w_{1} - 0.71\\\\,w_{2}$', 'rest of $w_{1}, w_{2}$', '$w_{\\\\mathrm{local}}, w_{\\\\mathrm{global},2}$')
     """
-    rest = directions.startswith(REST)
+    is_remainder = directions.startswith(REST)
     text = directions.removeprefix(REST)
     parts = re.split(r"([,;] )", text)
     while len("".join(parts)) > LONGEST and len(parts) > 2:
@@ -77,7 +77,7 @@ def formula(directions: str) -> str:
         parts = parts if parts[-1] == ".." else [*parts, ", ", ".."]
     text = re.sub(r"(\d) (?=[A-Za-z])", r"\1\\,", "".join(parts))
     text = re.sub(r"(?<![\\A-Za-z0-9_{])[A-Za-z]\w*", lambda match: _symbol(match[0]), text)
-    return ("rest of " if rest else "") + f"${text}$"
+    return ("rest of " if is_remainder else "") + f"${text}$"
 
 
 def _symbol(name: str) -> str:
@@ -85,5 +85,5 @@ def _symbol(name: str) -> str:
     words = name.split("_")
     number = words.pop() if len(words) > 1 and words[-1].isdigit() else ""
     *group, slot = words
-    below = ",".join(filter(None, [rf"\mathrm{{{'-'.join(group)}}}" if group else "", number]))
-    return f"{slot}_{{{below}}}" if below else slot
+    subscript = ",".join(filter(None, [rf"\mathrm{{{'-'.join(group)}}}" if group else "", number]))
+    return f"{slot}_{{{subscript}}}" if subscript else slot

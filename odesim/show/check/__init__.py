@@ -15,10 +15,10 @@ from odesim.store.read import Run
 __all__ = ["load", "made", "page", "record", "save_comparison", "schema", "write"]
 
 
-def made(asked: Request, found: Findings) -> Check:
+def made(request: Request, findings: Findings) -> Check:
     """Return the check of a request and its findings."""
-    shown = records.without_evidence(found.verdicts)
-    return Check(record(asked, found), Verdicts(shown), found.comparison, found, asked)
+    verdicts = records.without_evidence(findings.verdicts)
+    return Check(record(request, findings), Verdicts(verdicts), findings.comparison, findings, request)
 
 
 def load(folder: Path) -> Check:
@@ -29,13 +29,13 @@ def load(folder: Path) -> Check:
     return Check(content, Verdicts(verdicts), run.trajectory if run is not None else None)
 
 
-def save_comparison(asked: Request, found: Any, folder: Path, seconds: float) -> None:
+def save_comparison(request: Request, comparison: Any, folder: Path, seconds: float) -> None:
     """Store the comparison of a check as a run, with its picture, in the folder of the check."""
     from odesim.show import plot
 
-    place = checks.place_of_comparison(asked, folder)
-    assert asked.pair is not None
-    save(found, asked.pair.wanted, place, {"solve": seconds}, plot.draw)
+    place = checks.place_of_comparison(request, folder)
+    assert request.pair is not None
+    save(comparison, request.pair.wanted, place, {"solve": seconds}, plot.draw)
 
 
 def write(check: Check, folder: Path, comparison: Run | None = None) -> Path:
@@ -43,9 +43,9 @@ def write(check: Check, folder: Path, comparison: Run | None = None) -> Path:
 
     `comparison` is the stored one, if the folder already has it.
     """
-    asked, found = check.asked, check.findings
-    assert asked is not None and found is not None
-    records.finish(asked.judged, folder / JUDGED, found.verdicts)
-    if found.comparison is not None and comparison is None:
-        save_comparison(asked, found.comparison, folder, found.seconds.get("comparison", 0.0))
-    return checks.finish(asked, folder, check.record, lambda: page(check.record, folder), found.seconds)
+    request, findings = check.asked, check.findings
+    assert request is not None and findings is not None
+    records.finish(request.judged, folder / JUDGED, findings.verdicts)
+    if findings.comparison is not None and comparison is None:
+        save_comparison(request, findings.comparison, folder, findings.seconds.get("comparison", 0.0))
+    return checks.finish(request, folder, check.record, lambda: page(check.record, folder), findings.seconds)

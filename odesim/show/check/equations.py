@@ -33,14 +33,14 @@ def rows(display: str) -> Iterator[str]:
         ['a ', ' \\begin{cases} 1 \\\\ 2 \\end{cases} ', ' c']
     """
     depth = start = 0
-    for found in ROW.finditer(display):
-        if found[0] == "\\begin{":
+    for match in ROW.finditer(display):
+        if match[0] == "\\begin{":
             depth += 1
-        elif found[0] == "\\end{":
+        elif match[0] == "\\end{":
             depth -= 1
         elif depth == 0:
-            yield display[start : found.start()]
-            start = found.end()
+            yield display[start : match.start()]
+            start = match.end()
     yield display[start:]
 
 

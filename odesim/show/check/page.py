@@ -28,11 +28,11 @@ def page(record: Mapping[str, Any], folder: Path) -> str:
 
     environment = writing.environment()
     environment.filters |= {"shown": shown, "typeset": typeset, "rendered": rendered}
-    beside = folder / BESIDE
+    comparison_folder = folder / BESIDE
     return environment.get_template("check.html").render(
         record=record,
         section=read_verdicts(str(folder / JUDGED)),
-        beside=read_run(str(beside)) if (beside / MANIFEST).is_file() else None,
+        beside=read_run(str(comparison_folder)) if (comparison_folder / MANIFEST).is_file() else None,
         equations=[Markup(formula) for formula in formulas(record["model"]["equations"])],
         unexpected=unexpected(record)[:FIRST],
         more=max(0, len(unexpected(record)) - FIRST),

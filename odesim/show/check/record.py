@@ -50,36 +50,36 @@ def schema() -> dict[str, Any]:
     return json.loads(text)
 
 
-def record(asked: Request, found: Findings) -> dict[str, Any]:
+def record(request: Request, findings: Findings) -> dict[str, Any]:
     """Return the record of a check, from its request and results."""
-    whole, system = overall(found.verdicts), asked.of
-    counts = {answer: sum(v["answer"] == answer for v in found.verdicts) for answer in ANSWERS}
+    outcome, system = overall(findings.verdicts), request.of
+    counts = {answer: sum(v["answer"] == answer for v in findings.verdicts) for answer in ANSWERS}
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "digest": asked.digest,
+        "digest": request.digest,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "system": _system(system),
-        "request": _request(asked),
+        "request": _request(request),
         "verdict": {
-            "answer": whole.answer,
-            "sentence": whole.sentence,
-            "refuted": whole.refuted,
-            "open": whole.open,
-            "known": whole.known,
+            "answer": outcome.answer,
+            "sentence": outcome.sentence,
+            "refuted": outcome.refuted,
+            "open": outcome.open,
+            "known": outcome.known,
             "counts": counts,
-            "unexpected": sum(map(disagrees, found.verdicts)),
-            "identities": sum(map(is_identity, found.verdicts)),
+            "unexpected": sum(map(disagrees, findings.verdicts)),
+            "identities": sum(map(is_identity, findings.verdicts)),
         },
-        "grade": grade(found.verdicts).record(),
+        "grade": grade(findings.verdicts).record(),
         "model": _model(system),
-        "claims": [_claim(verdict) for verdict in found.verdicts],
-        "comparison": _comparison(system, found.comparison, found.missing),
-        "errata": _errata(system, found.verdicts),
+        "claims": [_claim(verdict) for verdict in findings.verdicts],
+        "comparison": _comparison(system, findings.comparison, findings.missing),
+        "errata": _errata(system, findings.verdicts),
         "versions": versions(),
         "git": git_state(),
         "device": device.describe(),
-        "seconds": dict(found.seconds),
+        "seconds": dict(findings.seconds),
     }
     plain: dict[str, Any] = jsonable(content)
     return plain
@@ -101,15 +101,15 @@ def _system(system: System) -> dict[str, Any]:
     }
 
 
-def _request(asked: Request) -> dict[str, Any]:
+def _request(request: Request) -> dict[str, Any]:
     """Return the request without paths of this machine, because others may read the record."""
-    of = asked.judged
-    compared = asked.pair.request() if asked.pair is not None else None
+    judged = request.judged
+    compared = request.pair.request() if request.pair is not None else None
     return {
-        "effort": of.effort,
-        "backend": of.backend,
-        "seed": of.seed,
-        "claims": sorted(set(of.claims)) or "all",
+        "effort": judged.effort,
+        "backend": judged.backend,
+        "seed": judged.seed,
+        "claims": sorted(set(judged.claims)) or "all",
         "comparison": _without_paths(compared) if compared is not None else None,
     }
 
@@ -160,8 +160,8 @@ def _optional(system: System, case: Case, format: str) -> str:
 
 
 def _claim(verdict: Mapping[str, Any]) -> dict[str, Any]:
-    seen = sorted(verdict.get("sensitivity") or [], key=lambda one: one["part"] != verdict.get("deciding"))
-    return {name: verdict.get(name) for name in KEPT} | {"sensitivity": [one["sentence"] for one in seen]}
+    parts = sorted(verdict.get("sensitivity") or [], key=lambda part: part["part"] != verdict.get("deciding"))
+    return {name: verdict.get(name) for name in KEPT} | {"sensitivity": [part["sentence"] for part in parts]}
 
 
 def _comparison(system: System, run: Trajectory | None, missing: str) -> dict[str, Any]:
@@ -169,9 +169,9 @@ def _comparison(system: System, run: Trajectory | None, missing: str) -> dict[st
     if run is None:
         return {"missing": missing}
     summary = run.summary
-    kept = ("agreement", "replicas", "distance_median", "distance_median_interval_95", "band", "inside_90", "notes")
+    names = ("agreement", "replicas", "distance_median", "distance_median_interval_95", "band", "inside_90", "notes")
     return {
-        **{name: summary.get(name) for name in kept},
+        **{name: summary.get(name) for name in names},
         "components": {name: judged["sentence"] for name, judged in summary.get("judgements", {}).items()},
         "method": run.origin.options.get("second"),
         "step_size": run.origin.options.get("step_size"),
@@ -189,22 +189,22 @@ def step_in_words(system: System, run: Trajectory) -> str:
     symbol = getattr(stage, "step_symbol", "eta")
     if size is None or not symbol:
         return "a time-dependent step"
-    said = f"{symbol} = {shown(size)}"
+    formula = f"{symbol} = {shown(size)}"
     d = run.origin.parameters.get("d")
-    return f"{said} (eta = {shown(size * d)})" if symbol == "eta/d" and d else said
+    return f"{formula} (eta = {shown(size * d)})" if symbol == "eta/d" and d else formula
 
 
 def _errata(system: System, verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the errata in the places of the claims, with the claims that show them."""
     import derivations
 
-    used: dict[str, list[str]] = {}
+    claims_of: dict[str, list[str]] = {}
     for verdict in verdicts:
         if verdict.get("erratum"):
-            claims = used.setdefault(str(verdict["erratum"]), [])
+            claims = claims_of.setdefault(str(verdict["erratum"]), [])
             claims += [verdict["claim"]] * (verdict["claim"] not in claims)
-    known = errata(derivations.reference(system)) if used else {}
+    texts = errata(derivations.reference(system)) if claims_of else {}
     return [
-        {"name": name, "title": known.get(name, ("", ""))[0], "text": known.get(name, ("", ""))[1], "claims": claims}
-        for name, claims in used.items()
+        {"name": name, "title": texts.get(name, ("", ""))[0], "text": texts.get(name, ("", ""))[1], "claims": claims}
+        for name, claims in claims_of.items()
     ]

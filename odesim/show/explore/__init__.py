@@ -14,27 +14,32 @@ from odesim.show.explore.shown import content
 __all__ = ["Content", "content", "page", "write"]
 
 
-def write(what: Any, out: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """Write the page of `what` (see `content`) to the file `out`, atomically. Return its path.
+def write(source: Any, out: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """Write the page of `source` (see `content`) to the file `out`, atomically. Return its path.
 
     Raises `UsageError` for anything else and for an existing `out` without `overwrite`, and `MissingError` if plotly is
     not installed.
     """
-    return writing.write(lambda: page(what), out, overwrite, "page")
+    return writing.write(lambda: page(source), out, overwrite, "page")
 
 
-def page(what: Any) -> str:
+def page(source: Any) -> str:
     """Return the page as HTML: the plotting library, the data, and the controls."""
     from odesim.store.files import jsonable
     from odesim.version import __version__
 
     library = _library()
-    found = content(what)
-    data, thinned = packed(found)
-    told = {**data, "palette": PALETTE[:COLOURED], "thinned": thinned}
+    page_content = content(source)
+    data, thinned = packed(page_content)
+    page_data = {**data, "palette": PALETTE[:COLOURED], "thinned": thinned}
     template = writing.environment().get_template("explore.html")
     return template.render(
-        content=found, data=jsonable(told), thinned=thinned, library=library, version=__version__, sweep=found.swept
+        content=page_content,
+        data=jsonable(page_data),
+        thinned=thinned,
+        library=library,
+        version=__version__,
+        sweep=page_content.swept,
     )
 
 

@@ -31,7 +31,7 @@ REPLICA = "replica"
 
 def packed(content: Content) -> tuple[dict[str, Any], list[str]]:
     """Return the data of a page as plain data, and sentences on omitted data."""
-    times, entries, said = _limits(content.runs)
+    times, entries, omissions = _limits(content.runs)
     runs = [_run(run, times, entries) for run in content.runs]
     variables: dict[str, Any] = {}
     dims: dict[str, list[str]] = {}
@@ -45,7 +45,7 @@ def packed(content: Content) -> tuple[dict[str, Any], list[str]]:
     return {
         "system": content.system, "over": list(content.over), "runs": runs, "variables": variables, "dims": dims,
         "meanings": _meanings(content),
-    }, said  # fmt: skip
+    }, omissions  # fmt: skip
 
 
 def moving(curves: "xarray.Dataset") -> list[str]:
@@ -58,38 +58,38 @@ def encoded(values: Any) -> dict[str, str]:
     exact = np.ascontiguousarray(values, "<f8")
     with np.errstate(over="ignore", under="ignore"):
         single = exact.astype("<f4")
-    kept = np.allclose(single, exact, rtol=1e-6, atol=0.0, equal_nan=True)
-    array, kind = (single, "f4") if kept else (exact, "f8")
+    is_close = np.allclose(single, exact, rtol=1e-6, atol=0.0, equal_nan=True)
+    array, kind = (single, "f4") if is_close else (exact, "f8")
     return {"kind": kind, "data": base64.b64encode(array.tobytes()).decode()}
 
 
-def liveliest(values: np.ndarray, most: int) -> np.ndarray:
-    """Return at most `most` rows of an array, in order: those with the largest changes.
+def liveliest(values: np.ndarray, limit: int) -> np.ndarray:
+    """Return at most `limit` rows of an array, in order: those with the largest changes.
 
     >>> liveliest(np.array([[0.0, 1.0], [2.0, 2.0], [1.0, 3.0]]), 2).tolist()
     [0, 2]
     """
-    if len(values) <= most:
+    if len(values) <= limit:
         return np.arange(len(values))
-    known = np.nan_to_num(values.astype(float), posinf=0.0, neginf=0.0)
-    return np.sort(np.argsort(-np.ptp(known, axis=1), kind="stable")[:most])
+    finite = np.nan_to_num(values.astype(float), posinf=0.0, neginf=0.0)
+    return np.sort(np.argsort(-np.ptp(finite, axis=1), kind="stable")[:limit])
 
 
 def _run(run: Shown, times: int, entries: int) -> dict[str, Any]:
     """One run as plain data."""
     curves = run.curves
-    kept = spread(np.arange(curves.sizes.get("time", 0)), times)
+    moments = spread(np.arange(curves.sizes.get("time", 0)), times)
     told: dict[str, Any] = {
         "name": run.name, "said": run.said, "outcome": run.outcome, "place": dict(run.place),
-        "numbers": dict(run.numbers), "variables": {}, "theory": [_theory(one) for one in run.theory],
+        "numbers": dict(run.numbers), "variables": {}, "theory": [_theory(reference) for reference in run.theory],
     }  # fmt: skip
     for name in ("time", "step"):
-        if name in curves.coords and kept.size:
-            told[name] = encoded(curves[name].values[kept])
+        if name in curves.coords and moments.size:
+            told[name] = encoded(curves[name].values[moments])
     told["clock"] = str(curves["time"].attrs.get("meaning", "")) if "time" in curves.coords else ""
     for name in moving(curves):
-        values = curves[name].transpose(..., "time").values[..., kept]
-        flat = values.reshape(-1, kept.size)
+        values = curves[name].transpose(..., "time").values[..., moments]
+        flat = values.reshape(-1, moments.size)
         chosen = liveliest(flat, entries)
         places = np.stack(np.unravel_index(chosen, values.shape[:-1]), axis=-1) if values.ndim > 1 else [[]]
         dims = [_named(dim) for dim in map(str, curves[name].dims) if dim != "time"]
@@ -122,14 +122,16 @@ def _limits(runs: Sequence[Shown]) -> tuple[int, int, list[str]]:
     def count(times: int, entries: int) -> int:
         return sum(min(times, t) * min(entries, e) for t, e in sizes)
 
-    most_times, most = max((t for t, _ in sizes), default=0), max((e for _, e in sizes), default=0)
+    most_times, most_entries = max((t for t, _ in sizes), default=0), max((e for _, e in sizes), default=0)
     times, entries = next((pair for pair in KEPT if count(*pair) <= MOST), KEPT[-1])
-    said = []
+    omissions = []
     if most_times > times:
-        said.append(f"this page has {times} of {most_times} saved times, evenly spaced")
-    if most > entries:
-        said.append(f"of variables with up to {most} entries, this page has the {entries} entries that change most")
-    return times, entries, said
+        omissions.append(f"this page has {times} of {most_times} saved times, evenly spaced")
+    if most_entries > entries:
+        omissions.append(
+            f"of variables with up to {most_entries} entries, this page has the {entries} entries that change most"
+        )
+    return times, entries, omissions
 
 
 def _named(dim: str) -> str:
@@ -139,8 +141,8 @@ def _named(dim: str) -> str:
 
 def _labels(curves: "xarray.Dataset", dim: str) -> list[Any]:
     """Return the labels of the entries of a dimension; without names they are numbered from 1."""
-    counted = list(range(1, curves.sizes[dim] + 1))
-    return curves[dim].values.tolist() if dim in curves.coords and dim != "seed" else counted
+    numbers = list(range(1, curves.sizes[dim] + 1))
+    return curves[dim].values.tolist() if dim in curves.coords and dim != "seed" else numbers
 
 
 def _meanings(content: Content) -> dict[str, str]:
@@ -148,6 +150,6 @@ def _meanings(content: Content) -> dict[str, str]:
     from derivations.headlines import COMMON
 
     system = system_of(content.runs[0].curves)
-    own = load(system.headlines) if system is not None and system.headlines else {}
-    known = {**content.meanings, **own, **COMMON}
-    return {name: known[name] for run in content.runs for name in run.numbers if name in known}
+    system_meanings = load(system.headlines) if system is not None and system.headlines else {}
+    meanings = {**content.meanings, **system_meanings, **COMMON}
+    return {name: meanings[name] for run in content.runs for name in run.numbers if name in meanings}

@@ -30,10 +30,12 @@ class Code:
 
     def __init__(self, statement: Statement) -> None:
         self.statement, self.text = statement, Text(statement)
-        given = [n.target for n in (*statement.state, *statement.constants)]
-        made = [t for d in statement.arrays for t in d.targets]
+        inputs = [n.target for n in (*statement.state, *statement.constants)]
+        definitions = [t for d in statement.arrays for t in d.targets]
         self.declared = {
-            key_of(t): (indices_of(t), own) for own, group in ((False, given), (True, made)) for t in group
+            key_of(t): (indices_of(t), defined)
+            for defined, group in ((False, inputs), (True, definitions))
+            for t in group
         }
         self.in_kernel = False
 
@@ -50,41 +52,45 @@ class Code:
             letters = unique
         order = [i for i in axes if i in letters]
         if order != letters:
-            moved = ", ".join(str(letters.index(i)) for i in order)
-            name += ".T" if len(letters) == 2 else f".transpose({moved})"
-        used = axes[axes.index(order[0]) :] if order else ()
-        return name if len(used) == len(order) else f"{name}[{', '.join(':' if i in order else 'None' for i in used)}]"
+            permutation = ", ".join(str(letters.index(i)) for i in order)
+            name += ".T" if len(letters) == 2 else f".transpose({permutation})"
+        trailing = axes[axes.index(order[0]) :] if order else ()
+        return (
+            name
+            if len(trailing) == len(order)
+            else f"{name}[{', '.join(':' if i in order else 'None' for i in trailing)}]"
+        )
 
     def entry(self, e: Any) -> tuple[str, list[Any]]:
         """Return the array of an entry, cut to the ranges of its indices, and the remaining indices, which are axes."""
         name = key_of(e)
-        indices, made = self.declared.get(name, ((), False))
+        indices, defined = self.declared.get(name, ((), False))
         cuts: list[str] = []
         letters: list[Any] = []
         gathered = [i for i in e.indices if not isinstance(i, sp.Idx) and i.atoms(sp.Idx)]
         # Several subscripts that are arrays broadcast over all their indices, because NumPy would pair them.
         joint = tuple(dict.fromkeys(x for i in gathered for x in sorted(i.atoms(sp.Idx), key=str)))
         for place, i in enumerate(e.indices):
-            own = indices[place] if place < len(indices) else None
-            start = own.lower if made and own is not None else sp.Integer(0)
+            declared_index = indices[place] if place < len(indices) else None
+            start = declared_index.lower if defined and declared_index is not None else sp.Integer(0)
             if isinstance(i, sp.Idx):
-                whole = own is not None and i.upper == own.upper and i.lower == start
-                cuts.append(":" if whole else self.cut(i, start, own))
+                complete = declared_index is not None and i.upper == declared_index.upper and i.lower == start
+                cuts.append(":" if complete else self.cut(i, start, declared_index))
                 letters.append(i)
             else:
                 inner = joint if i.atoms(sp.Idx) else ()
                 cuts.append(self.expr(i - start, inner))
-                kept = () if self.in_kernel else inner  # in a kernel an index is a number
-                new = [x for x in getattr(i, "indices", kept) if isinstance(x, sp.Idx)]
+                new_axes = () if self.in_kernel else inner  # in a kernel an index is a number
+                new = [x for x in getattr(i, "indices", new_axes) if isinstance(x, sp.Idx)]
                 letters += new if len(gathered) == 1 else [x for x in new if x not in letters]
         plain = all(x == ":" for x in cuts)
         return (name if plain else f"{name}[{', '.join(cuts)}]"), letters
 
-    def cut(self, index: Any, start: Any, own: Any) -> str:
+    def cut(self, index: Any, start: Any, declared_index: Any) -> str:
         """Return the slice of an index whose range is a part of the array."""
         low, high = self.number(index.lower - start), self.number(index.upper - start + 1)
         low = "" if low == "0" else low
-        return f"{low}:" if own is not None and index.upper == own.upper else f"{low}:{high}"
+        return f"{low}:" if declared_index is not None and index.upper == declared_index.upper else f"{low}:{high}"
 
     def free(self, e: Any, axes: Axes) -> list[Any]:
         """The indices of an expression in the order of `axes`; summation indices are not free."""
@@ -130,19 +136,19 @@ class Code:
 
     def mul(self, e: Any, axes: Axes) -> str:
         """A product."""
-        number, rest = e.as_coeff_Mul()
+        number, symbols = e.as_coeff_Mul()
         if self.text.negative(e) and not number.is_negative:  # a bracket that begins with a minus
             opposite = (sp.Add(*(-t for t in f.args)) if isinstance(f, sp.Add) else f for f in sp.Mul.make_args(e))
             return "-" + self.mul(sp.Mul(*opposite, evaluate=False), axes)
         if number.is_negative:
             return "-" + self.expr(-e, axes, True)
-        factors = sorted((f for f in sp.Mul.make_args(rest) if f != 1), key=self.text.factor_key)
-        above = [f for f in factors if not (isinstance(f, sp.Pow) and f.exp.is_number and f.exp.is_negative)]
-        below = [turned(f) for f in factors if f not in above]
+        factors = sorted((f for f in sp.Mul.make_args(symbols) if f != 1), key=self.text.factor_key)
+        upper = [f for f in factors if not (isinstance(f, sp.Pow) and f.exp.is_number and f.exp.is_negative)]
+        lower = [turned(f) for f in factors if f not in upper]
         top, bottom = number.as_numer_denom()
-        tops = ([self.number(top)] if top != 1 or not above else []) + [self.expr(f, axes, True) for f in above]
+        tops = ([self.number(top)] if top != 1 or not upper else []) + [self.expr(f, axes, True) for f in upper]
         code = " * ".join(tops)
-        bottoms = [self.expr(f, axes, True) for f in ([bottom] if bottom != 1 else []) + below]
+        bottoms = [self.expr(f, axes, True) for f in ([bottom] if bottom != 1 else []) + lower]
         if len(bottoms) > 1:
             return f"{code} / ({' * '.join(bottoms)})"
         return f"{code} / {bracketed(bottoms[0])}" if bottoms else code
@@ -190,23 +196,23 @@ class Code:
             return f"mean(lambda {e.args[1].name}: {self.expr(e.args[0], axes)}, {low}, {high}, {nodes})"
         if isinstance(e, Largest):
             return f"({self.expr(e.args[0], (e.args[1], *axes))}).max(0)"
-        shown = [self.expr(a, axes) for a in e.args]
+        arguments = [self.expr(a, axes) for a in e.args]
         if isinstance(e, (sp.Max, sp.Min)):
-            one = "np.maximum" if isinstance(e, sp.Max) else "np.minimum"
-            code = shown[0]
-            for other in shown[1:]:
-                code = f"{one}({code}, {other})"
+            function_name = "np.maximum" if isinstance(e, sp.Max) else "np.minimum"
+            code = arguments[0]
+            for argument in arguments[1:]:
+                code = f"{function_name}({code}, {argument})"
             return code
         if isinstance(e, sp.KroneckerDelta):
-            return f"1.0 * ({shown[0]} == {shown[1]})"
+            return f"1.0 * ({arguments[0]} == {arguments[1]})"
         kernel = self.statement.kernel_of(name)
         for place in range(kernel.orders if kernel else len(e.args), len(e.args)):
             if e.args[place].is_Integer:  # a real number, because integers have no negative powers in NumPy
-                shown[place] += ".0"
+                arguments[place] += ".0"
         if isinstance(e, Special):
             name = type(e).code.__name__
-        known = kernel is not None or name in SPECIAL or isinstance(e, Special)
-        return f"{CALLS.get(name) or (name if known else f'np.{name.lower()}')}({', '.join(shown)})"
+        is_known = kernel is not None or name in SPECIAL or isinstance(e, Special)
+        return f"{CALLS.get(name) or (name if is_known else f'np.{name.lower()}')}({', '.join(arguments)})"
 
     # -- sums
     def sum(self, e: Any, axes: Axes, tight: bool) -> str:
@@ -224,40 +230,40 @@ class Code:
         count = self.statement.terms.get(index.name)
         powers = [f for f in sp.Mul.make_args(e.function) if isinstance(f, sp.Pow) and f.exp == index]
         if len(powers) == 1 and count is not None:
-            rest = self.expr(e.function / powers[0])
+            coefficients = self.expr(e.function / powers[0])
             first = rf"(?<![\w.]){index.name}(?!\w)"
-            rest = re.sub(first, f"({index.name} := np.arange({count}))", rest, count=1)
-            return f"np.polynomial.polynomial.polyval({self.expr(powers[0].base)}, {rest})"
+            coefficients = re.sub(first, f"({index.name} := np.arange({count}))", coefficients, count=1)
+            return f"np.polynomial.polynomial.polyval({self.expr(powers[0].base)}, {coefficients})"
         low, high = self.number(index.lower), count if count is not None else self.number(index.upper + 1)
         return f"sum({self.expr(e.function)} for {index.name} in range({low}, {high}))"
 
-    def summed(self, term: Any, over: list[Any], axes: Axes) -> str:
+    def summed(self, term: Any, summation_indices: list[Any], axes: Axes) -> str:
         """One product summed over indices: an einsum of its factors."""
-        number, rest = term.as_coeff_Mul()
+        number, symbols = term.as_coeff_Mul()
         if number.is_negative:
-            return "-" + self.summed(-term, over, axes)
-        outside: list[str] = [self.expr(number, (), True)] if number != 1 else []
+            return "-" + self.summed(-term, summation_indices, axes)
+        factors: list[str] = [self.expr(number, (), True)] if number != 1 else []
         operands: list[str] = []
         letters: list[list[Any]] = []
-        every = (*over, *axes)
-        for f in sorted((f for f in sp.Mul.make_args(rest) if f != 1), key=self.text.factor_key):
-            found = self.free(f, every)
-            if isinstance(f, sp.Indexed) and found:
-                code, kept = self.entry(f)
+        all_indices = (*summation_indices, *axes)
+        for f in sorted((f for f in sp.Mul.make_args(symbols) if f != 1), key=self.text.factor_key):
+            indices = self.free(f, all_indices)
+            if isinstance(f, sp.Indexed) and indices:
+                code, operand_letters = self.entry(f)
                 operands.append(code)
-                letters.append(kept)
-            elif any(i in over for i in found):
-                operands.append(self.expr(f, tuple(found)))
-                letters.append(found)
+                letters.append(operand_letters)
+            elif any(i in summation_indices for i in indices):
+                operands.append(self.expr(f, tuple(indices)))
+                letters.append(indices)
             else:
-                outside.append(self.expr(f, axes, True))
-        missing = [i for i in over if not any(i in x for x in letters)]
-        outside += [f"({self.number(i.upper - i.lower + 1)})" for i in missing]
-        kept = [i for i in axes if any(i in x for x in letters)]
+                factors.append(self.expr(f, axes, True))
+        missing = [i for i in summation_indices if not any(i in x for x in letters)]
+        factors += [f"({self.number(i.upper - i.lower + 1)})" for i in missing]
+        operand_letters = [i for i in axes if any(i in x for x in letters)]
         if not operands:
-            return " * ".join(outside)
-        code = f'np.einsum("{subscripts(letters, kept)}", {", ".join(operands)})'
-        return " * ".join([*outside, self.laid(code, kept, axes) if kept else code])
+            return " * ".join(factors)
+        code = f'np.einsum("{subscripts(letters, operand_letters)}", {", ".join(operands)})'
+        return " * ".join([*factors, self.laid(code, operand_letters, axes) if operand_letters else code])
 
 
 def subscripts(operands: Sequence[Sequence[Any]], result: Sequence[Any]) -> str:
@@ -269,9 +275,9 @@ def subscripts(operands: Sequence[Sequence[Any]], result: Sequence[Any]) -> str:
     >>> subscripts([(i, j), (j,)], (i,))
     'ia,a->i'
     """
-    used = list(dict.fromkeys(i for indices in operands for i in indices))
-    free = iter(x for x in string.ascii_letters if x not in [i.name for i in used])
-    letters = {i: i.name if len(i.name) == 1 else next(free) for i in used}
+    distinct = list(dict.fromkeys(i for indices in operands for i in indices))
+    free = iter(x for x in string.ascii_letters if x not in [i.name for i in distinct])
+    letters = {i: i.name if len(i.name) == 1 else next(free) for i in distinct}
     left = ",".join("".join(letters[i] for i in indices) for indices in operands)
     return f"{left}->{''.join(letters[i] for i in result)}"
 

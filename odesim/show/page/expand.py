@@ -85,8 +85,8 @@ class Expansion:
         if name in self._named:
             if (name, places) not in self._entries:
                 target, value = self._named[name]
-                own = dict(zip(target.indices, map(sp.Integer, places), strict=True))
-                self._entries[name, places] = self.expand(value, own)
+                substitution = dict(zip(target.indices, map(sp.Integer, places), strict=True))
+                self._entries[name, places] = self.expand(value, substitution)
             return self._entries[name, places]
         if name in self.constants:
             return _number(np.asarray(self.constants[name])[places].item())
@@ -119,8 +119,8 @@ def _named(target: Any) -> str:
 def _whole(value: Any) -> int:
     """Return a size or an index as a number. Raises `UsageError` for an infinite sum or a computed index."""
     if not sp.sympify(value).is_Integer:
-        what = "a kernel is an infinite series" if value == sp.oo else f"{value} has no number"
-        raise UsageError(f"{REFUSED}: {what}; {INSTEAD}")
+        reason = "a kernel is an infinite series" if value == sp.oo else f"{value} has no number"
+        raise UsageError(f"{REFUSED}: {reason}; {INSTEAD}")
     return int(value)
 
 

@@ -10,40 +10,41 @@ from derivations.statement import Mean, Statement, sp
 WIDTH = 110
 
 
-def page(system: System, stage: Stage, parameters: Any, tier: str, stated: Statement | Page) -> str:
+def page(system: System, stage: Stage, parameters: Any, tier: str, statement: Statement | Page) -> str:
     """Return the explanation of a tier, then the other tiers of its stage with their neglected terms, or why they do
     not exist.
     """
-    if isinstance(stated, Page):
-        head, lines = f"{system.name}: {system.title}", stated.why.splitlines()
+    if isinstance(statement, Page):
+        head, lines = f"{system.name}: {system.title}", statement.why.splitlines()
     else:
-        head, lines = f"{stated.name}: {stated.title}", _of_statement(stated)
-    found = [head, "", "Why it closes", *_wrapped(lines)]
-    others = [] if isinstance(stage, Map) else _others(stage, parameters, tier)
-    more = ["", "Other tiers", *_wrapped(others)] if others else []
-    return "\n".join([*found, *more]).replace("`", "") + "\n"
+        head, lines = f"{statement.name}: {statement.title}", _of_statement(statement)
+    paragraphs = [head, "", "Why it closes", *_wrapped(lines)]
+    neighbours = [] if isinstance(stage, Map) else _others(stage, parameters, tier)
+    section = ["", "Other tiers", *_wrapped(neighbours)] if neighbours else []
+    return "\n".join([*paragraphs, *section]).replace("`", "") + "\n"
 
 
-def _of_statement(stated: Statement) -> list[str]:
+def _of_statement(statement: Statement) -> list[str]:
     """Return the validity of a stated tier, its neglected terms, and the mean behind every kernel with its closed
     form.
     """
-    lines = [f"valid: {stated.validity}", f"neglects: {stated.neglects}"]
-    for kernel in stated.kernels:
-        what = "an expectation" if kernel.means else "a function"
+    lines = [f"valid: {statement.validity}", f"neglects: {statement.neglects}"]
+    for kernel in statement.kernels:
+        kind = "an expectation" if kernel.means else "a function"
         note = f" ({kernel.note})" if kernel.note else ""
         methods = " and ".join(dict.fromkeys(_method(value) for value in kernel.values.values()))
-        lines.append(f"{', '.join(kernel.values)}: {what}, by {methods}{note}")
+        lines.append(f"{', '.join(kernel.values)}: {kind}, by {methods}{note}")
     lines += [
         f"{', '.join(dict.fromkeys(str(getattr(t, 'base', t)) for t in d.targets))}: {d.meaning}, by the rule "
         f"{d.rule.name}"
-        for d in stated.arrays if d.rule is not None
+        for d in statement.arrays if d.rule is not None
     ]  # fmt: skip
-    cut = [f"{name} is cut at {count} terms" for name, count in stated.terms.items()]
+    cut = [f"{name} is cut at {count} terms" for name, count in statement.terms.items()]
     means = [
-        f"the mean over {name} is taken at {nodes} Gauss-Legendre nodes" for name, (_, _, nodes) in stated.laws.items()
+        f"the mean over {name} is taken at {nodes} Gauss-Legendre nodes"
+        for name, (_, _, nodes) in statement.laws.items()
     ]
-    return [*lines, *cut, *means, *stated.rules]
+    return [*lines, *cut, *means, *statement.rules]
 
 
 def _method(value: Any) -> str:

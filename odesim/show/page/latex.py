@@ -28,13 +28,13 @@ def flat(text: str) -> str:
 
 def runs(numbers: list[int]) -> str:
     """Return numbers of equations, with consecutive ones as a range."""
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for n in numbers:
-        if found and found[-1][-1] == n - 1:
-            found[-1].append(n)
+        if ranges and ranges[-1][-1] == n - 1:
+            ranges[-1].append(n)
         else:
-            found.append([n])
-    return ", ".join(f"({x[0]})" + (f"--({x[-1]})" if len(x) > 1 else "") for x in found)
+            ranges.append([n])
+    return ", ".join(f"({x[0]})" + (f"--({x[-1]})" if len(x) > 1 else "") for x in ranges)
 
 
 class Latex(Text):
@@ -52,8 +52,8 @@ class Latex(Text):
 
     def usual(self, name: str) -> str:
         """Return SymPy's symbol of a name."""
-        shown = sp.latex(sp.Symbol(name))
-        return re.sub(r"^[A-Za-z]{2,}", lambda word: rf"\mathrm{{{word[0]}}}", shown)
+        symbol = sp.latex(sp.Symbol(name))
+        return re.sub(r"^[A-Za-z]{2,}", lambda word: rf"\mathrm{{{word[0]}}}", symbol)
 
     def sign(self, sign: str) -> str:
         """The sign of a relation."""
@@ -117,9 +117,9 @@ class Latex(Text):
         """The largest over an index."""
         return rf"{word}_{{{index}}} {text}"
 
-    def fraction(self, top: str, below: str, many: bool) -> str:
+    def fraction(self, top: str, bottom: str, many: bool) -> str:
         """top/below."""
-        return unmarked(rf"\{'t' if (top + below).isdigit() else ''}frac{{{top}}}{{{below}}}")
+        return unmarked(rf"\{'t' if (top + bottom).isdigit() else ''}frac{{{top}}}{{{bottom}}}")
 
     def beside(self, fraction: str) -> str:
         """A fraction in front of a bracket."""
@@ -158,14 +158,14 @@ class Latex(Text):
         """A derivative by its order."""
         return base + ("'" * int(order) if order.is_Integer else rf"^{{({self.show(order)})}}")
 
-    def mean(self, text: str, over: str = "") -> str:
+    def mean(self, text: str, variables: str = "") -> str:
         """An expectation."""
-        return rf"\mathbb{{E}}{'_' + over if over else ''}\bigl[{text}\bigr]"
+        return rf"\mathbb{{E}}{'_' + variables if variables else ''}\bigl[{text}\bigr]"
 
-    def derivative(self, text: str, by: str, sign: str) -> str:
+    def derivative(self, text: str, variable: str, sign: str) -> str:
         """d text/d by."""
         sign = r"\mathrm{d}" if sign == "d" else r"\partial "
-        return rf"\frac{{{sign}{text}}}{{{sign}{by}}}"
+        return rf"\frac{{{sign}{text}}}{{{sign}{variable}}}"
 
     def inline(self, text: str) -> str:
         """Mathematics in a sentence."""
@@ -173,7 +173,7 @@ class Latex(Text):
 
     def plain(self, words: str) -> str:
         """Words that are not mathematics."""
-        words = re.sub(r"[<>|]", lambda found: f"${found[0]}$", words)
+        words = re.sub(r"[<>|]", lambda match: f"${match[0]}$", words)
         words = re.sub(r"([&%#])", r"\\\1", words)
         return re.sub(r"\^(\([^()]*\))", r"$^{\1}$", words)
 
@@ -220,8 +220,8 @@ class Latex(Text):
         out += [rf"\textbf{{{label.capitalize()}.}} {words}.\\" for label, words in self.facts()]
         out += [rf"\textbf{{Indices.}} {'; '.join(self.ranges())}.", ""]
         for heading, rows in (("State", s.state), ("Constants", s.constants)):
-            said = "; ".join(f"${self.show(r.target)}$ {self.prose(r.meaning)}{self.unit(r)}" for r in rows)
-            out += [rf"\textbf{{{heading}.}} {said}." + "\n"] if rows else []
+            descriptions = "; ".join(f"${self.show(r.target)}$ {self.prose(r.meaning)}{self.unit(r)}" for r in rows)
+            out += [rf"\textbf{{{heading}.}} {descriptions}." + "\n"] if rows else []
         number = 0
         for heading, rows in self.blocks():
             out += self.displayed(heading, rows, number)
@@ -240,22 +240,22 @@ class Latex(Text):
         body: list[str] = []
         for left, rights, _ in rows:
             for n, right in enumerate(rights):
-                first, *rest = self.broken(right, self.width - max(wide, self.measure(left)))
-                text = rf"{left} &= {first}" + "".join(rf"\notag\\ &\quad {line}" for line in rest)
+                first, *continuation = self.broken(right, self.width - max(wide, self.measure(left)))
+                text = rf"{left} &= {first}" + "".join(rf"\notag\\ &\quad {line}" for line in continuation)
                 body.append(text + (r"\notag" if n + 1 < len(rights) else ""))
                 left = ""
         return body
 
     def displayed(self, heading: str, rows: list[Row], number: int) -> list[str]:
         """Return one `align` of numbered equations, with the remarks after the heading."""
-        said: dict[str, list[int]] = {}
+        numbers_by_remark: dict[str, list[int]] = {}
         for place, row in enumerate(rows, number + 1):
             if row.remark:
-                said.setdefault(row.remark, []).append(place)
-        about = [f"{runs(numbers)} {self.prose(words)}" for words, numbers in said.items()]
+                numbers_by_remark.setdefault(row.remark, []).append(place)
+        remarks = [f"{runs(numbers)} {self.prose(words)}" for words, numbers in numbers_by_remark.items()]
         title = heading[0].upper() + heading[1:]
         return [
-            rf"\textbf{{{title}.}} {{\small {'; '.join(about)}}}",
+            rf"\textbf{{{title}.}} {{\small {'; '.join(remarks)}}}",
             r"\begin{align}",
             "\\\\\n".join(self.lines(rows)),
             r"\end{align}",

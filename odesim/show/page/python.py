@@ -53,8 +53,8 @@ class Python:
         for heading, rows in text.blocks(without=("Loss", "Kernels", "Derivation", "Conserved")):
             lines += ["", heading]
             for left, rights, _ in rows:
-                first, *rest = text.broken(rights[-1], 100 - len(left))
-                lines += [f"    {left} = {first}", *(" " * (len(left) + 11) + x for x in rest)]
+                first, *continuation = text.broken(rights[-1], 100 - len(left))
+                lines += [f"    {left} = {first}", *(" " * (len(left) + 11) + x for x in continuation)]
         for sentence in s.rules:
             lines += ["", *textwrap.wrap(text.prose(sentence), WIDTH - 2)]
         return templates.HEAD.format(title=f"{s.name}: {text.prose(s.title)}", body="\n".join(lines))
@@ -63,8 +63,8 @@ class Python:
         """The quadratures and functions that the statement needs."""
         integrals = any(sp.sympify(d.value).has(sp.Integral) for d in self.fixed if d.rule is None)
         values = [v for kernel in self.statement.kernels for v in kernel.values.values()]
-        own = sorted({type(x) for v in values for x in sp.sympify(v).atoms(Special)}, key=str)
-        sources = [textwrap.dedent(inspect.getsource(kind.code)) for kind in own]
+        special_functions = sorted({type(x) for v in values for x in sp.sympify(v).atoms(Special)}, key=str)
+        sources = [textwrap.dedent(inspect.getsource(kind.code)) for kind in special_functions]
         return [templates.INTEGRAL] * integrals + [templates.MEAN] * bool(self.statement.laws) + sources
 
     def module_array(self, d: Definition) -> str:
@@ -83,12 +83,12 @@ class Python:
     # -- kernels
     def local(self, kernel: Kernel) -> bool:
         """Return True if a kernel uses constants, and is therefore defined inside the right-hand side."""
-        made = {key_of(d.targets[0]) for d in self.fixed}
-        known = {*self.names, *(key_of(t) for d in self.statement.arrays for t in d.targets)} - made
+        fixed_names = {key_of(d.targets[0]) for d in self.fixed}
+        local_names = {*self.names, *(key_of(t) for d in self.statement.arrays for t in d.targets)} - fixed_names
         atoms = {key_of(a) for v in kernel.values.values() for a in v.atoms(sp.Indexed, sp.Symbol)}
         called = [k for k in self.statement.kernels if k is not kernel for v in kernel.values.values()
                   if any(type(f).__name__ in k.values for f in v.atoms(sp.Function))]  # fmt: skip
-        return bool((atoms - {a.name for a in kernel.arguments}) & known) or any(map(self.local, called))
+        return bool((atoms - {a.name for a in kernel.arguments}) & local_names) or any(map(self.local, called))
 
     def kernel(self, kernel: Kernel, indent: str) -> str:
         """Return one function for all functions of a kernel, with common parts named."""
@@ -131,15 +131,15 @@ class Python:
     def parameters(self) -> str:
         """The constants with their defaults."""
         rows = [(key_of(c.target), c) for c in self.statement.constants]
-        given = [f"{n}={None if isinstance(c.default, str) else c.default}" for n, c in rows]
-        said = "; ".join(f"{n}: {self.code.text.prose(c.meaning)}" for n, c in rows)
-        lines = [wrapped(f'"""{said}."""')]
+        signature = [f"{n}={None if isinstance(c.default, str) else c.default}" for n, c in rows]
+        descriptions = "; ".join(f"{n}: {self.code.text.prose(c.meaning)}" for n, c in rows)
+        lines = [wrapped(f'"""{descriptions}."""')]
         for n, c in rows:
             if isinstance(c.default, str):
                 kind = "int" if c.whole else "float"
                 lines.append(wrapped(f"{n} = np.asarray({c.default} if {n} is None else {n}, {kind})"))
         lines.append(wrapped(f"return SimpleNamespace({', '.join(f'{n}={n}' for n, _ in rows)})"))
-        return "\n".join([wrapped(f"def parameters({', '.join(given)}):", ""), *lines])
+        return "\n".join([wrapped(f"def parameters({', '.join(signature)}):", ""), *lines])
 
     def size(self, index: Any) -> str:
         """The length of an array along an index, in the names of the constants."""
@@ -159,7 +159,7 @@ class Python:
     def rates(self) -> str:
         """The right-hand side."""
         s = self.statement
-        what = (
+        subject = (
             "the change of every array in a step, divided by the step"
             if s.kind == "recursion"
             else "d/dt of every array"
@@ -167,7 +167,7 @@ class Python:
         out = [
             templates.QUIET,
             "def rates(state, p):",
-            f'    """The right-hand side: {what} of the state."""',
+            f'    """The right-hand side: {subject} of the state."""',
             wrapped(self.taken()),
         ]
         states = [key_of(v.target) for v in s.state]
@@ -229,11 +229,11 @@ class Python:
 
     def bare(self) -> list[Any]:
         """Return indices that occur as numbers in a formula, not only as places of an array."""
-        found: set[Any] = set()
+        indices: set[Any] = set()
 
         def visit(x: Any) -> None:
             if isinstance(x, sp.Idx):
-                found.add(x)
+                indices.add(x)
             elif isinstance(x, (sp.Sum, sp.Product)):
                 visit(x.function)
             elif isinstance(x, Largest):
@@ -252,7 +252,7 @@ class Python:
                 visit(sp.sympify(v))
         for e in self.statement.equations:
             visit(e.rate)
-        return sorted(found, key=str)
+        return sorted(indices, key=str)
 
     # -- example
     def example(self) -> str:

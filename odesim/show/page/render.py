@@ -29,19 +29,19 @@ def render(system: System, parameters: Any, format: str = "text", stage: str | N
         )
     if format == "kernels":
         return _kernels(load(chosen.equations)(parameters, tier))
-    stated = load(chosen.statement)(parameters, tier)
-    if isinstance(stated, Page):
-        printed = {"text": stated.text, "latex": stated.latex, "latex-fragment": stated.fragment}
+    statement = load(chosen.statement)(parameters, tier)
+    if isinstance(statement, Page):
+        printed = {"text": statement.text, "latex": statement.latex, "latex-fragment": statement.fragment}
         if format in printed:
             return printed[format]
-        if stated.stated is None:
+        if statement.stated is None:
             raise UsageError(f"tier {tier} of {system.name} has no page in {format}; take --format text")
-        stated = stated.stated()
+        statement = statement.stated()
     if format == "program":
         from derivations.equations.text import passes
 
-        return passes(stated)
-    return _printer(format)(stated)
+        return passes(statement)
+    return _printer(format)(statement)
 
 
 def _kernels(equations: Equations) -> str:
@@ -68,19 +68,19 @@ def symbolic(case: "Case") -> "SymbolicEquations":
     chosen, tier = _chosen(case.system, case.parameters, case.stage)
     if isinstance(chosen, Map):
         raise UsageError(f"stage {chosen.name} of {case.system.name} is one step, without a right-hand side")
-    stated = load(chosen.statement)(case.parameters, tier)
-    if isinstance(stated, Page):
-        if stated.stated is None:
+    statement = load(chosen.statement)(case.parameters, tier)
+    if isinstance(statement, Page):
+        if statement.stated is None:
             raise UsageError(
                 f"tier {tier} of {case.system.name} evaluates some means numerically, so it has no equations in SymPy; "
                 "use --format text"
             )
-        stated = stated.stated()
+        statement = statement.stated()
     try:
-        constants = stated.numbers(initial_condition(case))
+        constants = statement.numbers(initial_condition(case))
     except UsageError:  # a stage that only follows an earlier one: `lambdify` takes its constants as arguments
         constants = {}
-    return SymbolicEquations(case.system.name, chosen.name, tier, stated, constants)
+    return SymbolicEquations(case.system.name, chosen.name, tier, statement, constants)
 
 
 def explain(system: System, parameters: Any, stage: str | None = None) -> str:
@@ -121,10 +121,10 @@ def _printer(format: str) -> Callable[[Any], str]:
 
 def _without_equations(system: System, stage: Stage) -> str:
     """Return the message on a stage without a page, with the stages that have one."""
-    others = ", ".join(s.name for s in system.stages if s.statement)
+    alternatives = ", ".join(s.name for s in system.stages if s.statement)
     if isinstance(stage, Map):
         return (
             f"stage {stage.name} of {system.name} has no equations of motion: it is one step ({stage.meaning}); "
-            f"give --stage with one of {others}"
+            f"give --stage with one of {alternatives}"
         )
-    return f"stage {stage.name} of {system.name} states no equations; give --stage with one of {others or 'none'}"
+    return f"stage {stage.name} of {system.name} states no equations; give --stage with one of {alternatives or 'none'}"

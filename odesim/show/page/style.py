@@ -116,9 +116,9 @@ class Style:
         """The largest over an index."""
         return f"{word}_{index} {text}"
 
-    def fraction(self, top: str, below: str, many: bool) -> str:
+    def fraction(self, top: str, bottom: str, many: bool) -> str:
         """Return top/below; `many` if the denominator is a product."""
-        return f"{top}/({below})" if many else f"{top}/{below}"
+        return f"{top}/({bottom})" if many else f"{top}/{bottom}"
 
     def beside(self, fraction: str) -> str:
         """A fraction in front of a bracket."""
@@ -156,13 +156,13 @@ class Style:
         """A derivative by its order."""
         return base + ("′" * int(order) if order.is_Integer else f"^({order})")
 
-    def mean(self, text: str, over: str = "") -> str:
+    def mean(self, text: str, variables: str = "") -> str:
         """An expectation."""
-        return f"𝔼{'_' + over if over else ''}[{text}]"
+        return f"𝔼{'_' + variables if variables else ''}[{text}]"
 
-    def derivative(self, text: str, by: str, sign: str) -> str:
+    def derivative(self, text: str, variable: str, sign: str) -> str:
         """d text/d by."""
-        return f"{sign}{text}/{sign}{by}"
+        return f"{sign}{text}/{sign}{variable}"
 
     # -- prose
     def inline(self, text: str) -> str:
@@ -178,16 +178,16 @@ class Style:
 
         def atom(token: str) -> str:
             base, _, index = token.partition("_")
-            known = base in GREEK or "*" in base or bool(index)
-            base = self.upright("He") if base == "He" else self.name(base.replace("*", "_star")) if known else base
+            is_symbol = base in GREEK or "*" in base or bool(index)
+            base = self.upright("He") if base == "He" else self.name(base.replace("*", "_star")) if is_symbol else base
             letters = [self.name(index)] if index in GREEK else list(index)
             return self.subscript(base, letters) if index else base
 
-        def one(found: re.Match[str]) -> str:
-            if found[0].startswith("`"):
-                return self.inline(self.name(found[0].strip("`")))
-            whole, _, exponent = found[0].partition("^")
-            text = self.dot_sign.join(map(atom, whole.split(".")))
+        def one(match: re.Match[str]) -> str:
+            if match[0].startswith("`"):
+                return self.inline(self.name(match[0].strip("`")))
+            base_text, _, exponent = match[0].partition("^")
+            text = self.dot_sign.join(map(atom, base_text.split(".")))
             return self.inline(self.power(text, exponent) if exponent else text)
 
         token, greek = (

@@ -40,13 +40,15 @@ class SymbolicEquations:
         An array that a rule in NumPy computes (a root, the distribution of a largest value) is an undefined function
         here.
         """
-        found: dict[Any, Any] = {}
+        expressions: dict[Any, Any] = {}
         for definition in self.statement.definitions:
             if isinstance(definition, Kernel):
-                found |= {function(name)(*definition.arguments): value for name, value in definition.values.items()}
+                expressions |= {
+                    function(name)(*definition.arguments): value for name, value in definition.values.items()
+                }
             else:
-                found |= _expressions(definition)
-        return found
+                expressions |= _expressions(definition)
+        return expressions
 
     @property
     def loss(self) -> Any:
@@ -86,28 +88,28 @@ class SymbolicEquations:
         places = getattr(target, "indices", ())
         if len(places) != len(index):
             raise UsageError(f"{target} has {len(places)} indices, but {len(index)} were given")
-        ones = frozenset(key_of(variable.target) for variable in self.statement.state if variable.unit)
-        expansion = Expansion(self.definitions, values, ones)
+        unit_diagonals = frozenset(key_of(variable.target) for variable in self.statement.state if variable.unit)
+        expansion = Expansion(self.definitions, values, unit_diagonals)
         sizes = [int(expansion.expand(place.upper, {})) + 1 for place in places]
         for place, size in zip(index, sizes, strict=True):
             if not 0 <= place < size:
                 raise UsageError(
                     f"{target} has the sizes {sizes}, counted from 0, but the entry {list(index)} was asked for"
                 )
-        for other, rate in self.rhs.items():
-            own = getattr(other, "indices", ())
-            ends = [[int(expansion.expand(end, {})) for end in (i.lower, i.upper)] for i in own]
-            if key_of(other) == key and all(low <= k <= high for k, (low, high) in zip(index, ends, strict=True)):
-                return expansion.expand(rate, dict(zip(own, index, strict=True)))
+        for left_side, rate in self.rhs.items():
+            indices = getattr(left_side, "indices", ())
+            ends = [[int(expansion.expand(end, {})) for end in (i.lower, i.upper)] for i in indices]
+            if key_of(left_side) == key and all(low <= k <= high for k, (low, high) in zip(index, ends, strict=True)):
+                return expansion.expand(rate, dict(zip(indices, index, strict=True)))
         return sympy.Integer(0)
 
-    def _constants(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _constants(self, replacements: Mapping[str, Any]) -> dict[str, Any]:
         """Return the constants of the request, with the given ones replaced. Raises `UsageError` for other names."""
-        known = [key_of(constant.target) for constant in self.statement.constants]
-        unknown = [name for name in given if name not in known]
+        names = [key_of(constant.target) for constant in self.statement.constants]
+        unknown = [name for name in replacements if name not in names]
         if unknown:
-            raise UsageError(f"{unknown[0]!r} is not a constant of these equations, which have {', '.join(known)}")
-        return {**self.constants, **given}
+            raise UsageError(f"{unknown[0]!r} is not a constant of these equations, which have {', '.join(names)}")
+        return {**self.constants, **replacements}
 
     def lambdify(self, **constants: Any) -> Callable[[Mapping[Any, Any]], dict[str, Any]]:
         """Return the right-hand side as a function of arrays, using only NumPy and SciPy.
@@ -122,24 +124,24 @@ class SymbolicEquations:
         Raises:
             UsageError: A name is not that of a constant, or a constant has no number.
         """
-        known = [key_of(constant.target) for constant in self.statement.constants]
+        constant_names = [key_of(constant.target) for constant in self.statement.constants]
         values = self._constants(constants)
-        missing = [name for name in known if name not in values]
+        missing = [name for name in constant_names if name not in values]
         if missing:
             raise UsageError(f"lambdify needs numbers for {', '.join(missing)}: give them by name")
         from odesim.show.page import python
 
         space: dict[str, Any] = {"__name__": "odesim_rates"}
         exec(compile(python.page(self.statement), f"<{self.system} {self.tier}>", "exec"), space)
-        bound, names = space["parameters"](**{name: values[name] for name in known}), list(self.state)
+        bound, names = space["parameters"](**{name: values[name] for name in constant_names}), list(self.state)
 
         def rates(state: Mapping[Any, Any]) -> dict[str, Any]:
             """The right-hand side at a state."""
-            given = {str(name): value for name, value in state.items()}
-            lacking = [name for name in names if name not in given]
+            arrays = {str(name): value for name, value in state.items()}
+            lacking = [name for name in names if name not in arrays]
             if lacking:
                 raise UsageError(f"the state lacks {', '.join(lacking)}; it has the variables {', '.join(names)}")
-            return space["rates"]({name: given[name] for name in names}, bound)
+            return space["rates"]({name: arrays[name] for name in names}, bound)
 
         return rates
 
@@ -157,17 +159,17 @@ class SymbolicEquations:
 def _expressions(definition: Definition) -> dict[Any, Any]:
     """The expression of every target of a definition."""
     if definition.rule is not None:
-        made = definition.means
-        if made is None:
-            made = function(definition.rule.code.__name__)(*definition.value)
-        return dict.fromkeys(definition.targets, made)
+        expression = definition.means
+        if expression is None:
+            expression = function(definition.rule.code.__name__)(*definition.value)
+        return dict.fromkeys(definition.targets, expression)
     if definition.kernel is not None:
         names = list(definition.kernel.values)
         return {t: function(name)(*definition.value) for t, name in zip(definition.targets, names, strict=True)}
     return {target: definition.value for target in definition.targets}
 
 
-def _short(rate: Any, most: int = 100) -> str:
+def _short(rate: Any, limit: int = 100) -> str:
     """Return an expression in one line, shortened."""
     text = str(rate)
-    return text if len(text) <= most else f"{text[: most - 2]}.."
+    return text if len(text) <= limit else f"{text[: limit - 2]}.."

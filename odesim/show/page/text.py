@@ -29,7 +29,7 @@ class Text(Walk):
     def blocks(self, without: tuple[str, ...] = ()) -> list[tuple[str, list[Row]]]:
         """Return the page's mathematics, by heading; the headings in `without` are left out."""
         s = self.statement
-        made: dict[str, Callable[[], list[Row]]] = {
+        makers: dict[str, Callable[[], list[Row]]] = {
             "Loss": lambda: [Row(self.name("L"), [self.show(s.loss)], "")] if s.loss is not None else [],
             "Derivation": lambda: [self.line(x) for x in s.steps],
             HEADINGS[s.kind]: lambda: [self.motion(e) for e in s.equations],
@@ -38,8 +38,8 @@ class Text(Walk):
             "Kernels": self.kernels,
             "Conserved": lambda: [self.line(x) for x in s.conserved],
         }
-        found = ((heading, rows()) for heading, rows in made.items() if heading not in without)
-        return [(heading, rows) for heading, rows in found if rows]
+        filled = ((heading, rows()) for heading, rows in makers.items() if heading not in without)
+        return [(heading, rows) for heading, rows in filled if rows]
 
     def line(self, step: Any) -> Row:
         """Return the line of a shown step."""
@@ -47,20 +47,20 @@ class Text(Walk):
 
     def motion(self, e: Any) -> Row:
         """An equation of motion, or a step of a recursion."""
-        shown, rate = self.show(e.target), self.show(e.rate)
+        variable, rate = self.show(e.target), self.show(e.rate)
         if self.statement.kind != "recursion":
-            return Row(self.derivative(shown, "t", "d"), [rate], e.source)
+            return Row(self.derivative(variable, "t", "d"), [rate], e.source)
         if e.rate == 0:
-            return Row(self.later(shown), [shown], e.source)
+            return Row(self.later(variable), [variable], e.source)
         change = self.statement.step * e.rate
         sign = self.minus if self.negative(change) else self.plus
         change = self.show(-change if self.negative(change) else change)
-        return Row(self.later(shown), [f"{shown} {MARK}{sign}{change}"], e.source)
+        return Row(self.later(variable), [f"{variable} {MARK}{sign}{change}"], e.source)
 
-    def later(self, shown: str) -> str:
+    def later(self, variable: str) -> str:
         """A variable one step later."""
         step = "1" if self.statement.step == 1 else self.show(self.statement.step)
-        return f"{shown}(t+{step})"
+        return f"{variable}(t+{step})"
 
     def arrays(self) -> list[Row]:
         """The rows of named arrays."""
@@ -86,8 +86,8 @@ class Text(Walk):
         self.by_power = True
         for name, value in kernel.values.items():
             means = [self.show(x) for x in kernel.means.get(name, ())]
-            shown = [" = ".join(means)] if means else []
-            rows.append(Row(self.show(function(name)(*kernel.arguments)), [*shown, self.show(value)], ""))
+            formulas = [" = ".join(means)] if means else []
+            rows.append(Row(self.show(function(name)(*kernel.arguments)), [*formulas, self.show(value)], ""))
         self.by_power = False
         return [*rows[:-1], rows[-1]._replace(remark=kernel.note)]
 
@@ -101,8 +101,8 @@ class Text(Walk):
             return Row(left, [self.name(d.kernel.name) + self.round(", ".join(map(self.show, d.value)))], d.meaning)
         if d.rule is not None:
             left = ", ".join(self.show(t) for t in d.targets)
-            said = self.upright(d.rule.name.replace("_", " ")) + self.round(", ".join(map(self.show, d.value)))
-            return Row(left, means or [said], d.meaning)
+            call = self.upright(d.rule.name.replace("_", " ")) + self.round(", ".join(map(self.show, d.value)))
+            return Row(left, means or [call], d.meaning)
         value = function(next(iter(d.kernel.values)))(*d.value) if d.kernel is not None else d.value
         return Row(self.show(first), [*means, self.show(value)], d.meaning)
 
@@ -133,8 +133,8 @@ class Text(Walk):
     def facts(self) -> list[tuple[str, str]]:
         """Return the description in words, by heading."""
         s = self.statement
-        found = [("source", s.source), ("clock", s.clock), ("valid", s.validity), ("neglects", s.neglects)]
-        return [(label, self.prose(words)) for label, words in found if words]
+        labelled = [("source", s.source), ("clock", s.clock), ("valid", s.validity), ("neglects", s.neglects)]
+        return [(label, self.prose(words)) for label, words in labelled if words]
 
     def ranges(self) -> list[str]:
         """The index sets."""
@@ -181,9 +181,9 @@ class Text(Walk):
         out, wide = [], min(max(len(row.left) for row in rows), 24)
         for n, (left, rights, remark) in enumerate(rows):
             for right in rights:
-                first, *rest = self.broken(right, self.width - max(wide, len(left)) - 5)
+                first, *continuation = self.broken(right, self.width - max(wide, len(left)) - 5)
                 out.append(f"  {left:<{wide}} = {first}")
-                out += [" " * (wide + 5 + self.indent) + line for line in rest]
+                out += [" " * (wide + 5 + self.indent) + line for line in continuation]
                 left = ""
             if remark and (n + 1 == len(rows) or rows[n + 1].remark != remark):
                 note = textwrap.wrap(f"[{self.prose(remark)}]", self.width - wide - 5)

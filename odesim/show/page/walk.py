@@ -19,10 +19,10 @@ def remembered(method: Any) -> Any:
     """
 
     @functools.wraps(method)
-    def answer(self: Any, e: Any, *more: Any) -> Any:
-        key = (method.__name__, self.by_power, e, *more)
+    def answer(self: Any, e: Any, *arguments: Any) -> Any:
+        key = (method.__name__, self.by_power, e, *arguments)
         if key not in self.memory:
-            self.memory[key] = method(self, e, *more)
+            self.memory[key] = method(self, e, *arguments)
         return self.memory[key]
 
     return answer

@@ -57,14 +57,21 @@ class Atlas(Answer):
         """Return the table of classes; those of a flow have directions within and outside of the span of the
         teachers.
         """
-        outside = "index_outside" in self.variables
-        header = ["loss", "index", "null", *(["index outside", "null outside"] if outside else []), "orbit", "found"]
+        has_outside = "index_outside" in self.variables
+        header = [
+            "loss",
+            "index",
+            "null",
+            *(["index outside", "null outside"] if has_outside else []),
+            "orbit",
+            "found",
+        ]
         rows = []
         for k in range(len(self["loss"])):
-            beyond = [int(self[name][k]) for name in ("index_outside", "null_outside")] if outside else []
+            outside_counts = [int(self[name][k]) for name in ("index_outside", "null_outside")] if has_outside else []
             orbit = self["orbit"][k]
             rows.append(
-                [_loss(self["loss"][k]), int(self["index"][k]), int(self["null"][k]), *beyond,
+                [_loss(self["loss"][k]), int(self["index"][k]), int(self["null"][k]), *outside_counts,
                  "manifold" if orbit < 0 else "not counted" if orbit == 0 else int(orbit), int(self["count"][k]),
                  self.numbers["units"][k]]
             )  # fmt: skip
@@ -176,7 +183,7 @@ def _of_classes(
     field: VectorField, points: Sequence[StationaryPoint], search: Search, group: Symmetries
 ) -> tuple[dict[str, Variable], dict[str, Any]]:
     """Arrays and headline numbers of the classes."""
-    outside = not field.online
+    has_outside = not field.online
     directions = max((len(p.eigenvalues) for p in points), default=0)
     eigenvalues = np.array([p.eigenvalues for p in points]).reshape(len(points), directions)
     variables = {
@@ -190,15 +197,15 @@ def _of_classes(
         "eigenvalues": Variable((CLASS, "direction"), eigenvalues.real, "real parts of the eigenvalues"),
         "frequencies": Variable((CLASS, "direction"), eigenvalues.imag, "imaginary parts of the eigenvalues"),
     }  # fmt: skip
-    if outside:
-        each = "for every dimension outside of the span of the teachers"
+    if has_outside:
+        scope = "for every dimension outside of the span of the teachers"
         variables |= {
             "index_outside": Variable((CLASS,), np.array([p.index_outside for p in points], int),
-                                      f"number of growing directions {each}"),
+                                      f"number of growing directions {scope}"),
             "null_outside": Variable((CLASS,), np.array([p.null_outside for p in points], int),
-                                     f"number of null directions {each}"),
+                                     f"number of null directions {scope}"),
             "eigenvalues_outside": Variable((CLASS, "vector"), np.array([p.outside for p in points]).reshape(
-                len(points), field.rows.students), f"eigenvalues {each}"),
+                len(points), field.rows.students), f"eigenvalues {scope}"),
         }  # fmt: skip
     for component in field.problem.equations.state:
         if points and component.name in points[0].state:
@@ -279,25 +286,27 @@ def _of_curves(
 
 def _distinct(curves: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Remove curves with the ends of an earlier one, because points of several branches lie on one curve."""
-    kept: list[np.ndarray] = []
+    distinct_curves: list[np.ndarray] = []
     for curve in curves:
         ends = curve[np.lexsort((curve[:, 0], curve[:, 1]))][[0, -1]]
-        known = [other[np.lexsort((other[:, 0], other[:, 1]))][[0, -1]] for other in kept]
-        if not any(np.allclose(ends, other, rtol=1e-6, atol=1e-9) for other in known):
-            kept.append(curve)
-    return kept
+        known_ends = [
+            known_curve[np.lexsort((known_curve[:, 0], known_curve[:, 1]))][[0, -1]] for known_curve in distinct_curves
+        ]
+        if not any(np.allclose(ends, known_curve, rtol=1e-6, atol=1e-9) for known_curve in known_ends):
+            distinct_curves.append(curve)
+    return distinct_curves
 
 
 def _sentence(
     field: VectorField, points: Sequence[StationaryPoint], search: Search, changes: Mapping[str, float]
 ) -> str:
     """The number of classes and of stable ones."""
-    where = "".join(f" at {name} = {value:g}" for name, value in changes.items())
+    place = "".join(f" at {name} = {value:g}" for name, value in changes.items())
     stable = sum(p.stable for p in points)
     space = "of the vectors in the span of the teachers" if not field.online else "of the overlaps"
     classes = "class" if len(points) == 1 else "classes"
     return (
-        f"{len(points)} {classes} of stationary points {space}{where}, {stable} stable; {search.arrived} of "
+        f"{len(points)} {classes} of stationary points {space}{place}, {stable} stable; {search.arrived} of "
         f"{search.starts} starts converged; the list may be incomplete"
     )
 
@@ -317,10 +326,10 @@ def _curve_sentence(curves: np.ndarray, spans: Sequence[Span]) -> str:
         return f"no bifurcation could be followed over {spans[1].name}"
     parts = []
     for curve in curves:
-        known = curve[np.isfinite(curve[:, 0])]
+        finite_points = curve[np.isfinite(curve[:, 0])]
         parts.append(
-            f"from ({spans[0].name}, {spans[1].name}) = ({known[0, 0]:.6g}, {known[0, 1]:.6g}) "
-            f"to ({known[-1, 0]:.6g}, {known[-1, 1]:.6g})"
+            f"from ({spans[0].name}, {spans[1].name}) = ({finite_points[0, 0]:.6g}, {finite_points[0, 1]:.6g}) "
+            f"to ({finite_points[-1, 0]:.6g}, {finite_points[-1, 1]:.6g})"
         )
     return "bifurcations over two parameters: " + "; ".join(parts)
 

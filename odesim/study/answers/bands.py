@@ -61,7 +61,8 @@ class Bands(Answer):
             return {}
         header = ["measure", *(f"{p:.0%}" for p in escape.LEVELS), "rate", "directions", "without noise"]
         rows = [
-            [one["measure"], *one["quantiles"], one["rate"], one["directions"], one["centre"]] for one in hitting
+            [entry["measure"], *entry["quantiles"], entry["rate"], entry["directions"], entry["centre"]]
+            for entry in hitting
         ]  # fmt: skip
         return {"hitting": (header, rows)}
 
@@ -84,24 +85,24 @@ def answer(
 
     Raises `UsageError` for a model whose increments are not known by sample, and for invalid measures.
     """
-    asked = question(simulation, level=level, of=of)
-    level = float(asked.details["level"])
+    asked_question = question(simulation, level=level, of=of)
+    level = float(asked_question.details["level"])
     readings = [quantities.read(text) for text in of]
-    tell = progress or (lambda done, whole: None)
+    tell = progress or (lambda finished_part, total: None)
     ready = band_question.prepared(simulation)
     problem = ready.setting.problem
-    wanted = [quantities.of_measure(problem, reading) for reading in readings]
+    measured_quantities = [quantities.of_measure(problem, reading) for reading in readings]
     times = band_question.times_of(simulation) / ready.scale
     solution = band_solution.solve(ready.setting, times, tell)
-    every = {quantity.name: quantity for quantity in (*_usual(problem), *wanted)}
-    drawn = [solution.band(quantity, level) for quantity in every.values()]
+    by_name = {quantity.name: quantity for quantity in (*_usual(problem), *measured_quantities)}
+    drawn_bands = [solution.band(quantity, level) for quantity in by_name.values()]
     hitting = [
         escape.hitting_times(problem, solution.course, quantity, str(reading.sign), float(reading.level or 0.0))
-        for reading, quantity in zip(readings, wanted, strict=True)
+        for reading, quantity in zip(readings, measured_quantities, strict=True)
         if reading.sign is not None and not solution.rare
     ]
-    result = _Result(simulation, ready, solution, level, drawn, hitting)
-    return Bands(asked, _variables(result), _numbers(result), _sentences(result))
+    result = _Result(simulation, ready, solution, level, drawn_bands, hitting)
+    return Bands(asked_question, _variables(result), _numbers(result), _sentences(result))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,11 +161,11 @@ def _variables(result: _Result) -> dict[str, Variable]:
             if not (result.solution.rare and suffix in ("low", "high")):
                 arrays[f"{name}_{suffix}"] = Variable(("time",), part, f"{meaning}: {text}")
     arrays |= _components(result, course.states if flow is None else flow)
-    inside = np.arange(len(course.time)) <= (
+    linear = np.arange(len(course.time)) <= (
         len(course.time) if result.solution.split_at is None else result.solution.split_at
     )
-    covariance = np.where(inside[:, None, None], course.eps * course.sigma, np.nan)
-    shift = np.where(inside[:, None], course.eps * course.shift, np.nan)
+    covariance = np.where(linear[:, None, None], course.eps * course.sigma, np.nan)
+    shift = np.where(linear[:, None], course.eps * course.shift, np.nan)
     arrays["covariance"] = Variable(("time", "entry", "entry_"), covariance, "covariance of the entries of the state")
     arrays["shift"] = Variable(("time", "entry"), shift, "mean over runs of SGD minus the solution of the equations")
     arrays["entry"] = Variable(("entry",), np.array(entries(result.solution.setting.problem)), "entries of the state")
@@ -184,20 +185,20 @@ def _flow_states(result: _Result) -> np.ndarray | None:
 
 def _along_flow(result: _Result, quantity: Quantity, states: np.ndarray) -> np.ndarray:
     """Values of a quantity on the gradient flow."""
-    own = quantities.of_measure(result.ready.flow, quantity.measure)
-    return np.array([own.value(y) for y in states])
+    flow_quantity = quantities.of_measure(result.ready.flow, quantity.measure)
+    return np.array([flow_quantity.value(y) for y in states])
 
 
 def _components(result: _Result, flow: np.ndarray) -> dict[str, Variable]:
     """Flow, centre, standard deviation and band of every component of the state."""
     problem, level = result.solution.setting.problem, result.level
     centre, deviation, low, high = _entry_bands(result)
-    known = {component.name: component for component in problem.equations.state}
+    by_name = {component.name: component for component in problem.equations.state}
     arrays: dict[str, Variable] = {}
     for name, place in rebuild.places(problem.equations, flow.shape[1]).items():
         if name == problem.smooth.clock:
             continue
-        dims, meaning = ("time", *known[name].dims), known[name].meaning
+        dims, meaning = ("time", *by_name[name].dims), by_name[name].meaning
         for suffix, values, text in (
             ("", flow, "on the flow"), ("_centre", centre, "its mean over runs of SGD"),
             ("_sd", deviation, "its standard deviation"), ("_low", low, f"lower end of the {level:.0%} band"),
@@ -214,24 +215,24 @@ def _entry_bands(result: _Result) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
     """Centre, standard deviation, low and high (T, P) of the entries of the state."""
     from scipy.special import ndtri
 
-    course, level, at = result.solution.course, result.level, result.solution.split_at
-    reach, last = ndtri((1 + level) / 2), len(course.time) if at is None else at + 1
+    course, level, split_index = result.solution.course, result.level, result.solution.split_at
+    reach, last = ndtri((1 + level) / 2), len(course.time) if split_index is None else split_index + 1
     centre = course.states[:last] + course.eps * course.shift[:last]
     deviation = np.sqrt(np.maximum(course.eps * np.diagonal(course.sigma[:last], axis1=1, axis2=2), 0.0))
     low, high = centre - reach * deviation, centre + reach * deviation
     if not result.solution.parts:
         return centre, deviation, low, high
     means = np.array([part.states[1:] for part in result.solution.parts])
-    own = np.array([np.diagonal(part.sigma[1:], axis1=1, axis2=2) for part in result.solution.parts])
-    widths = np.sqrt(np.maximum(course.eps * own, 0.0))
+    variances = np.array([np.diagonal(part.sigma[1:], axis1=1, axis2=2) for part in result.solution.parts])
+    widths = np.sqrt(np.maximum(course.eps * variances, 0.0))
     ends = np.array([
         [bands.mixture_quantiles(means[:, t, k], widths[:, t, k], level) for k in range(means.shape[2])]
         for t in range(means.shape[1])
     ])  # fmt: skip
     spread = np.sqrt((widths**2).mean(0) + means.var(0))
-    behind = (means.mean(0), spread, ends[..., 0], ends[..., 1])
-    before = (centre, deviation, low, high)
-    first, second, third, fourth = (np.concatenate(pair) for pair in zip(before, behind, strict=True))
+    mixture_part = (means.mean(0), spread, ends[..., 0], ends[..., 1])
+    linear_part = (centre, deviation, low, high)
+    first, second, third, fourth = (np.concatenate(pair) for pair in zip(linear_part, mixture_part, strict=True))
     return first, second, third, fourth
 
 
@@ -275,11 +276,11 @@ def _numbers(result: _Result) -> dict[str, Any]:
             numbers |= {f"{name}_low": float(band.low[-1]), f"{name}_high": float(band.high[-1])}
     numbers["hitting"] = [
         {
-            "measure": f"first time {one.name} {one.sign} {one.level:g}", "kind": one.kind,
-            "quantiles": [result.user_time(q) for q in one.quantiles], "rate": one.rate / result.ready.scale,
-            "directions": one.directions, "centre": result.user_time(one.mean_path),
+            "measure": f"first time {law.name} {law.sign} {law.level:g}", "kind": law.kind,
+            "quantiles": [result.user_time(q) for q in law.quantiles], "rate": law.rate / result.ready.scale,
+            "directions": law.directions, "centre": result.user_time(law.mean_path),
         }
-        for one in result.hitting
+        for law in result.hitting
     ]  # fmt: skip
     return numbers
 
@@ -296,7 +297,7 @@ def _sentences(result: _Result) -> tuple[str, ...]:
         f"mean {band.centre[-1]:.4g}"
         for band in result.bands
     ]
-    lines += [_hitting_sentence(result, one) for one in result.hitting]
+    lines += [_hitting_sentence(result, hitting_time) for hitting_time in result.hitting]
     if solution.split_at is not None:
         since = result.user_time(course.time[solution.split_at])
         lines.append(
@@ -324,11 +325,11 @@ def _ways(count: int) -> str:
     return "along one growing direction" if count == 1 else f"along {count} growing directions"
 
 
-def _hitting_sentence(result: _Result, one: HittingTimes) -> str:
+def _hitting_sentence(result: _Result, hitting: HittingTimes) -> str:
     """One hitting time in words."""
-    told = [result.user_time(one.quantiles[k]) for k in (0, 2, 4)]
-    values = [f"{value:.4g}" if np.isfinite(value) else "later" for value in told]
-    text = f"first time {one.name} {one.sign} {one.level:g}: {' .. '.join(values)} (5, 50, 95 %)"
-    if one.kind == "escape":
-        return f"{text}, an escape at the rate {one.rate / result.ready.scale:.4g} {_ways(one.directions)}"
+    quantile_times = [result.user_time(hitting.quantiles[k]) for k in (0, 2, 4)]
+    values = [f"{value:.4g}" if np.isfinite(value) else "later" for value in quantile_times]
+    text = f"first time {hitting.name} {hitting.sign} {hitting.level:g}: {' .. '.join(values)} (5, 50, 95 %)"
+    if hitting.kind == "escape":
+        return f"{text}, an escape at the rate {hitting.rate / result.ready.scale:.4g} {_ways(hitting.directions)}"
     return text

@@ -103,15 +103,15 @@ def answer(case: Case) -> Exponents:
 
     Raises `UsageError` for a system that is not declared, and for a teacher without exponents.
     """
-    asked = question(case)
-    every = theory.exponents(case.parameters)
-    numbers = {label.head: _numbers(label) for label in every}
-    sentences = [line for label in every for line in _sentences(label)]
+    asked_question = question(case)
+    labels = theory.exponents(case.parameters)
+    numbers = {label.head: _numbers(label) for label in labels}
+    sentences = [line for label in labels for line in _sentences(label)]
     noisy = case.parameters.noise is None or case.parameters.noise > 0
-    if noisy and not any(label.binary for label in every):
+    if noisy and not any(label.binary for label in labels):
         sentences.append("label noise that does not depend on the input changes none of these exponents")
     headline = numbers[BARE] if BARE in numbers else {"heads": numbers}
-    return Exponents(asked, _variables(every), headline, tuple(sentences))
+    return Exponents(asked_question, _variables(labels), headline, tuple(sentences))
 
 
 def _numbers(label: theory.Exponents) -> dict[str, Any]:
@@ -167,14 +167,14 @@ def _costs(k: int) -> str:
     return f"{theory.samples(k)} samples of SGD, flow time {theory.flow_time(k)}"
 
 
-def _variables(every: Sequence[theory.Exponents]) -> dict[str, Variable]:
+def _variables(labels: Sequence[theory.Exponents]) -> dict[str, Variable]:
     """The labelled arrays: exponents by head, and steps by head and step, 0 if a head has fewer."""
 
     def by_head(value: Callable[[theory.Exponents], int], meaning: str) -> Variable:
-        return Variable(("head",), np.array([value(label) for label in every]), meaning)
+        return Variable(("head",), np.array([value(label) for label in labels]), meaning)
 
     def by_step(value: Callable[[theory.Exponents], Sequence[int]], dim: str, meaning: str) -> Variable:
-        rows = [list(value(label)) for label in every]
+        rows = [list(value(label)) for label in labels]
         longest = max(map(len, rows))
         return Variable(("head", dim), np.array([row + [0] * (longest - len(row)) for row in rows]), meaning)
 

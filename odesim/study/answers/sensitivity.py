@@ -63,8 +63,8 @@ class Gradient(Answer):
             for k in _order(self["elasticity"][m], self["derivative"][m]):
                 numbers = [self["at"][k], self["derivative"][m, k], self["elasticity"][m, k]]
                 value, parameter = float(self["value"][m]), str(self["parameter"][k])
-                at, slope, elasticity = map(float, numbers)
-                rows.append([measure, value, parameter, at, slope, elasticity])
+                parameter_value, slope, elasticity = map(float, numbers)
+                rows.append([measure, value, parameter, parameter_value, slope, elasticity])
         return {"derivatives": (header, rows)}
 
 
@@ -105,30 +105,30 @@ def answer(case: Case, of: Sequence[str], to: Sequence[str] = ()) -> Gradient:
 
     Raises `UsageError` as `question` and `odesim.study.sensitivity.derivatives` do.
     """
-    asked = question(case, of, to)
-    measures, names = list(asked.details["of"]), list(asked.details["to"])
+    asked_question = question(case, of, to)
+    measures, names = list(asked_question.details["of"]), list(asked_question.details["to"])
     rows = theory.derivatives(case, measures, names)
-    at = np.array([float(case.by_name[name]) for name in names])
+    parameter_values = np.array([float(case.by_name[name]) for name in names])
     values, slopes = np.array([row.value for row in rows]), np.array([row.slopes for row in rows])
     with np.errstate(divide="ignore", invalid="ignore"):
-        elasticities = np.where(values[:, None] != 0.0, slopes * at / values[:, None], np.nan)
+        elasticities = np.where(values[:, None] != 0.0, slopes * parameter_values / values[:, None], np.nan)
     elasticities[~np.isfinite(elasticities)] = np.nan
-    both = ("measure", "parameter")
+    dims = ("measure", "parameter")
     variables = {
         "measure": Variable(("measure",), np.array(measures), "measures"),
         "parameter": Variable(("parameter",), np.array(names), "parameters"),
         "value": Variable(("measure",), values, "value of the measure, infinite for a level that is not reached"),
         "time": Variable(("measure",), np.array([row.time for row in rows]), "time at which the measure is evaluated"),
-        "at": Variable(("parameter",), at, "value of the parameter"),
-        "derivative": Variable(both, slopes, "derivative of the measure with respect to the parameter"),
-        "elasticity": Variable(both, elasticities, "p/h dh/dp, of a measure h and a parameter p"),
+        "at": Variable(("parameter",), parameter_values, "value of the parameter"),
+        "derivative": Variable(dims, slopes, "derivative of the measure with respect to the parameter"),
+        "elasticity": Variable(dims, elasticities, "p/h dh/dp, of a measure h and a parameter p"),
     }
     numbers = {
         row.measure: {"value": _number(row.value), **dict(zip(names, map(_number, row.slopes), strict=True))}
         for row in rows
     }
     sentences = tuple(_sentence(row, names, part, case.until) for row, part in zip(rows, elasticities, strict=True))
-    return Gradient(asked, variables, {"until": case.until, "derivatives": numbers}, sentences)
+    return Gradient(asked_question, variables, {"until": case.until, "derivatives": numbers}, sentences)
 
 
 def _number(value: float) -> float | None:
