@@ -147,6 +147,10 @@ def verify(lab: Laboratory, claim: Claim, variant: Variant) -> Verdict:
         judgement = judged(variant.law or claim.law, samples)
     except NumericalError as error:
         judgement = Judgement("inconclusive", None, None, None, f"a run failed: {error}")
+    except UsageError as error:
+        if not claim.derived:  # the author of the claim can mend it; the user of a generated claim cannot
+            raise
+        judgement = Judgement("inconclusive", None, None, None, f"a run is impossible: {error}")
     except ModuleNotFoundError as error:
         judgement = Judgement(
             "inconclusive", None, None, None, f"needs the package {error.name}, which is not installed"

@@ -34,7 +34,7 @@ from derivations.laws import Vanishes
 from derivations.laws.agreement import Score, score
 
 STEP = 1e-5
-PRECISION = 0.25
+PRECISION = 0.1
 """Standard error of the sampled drift relative to its margin above which it is sampled anew, from more points."""
 NUMBERS = 2**22
 """Derivatives of one batch of samples that can be afforded: some ten seconds for all batches."""

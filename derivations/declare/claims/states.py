@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,13 +11,15 @@ import numpy as np
 from derivations.broken import break_measure
 from derivations.claim import Claim, Grid
 from derivations.contract import Initial, System, UsageError
-from derivations.declare import data, leading, sampled, schedules
+from derivations.declare import data, leading, sampled, schedules, spectra
 from derivations.declare.claims import velocity_gradient
 from derivations.declare.initial import enter, partners
 from derivations.declare.parameter_class import rows
 
 SMALL = 40
 """The dimension of the random states at which right-hand sides are compared: overlaps of a tenth and more."""
+MOST = 400
+"""Largest dimension that is chosen so that vectors fit into every block of the inputs."""
 ALONG = 0.6
 """Part of its teacher that is added to a student of the same norm where the information exponent is 3 or larger.
 
@@ -45,9 +48,10 @@ def generated_claim(
 
 
 def small_dimension(parameters: Any) -> int:
-    """Return a dimension that is large enough for all vectors, and for listed blocks of the inputs.
+    """Return a dimension that is large enough for all vectors, also in each of the listed blocks of the inputs.
 
-    If a file determines the dimension, it is that of the file.
+    If a file determines the dimension, it is that of the file. Blocks of small shares are not filled beyond `MOST`
+    dimensions, because explicit SGD moves all coordinates.
     """
     inputs = parameters.declaration.inputs
     fixed = data.dimension(inputs)
@@ -57,8 +61,15 @@ def small_dimension(parameters: Any) -> int:
     return max(
         SMALL,
         2 * layout.total + (layout.students if parameters.declaration.momentum else 0),
-        0 if inputs is None else len(inputs.blocks),
+        0 if inputs is None or not inputs.blocks else _filling_blocks(parameters),
     )
+
+
+def _filling_blocks(parameters: Any) -> int:
+    """Return the dimension in which every block of the inputs has a coordinate for each vector, `MOST` at most."""
+    spectrum = spectra.blocks(parameters)
+    share = np.ones(1) if spectrum is None else spectrum.share
+    return max(len(share), min(MOST, math.ceil(rows(parameters).total / share.min())))
 
 
 def start(kind: type, seed: int, **changes: Any) -> Initial:

@@ -1,0 +1,57 @@
+"""Starts of generated claims: vectors fit into blocks, and impossible runs leave a claim open."""
+
+import dataclasses
+
+import pytest
+
+import odesim
+from derivations.declare.claims import claims
+from derivations.declare.claims.states import MOST, SMALL, small_dimension
+from odesim.errors import UsageError
+from odesim.evidence.laboratory import Laboratory
+from odesim.evidence.verification import verify
+from tests.derivations.declare.judged import answer, control
+
+COMMITTEE = {"student": {"unit": "w", "units": 2}, "teacher": {"units": 2}}
+
+
+def blocks(*shares):
+    count = len(shares)
+    return {**COMMITTEE, "inputs": {"blocks": [[1.0 + k / count, share] for k, share in enumerate(shares)]}}
+
+
+@pytest.mark.parametrize(
+    ("tables", "dimension"),
+    [(COMMITTEE, SMALL), (blocks(0.5, 0.5), SMALL), (blocks(*[1 / 16] * 16), 64), (blocks(0.999, 0.001), MOST)],
+)
+def test_every_block_has_room_for_all_vectors(tables, dimension):
+    assert small_dimension(odesim.declare(**tables).parameters()) == dimension
+
+
+def test_the_microscope_runs_on_sixteen_blocks():
+    assert answer(odesim.declare(**blocks(*[1 / 16] * 16)), "microscope") == "confirmed"
+
+
+def refused(lab, point, seed):
+    raise UsageError("no such start")
+
+
+def test_an_impossible_run_leaves_a_generated_claim_open_and_is_a_mistake_in_a_stated_one():
+    system = odesim.declare(**COMMITTEE)
+    claim = dataclasses.replace(next(claim for claim in claims(system) if claim.id == "drift"), measure=refused)
+    verdict = verify(Laboratory(system), claim, claim.variants[0])
+    assert verdict.answer == "inconclusive"
+    assert "a run is impossible: no such start" in str(verdict)
+    with pytest.raises(UsageError, match="no such start"):
+        verify(Laboratory(system), dataclasses.replace(claim, derived=False), claim.variants[0])
+
+
+def test_derivatives_of_a_step_that_depends_on_a_small_distance_are_confirmed():
+    # The slope by the decay changes over a thousandth of the parameter by more than the margin of the claim.
+    system = odesim.declare(
+        student={"unit": "erf(w/sqrt(2))"}, teacher={}, start={"overlap": 0.99},
+        training={"limit": "online", "step": "2 + 0.2*log(target/(Q_ww[1,1] - 2*M_ww[1,1] + 1))"},
+        parameters={"target": {"default": 1e-4, "above": 0.0, "maximum": 0.1}},
+    )  # fmt: skip
+    assert answer(system, "gradient-differences") == "confirmed"
+    assert answer(system, "gradient-differences", control) == "refuted"
