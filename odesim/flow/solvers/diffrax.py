@@ -10,6 +10,7 @@ import numpy as np
 
 from odesim.code.traced import Sizes, jax_slope, split
 from odesim.flow.solvers.step import (
+    WALL,
     Bounds,
     Leg,
     Segment,
@@ -99,7 +100,7 @@ def diffrax_steps(name: str, flow: Callable[..., Any], arguments: tuple[Any, ...
             if accepted == 0:
                 raise StepFailure(f"{name} rejected {CHUNK} steps in a row from time {t:g}")
             times, states, derivatives = (np.asarray(a)[:accepted] for a in (times, states, derivatives))
-            if times[-1] < until and times[-1] - t <= accepted * np.spacing(t):
+            if times[-1] < until and times[-1] - t <= accepted * WALL * np.spacing(t):
                 raise StepFailure(f"{name} needs steps smaller than the spacing between numbers at time {t:g}")
             if not np.isfinite(states).all():
                 raise StepFailure("the state is no longer finite")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.flow.solvers.step import (
+    WALL,
     Leg,
     Segment,
     Solver,
@@ -160,7 +161,8 @@ class _Method:
     def step(self) -> None:
         """Take a step that is accurate enough. Other attempts are repeated with a shorter step."""
         t, y, until, statistics = self.t, self.y, self.span.until, self.span.statistics
-        least = 10 * abs(np.nextafter(t, np.inf) - t)
+        spacing = abs(np.nextafter(t, np.inf) - t)
+        least = 10 * spacing
         h, again = min(max(self.next, least), self.longest), False
         while True:
             if not h >= least:  # also not with length 0, from a state that is not finite
@@ -171,6 +173,8 @@ class _Method:
             statistics.reject(0 if error < 1.0 else 1)
             if error < 1.0:
                 break
+            if not math.isfinite(error) and h < WALL * spacing:
+                raise StepFailure("DOP853 stopped: the right-hand side is not finite beyond this time.")
             h *= max(LEAST, SAFETY * error ** (-1 / ORDER))
             again = True
         factor = MOST if error == 0 else min(MOST, SAFETY * error ** (-1 / ORDER))

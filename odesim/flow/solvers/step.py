@@ -18,6 +18,12 @@ LOCAL = (0.1, 2.3e-14)
 """Tolerance of one step: the factor relative to the tolerance of the result, and the lower bound, 100 ulp. The factor
 is needed because local errors add up over the escape from small overlaps; with it results were within the tolerance.
 """
+WALL = 100
+"""Spacings of the clock. If the slope is not a number after a shorter step, the flow ends here.
+
+Shorter steps still succeed, but a change of the state below its own spacing is lost. The state then stands still in
+front of the wall while the clock creeps on.
+"""
 INTERIOR = np.array([0.25, 0.5, 0.75])
 """Fractions of a step at which a double crossing (up and down again) is searched."""
 QUARTERS = np.array([[27, 5, 9, -3], [16, 16, 8, -8], [5, 27, 3, -9]]) / [[32.0, 32.0, 64.0, 64.0]]
