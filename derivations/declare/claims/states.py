@@ -31,6 +31,8 @@ SLOW_EXPONENT = 3
 OVERLAP = 0.5
 """Overlap at the start of SGD in the same case: about that of a student to which `ALONG` of its teacher was added."""
 GIANT_STEPS = 2.0
+SHORTEST = 1e-3
+"""The shortest time of a run, however fast the state changes."""
 FLOW_RATE = 0.1
 """Step size times the dimension of SGD on a gradient flow, whose fluctuations are measured."""
 FINE, TIMES = 2**16, 16
@@ -138,10 +140,25 @@ def quieted(initial: Initial) -> Initial:
 
 
 def horizon(system: System) -> float:
-    """Return a time in which the state changes by a part of itself; two giant steps."""
+    """Return a time in which the state changes by a part of itself; two giant steps.
+
+    Declared values that depend on the state, such as the step, stay above 0 for four times as long.
+    """
     if system.parameters().declaration.limit == "batch":
         return GIANT_STEPS
     initial = state(system.parameters, 0)
-    mean = sampled.without_clock(initial, sampled.scatter(None, initial, initial.state)[0])
+    rates = sampled.scatter(None, initial, initial.state)[0]
+    mean = sampled.without_clock(initial, rates)
     y = sampled.without_clock(initial, flat(initial, initial.state))
-    return float(np.clip(0.3 * np.abs(y).max() / max(np.abs(mean).max(), 1e-12), 1e-3, 1e3))
+    until = float(np.clip(0.3 * np.abs(y).max() / max(np.abs(mean).max(), 1e-12), SHORTEST, 1e3))
+    while until > SHORTEST and _leaves(initial, rates, 4 * until):
+        until /= 2
+    return until
+
+
+def _leaves(initial: Initial, rates: np.ndarray, time: float) -> bool:
+    """Return True if a declared value falls to 0 in this time, by a linear extrapolation of the state."""
+    if not any(schedule.seen for schedule in schedules.active(initial.parameters)):
+        return False
+    moved = rows(initial.parameters).layout.unpack(flat(initial, initial.state) + time * rates)
+    return bool(schedules.ended(dataclasses.replace(initial, state=moved)))

@@ -6,7 +6,7 @@ import pytest
 
 import odesim
 from derivations.declare.claims import claims, parameter_derivatives
-from derivations.declare.claims.states import MOST, SMALL, small_dimension
+from derivations.declare.claims.states import MOST, SMALL, horizon, small_dimension
 from odesim.errors import UsageError
 from odesim.evidence.laboratory import Laboratory
 from odesim.evidence.verification import verify
@@ -44,6 +44,17 @@ def test_an_impossible_run_leaves_a_generated_claim_open_and_is_a_mistake_in_a_s
     assert "a run is impossible: no such start" in str(verdict)
     with pytest.raises(UsageError, match="no such start"):
         verify(Laboratory(system), dataclasses.replace(claim, derived=False), claim.variants[0])
+
+
+def test_runs_of_claims_end_before_a_declared_step_falls_to_zero():
+    tables = {"student": {"unit": "erf(w/sqrt(2))"}, "teacher": {}}
+    # From the random state of the claims the step 2 + 0.2 log(1e-4/|w - v|^2) is 0.1, and falls at the rate 0.1.
+    memory = {"level": {"start": 2.0, "rate": "0.01*log(1e-4/(Q_ww[1,1] - 2*M_ww[1,1] + 1))"}}
+    step = "level + 0.2*log(1e-4/(Q_ww[1,1] - 2*M_ww[1,1] + 1))"
+    system = odesim.declare(**tables, memory=memory, training={"limit": "online", "step": step})
+    free = odesim.declare(**tables, training={"limit": "online", "step": 0.1})
+    assert 0.01 < horizon(system) < 0.25 < horizon(free)
+    assert answer(system, "back-ends") == "confirmed"
 
 
 @pytest.mark.slow
