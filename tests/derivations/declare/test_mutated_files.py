@@ -176,7 +176,7 @@ def one_file(folder, seed):
 
 def test_every_mutated_file_states_a_model_or_is_refused(tmp_path):
     one_file(tmp_path)
-    assert min(seen.values()) > 50  # both happen, or the mutations are too weak or too strong to say anything
+    assert min(seen.values()) > 25  # both happen, or the mutations are too weak or too strong to say anything
 
 
 def test_the_command_answers_mutated_files_by_its_documented_codes(tmp_path, monkeypatch, capsys):
