@@ -31,8 +31,8 @@ def folders() -> tuple[str, ...]:
     The file is read and not imported, because most runs need only one system. The result is cached, because thousands
     of short runs each request their system.
     """
-    found = [module.name for module in pkgutil.iter_modules(__path__) if module.ispkg]
-    return tuple(sorted(name for name in found if _says_system(name)))
+    packages = [module.name for module in pkgutil.iter_modules(__path__) if module.ispkg]
+    return tuple(sorted(name for name in packages if _says_system(name)))
 
 
 def _says_system(name: str) -> bool:
@@ -153,13 +153,13 @@ def address(system: System) -> str:
 
     Raises `UsageError` for any other system without a file, because no other process could import it.
     """
-    found = reference(system)
-    if not system.declaration and found in _unplaced:
+    text = reference(system)
+    if not system.declaration and text in _unplaced:
         raise UsageError(
             f"system {system.name} is not in a file, so other processes cannot import it; write it into a "
             "file (SYSTEM = System(...)), or use one worker"
         )
-    return found
+    return text
 
 
 def _reduced(system: System) -> tuple[Callable[..., System], tuple[str, ...]]:
@@ -176,8 +176,8 @@ def _reduced(system: System) -> tuple[Callable[..., System], tuple[str, ...]]:
 
 def _imported(reference: str) -> System:
     """Return the system of a pickle: the object in memory, or the one with the reference."""
-    found = restored(reference)
-    return found if found is not None else system(reference)
+    in_memory = restored(reference)
+    return in_memory if in_memory is not None else system(reference)
 
 
 copyreg.pickle(System, _reduced)

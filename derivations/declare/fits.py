@@ -8,18 +8,23 @@ from derivations.declare import (
     episodes,
     fields,
     growth,
+    initial,
     memory,
     mixture,
     noise,
+    parameter_class,
     predictions,
     presets,
     schedules,
     spectra,
+    system,
     velocity_blocks,
 )
 from derivations.declare.declaration import Declaration
 from derivations.declare.grammar import entry
+from derivations.declare.parameter_class import rows
 from derivations.declare.readouts import COPIED
+from derivations.declare.rows import readout
 
 OF_INPUTS = re.compile(
     ""
@@ -30,8 +35,6 @@ OF_INPUTS = re.compile(
 
 def require(declared: Declaration) -> None:
     """Raise `fields.Mistake` for inconsistent entries at the declared sizes and numbers."""
-    from derivations.declare import parameter_class
-
     parameters = _as("parameters", "", parameter_class.parameters_of, declared)()
     if not declared.stages:
         _itself(declared, parameters)
@@ -43,8 +46,6 @@ def require(declared: Declaration) -> None:
 
 def _itself(declared: Declaration, parameters: Any) -> None:
     """Check a model of one stage, or one stage of a model."""
-    from derivations.declare import parameter_class
-
     _trained(declared)
     predictions.require(declared)
     decays = declared.decay or any(schedule.name == "decay" for schedule in declared.schedules)
@@ -80,7 +81,6 @@ def _itself(declared: Declaration, parameters: Any) -> None:
 def _claims(declared: Declaration) -> None:
     """Check that the author's claims are valid, and have different names."""
     if declared.claims:
-        from derivations.declare import system
         from derivations.declare.claims import stated
 
         names: set[str] = set()
@@ -135,8 +135,6 @@ def _trained(declared: Declaration) -> None:
 
 def _readouts(declared: Declaration, values: dict[str, float]) -> None:
     """Check that readouts that are an expression in j have a value for every declared unit."""
-    from derivations.declare.rows import readout
-
     for number, fixed_readout in (
         (k, fixed_readout) for k, fixed_readout in declared.fixed_readouts() if fixed_readout.output != COPIED
     ):
@@ -148,8 +146,6 @@ def _readouts(declared: Declaration, values: dict[str, float]) -> None:
 
 def _names(declared: Declaration, parameters: Any) -> None:
     """Check that the user's numbers do not have names of variables of a run."""
-    from derivations.declare.parameter_class import rows
-
     layout = rows(parameters)
     used_names = {word for block in layout.blocks for word in (block.name, *block.dims)}
     for number in declared.numbers:
@@ -166,8 +162,6 @@ def _names(declared: Declaration, parameters: Any) -> None:
 
 
 def _events(declared: Declaration, parameters: Any) -> None:
-    from derivations.declare.parameter_class import rows
-
     layout, event_names = rows(parameters), set()
     order_parameters = [block.name for block in layout.moving] + [
         declared.students[g].named(word) for g, word, _ in layout.scalars
@@ -200,8 +194,6 @@ def _events(declared: Declaration, parameters: Any) -> None:
 
 def _seen(declared: Declaration, parameters: Any) -> None:
     """Check that values and the rates of memories only use existing parts of the state."""
-    from derivations.declare.parameter_class import rows
-
     layout = rows(parameters)
     shapes = {block.name: block.shape[-2:] for block in layout.moving}
     shapes |= {declared.students[g].named(word): (count,) for g, word, count in layout.scalars}
@@ -242,13 +234,11 @@ def _start(declared: Declaration, parameters: Any) -> None:
     """Check that the teacher's Gram matrix and given overlaps are those of vectors."""
     import numpy as np
 
-    from derivations.declare import initial
-
     if declared.gram is not None:
         _as("teacher", "gram", initial.teacher_gram, parameters)
     if not declared.start.arrays:
         return
-    block_names = [block.name for block in initial.rows(parameters).blocks]
+    block_names = [block.name for block in rows(parameters).blocks]
     readouts = [group.named(word) for group in declared.students for word in group.trained_readouts]
     overlap_names = [name for name, _ in declared.start.arrays if name not in readouts]
     if not overlap_names:
@@ -258,7 +248,7 @@ def _start(declared: Declaration, parameters: Any) -> None:
             raise fields.Mistake(f"unknown key {name!r}; {fields.near(name, block_names)}", "start", name)
     key = overlap_names[0]
     start = _as("start", key, initial.enter, parameters, None, np.random.default_rng(0))
-    for block in initial.rows(parameters).moving:
+    for block in rows(parameters).moving:
         squares = np.diagonal(start.state[block.name], axis1=-2, axis2=-1)
         if block.symmetric and ((squares.sum(0) if block.stack else squares) <= 0).any():
             raise fields.Mistake(f"{block.name} belongs to a weight vector that is zero", "start", block.name)

@@ -29,7 +29,8 @@ def derivatives_claim(system: System) -> Claim:
 
 def slopes(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) -> float:
     """The largest difference of derivatives of the final loss from differences of flows, relative to the largest."""
-    answer = lab.gradient(of=["final loss"], seed=seed, until=horizon(lab.system))
+    until = horizon(lab.system)
+    answer = lab.gradient(of=["final loss"], seed=seed, until=until)
     values = dict(zip(answer["parameter"].tolist(), answer["at"].tolist(), strict=True))
     parameters = lab.system.parameters()
     # A batch is an integer in flows.
@@ -38,7 +39,9 @@ def slopes(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) ->
     scale = {name: abs(value) or 1.0 for name, value in values.items()}
     deviation = 0.0
     for length in LENGTHS:
-        slope = {name: _difference(lab, seed, name, value, length) * scale[name] for name, value in values.items()}
+        slope = {
+            name: _difference(lab, seed, until, name, value, length) * scale[name] for name, value in values.items()
+        }
         size = max(max(map(abs, slope.values())), 1e-300)
         deviation = max(abs(derivatives[name] * scale[name] - slope[name]) for name in slope) / size
         if deviation < MARGIN:
@@ -46,11 +49,11 @@ def slopes(lab: Any, point: Mapping[str, Any], seed: int, twist: float = 0.0) ->
     return deviation
 
 
-def _difference(lab: Any, seed: int, name: str, value: float, length: float) -> float:
+def _difference(lab: Any, seed: int, until: float, name: str, value: float, length: float) -> float:
     """The slope of the final loss by one parameter, from differences of fourth order between flows."""
     # At 0, where the domain of a parameter may end, the nodes are on one side.
     nodes, weights = (CENTRAL, CENTRAL_WEIGHTS) if value else (ABOVE, ABOVE_WEIGHTS)
-    step, until = length * (abs(value) or 1.0), horizon(lab.system)
+    step = length * (abs(value) or 1.0)
     losses = (
         lab.integrate(seed=seed, until=until, rtol=1e-12, save_points=2, parameters={name: value + k * step})["loss"]
         for k in nodes

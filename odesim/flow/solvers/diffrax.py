@@ -101,7 +101,7 @@ def diffrax_steps(name: str, flow: Callable[..., Any], arguments: tuple[Any, ...
                 raise StepFailure(f"{name} rejected {CHUNK} steps in a row from time {t:g}")
             times, states, derivatives = (np.asarray(a)[:accepted] for a in (times, states, derivatives))
             if times[-1] < until and times[-1] - t <= accepted * WALL * np.spacing(t):
-                raise StepFailure(f"{name} needs steps smaller than the spacing between numbers at time {t:g}")
+                raise StepFailure(f"{name} needs steps of a few spacings between numbers at time {t:g}")
             if not np.isfinite(states).all():
                 raise StepFailure("the state is no longer finite")
             concurrent.futures.wait(ahead)  # the error is raised again where the step is taken
